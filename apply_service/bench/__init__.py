@@ -1,0 +1,1 @@
+"""The user's own measuring tools: `drafters`, `speed`."""

@@ -1,0 +1,1 @@
+"""Text in, text out: `text_file` (bytes and newlines), `markers`, `verdict`, `diff`."""

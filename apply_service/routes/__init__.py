@@ -1,0 +1,1 @@
+"""HTTP handlers, one file an endpoint family: `apply`, `models`, `health`."""

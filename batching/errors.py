@@ -1,0 +1,33 @@
+"""Errors of the engine.
+
+EngineError ← RequestTooLongError, QueueFullError, EngineStoppedError, DeadlineExceededError,
+              ModelLoadError, StepFailedError
+"""
+
+
+class EngineError(Exception):
+    """Base of everything the engine raises or reports in a `Failed` event."""
+
+
+class RequestTooLongError(EngineError):
+    """The prompt and the answer asked for do not fit the model or the KV cache."""
+
+
+class QueueFullError(EngineError):
+    """The waiting queue is at its limit; try again later."""
+
+
+class EngineStoppedError(EngineError):
+    """The engine is draining or stopped and takes no new requests."""
+
+
+class DeadlineExceededError(EngineError):
+    """The request's deadline passed before its last token."""
+
+
+class ModelLoadError(EngineError):
+    """The model is missing, damaged or of a family that cannot be served."""
+
+
+class StepFailedError(EngineError):
+    """A forward pass failed; the requests in it were lost."""

@@ -1,0 +1,84 @@
+"""What the engine tells the outside: token events, then exactly one last event a request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from batching.errors import EngineError
+
+FinishReason = Literal["stop", "length"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceStats:
+    """Draft tokens of one reference: how many were verified and how many of them held."""
+
+    drafted: int
+    accepted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestStats:
+    """Figures of one finished request; times in seconds.
+
+    A target pass is every forward pass that held a row of the request, prefill included.
+    `decode_passes` counts only those that produced output tokens.
+    """
+
+    num_prompt_tokens: int
+    num_cached_tokens: int
+    num_output_tokens: int
+    drafted: int
+    accepted: int
+    forced: int
+    target_passes: int
+    decode_passes: int
+    queue_s: float
+    prefill_s: float
+    decode_s: float
+    by_reference: dict[str, ReferenceStats] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """Log-probability of the token written, under the distribution before filtering."""
+
+    token_id: int
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """New output tokens, in order. `logprobs` is empty unless they were asked for."""
+
+    request_id: str
+    token_ids: tuple[int, ...]
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The last event of a request that ran to its end."""
+
+    request_id: str
+    reason: FinishReason
+    stats: RequestStats
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The last event of a request that the engine could not complete."""
+
+    request_id: str
+    error: EngineError
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The last event of a request that its owner withdrew."""
+
+    request_id: str
+
+
+Event = Tokens | Finished | Failed | Cancelled

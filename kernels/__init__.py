@@ -1,0 +1,1 @@
+"""Tensor kernels and their torch references behind `ops`; imports nothing of ours."""

@@ -1,0 +1,42 @@
+"""What a drafter is to the engine: a `Proposer` that turns committed tokens into a `Draft`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Token ids that probably (or, if `is_forced`, certainly) come next.
+
+    `reference` names the source that they were copied from. `match_length` is the number of output
+    tokens that agreed with that source before the draft; while a cursor is merely followed it is
+    the length of the run followed so far.
+    """
+
+    token_ids: tuple[int, ...]
+    reference: str
+    match_length: int
+    is_forced: bool = False
+
+    def __len__(self) -> int:
+        return len(self.token_ids)
+
+
+EMPTY_DRAFT = Draft(token_ids=(), reference="", match_length=0)
+
+
+class Proposer(Protocol):
+    """Drafts for one request. Owned by the engine thread from submission on."""
+
+    def build(self) -> None:
+        """Do the indexing that can be done ahead; called while the prompt is prefilled."""
+
+    def propose(self, max_tokens: int) -> Draft:
+        """Draft at most `max_tokens` tokens to follow the committed output. Changes no state."""
+        ...
+
+    def commit(self, token_ids: Sequence[int]) -> None:
+        """Append tokens that the model has written to the output."""

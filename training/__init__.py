@@ -1,0 +1,1 @@
+"""Makes case files from real releases and trains the embedded adapter."""
