@@ -1,0 +1,31 @@
+"""Errors of the prompts.
+
+PromptError ← TokenizerError, TextNotEncodableError, ChatTemplateError, UnknownProfileError,
+              AnswerFormatError
+"""
+
+from __future__ import annotations
+
+
+class PromptError(Exception):
+    """Base of everything that turning text into tokens, or tokens into text, can raise."""
+
+
+class TokenizerError(PromptError):
+    """The model's tokenizer is missing, damaged or of a kind that cannot keep text exact."""
+
+
+class TextNotEncodableError(PromptError):
+    """The text holds characters that cannot be written in the model's vocabulary."""
+
+
+class ChatTemplateError(PromptError):
+    """The model has no usable chat template."""
+
+
+class UnknownProfileError(PromptError):
+    """No prompt profile has this name."""
+
+
+class AnswerFormatError(PromptError):
+    """The model's answer is not one whole document between its tags."""

@@ -1,0 +1,58 @@
+"""A prompt profile: how one family of models is asked for a merge, and how it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, Protocol
+
+from apply_service.prompts.answer import StreamDecoder
+from apply_service.prompts.embedded import EmbeddedProfile
+from apply_service.prompts.errors import AnswerFormatError, PromptError, UnknownProfileError
+from apply_service.prompts.prompt import Prompt, PromptRequest
+
+__all__ = [
+    "PROFILE_NAMES",
+    "AnswerFormatError",
+    "Profile",
+    "Prompt",
+    "PromptError",
+    "PromptRequest",
+    "StreamDecoder",
+    "load_profile",
+]
+
+
+class Profile(Protocol):
+    """Builds the prompts of one model. Immutable, so any thread may use it."""
+
+    @property
+    def name(self) -> str:
+        """The name by which a configuration chooses it."""
+        ...
+
+    @property
+    def default_constraint(self) -> Literal["none", "merge"]:
+        """How free the answer is unless a request says otherwise."""
+        ...
+
+    def build(self, request: PromptRequest) -> Prompt:
+        """The prompt of a request. Raises `TextNotEncodableError`."""
+        ...
+
+
+_PROFILES: dict[str, Callable[[Path], Profile]] = {"embedded": EmbeddedProfile.from_dir}
+PROFILE_NAMES = tuple(_PROFILES)
+
+
+def load_profile(name: str, model_dir: Path) -> Profile:
+    """The profile `name` for the model in `model_dir`.
+
+    Raises `UnknownProfileError`, `TokenizerError` or `ChatTemplateError`.
+    """
+    build = _PROFILES.get(name)
+    if build is None:
+        raise UnknownProfileError(
+            f"unknown prompt profile {name!r}; choose one of {', '.join(PROFILE_NAMES)}"
+        )
+    return build(model_dir)
