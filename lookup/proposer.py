@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 
@@ -23,6 +23,10 @@ class Draft:
 
     def __len__(self) -> int:
         return len(self.token_ids)
+
+    def cut(self, max_tokens: int) -> Draft:
+        """The same draft, at most `max_tokens` long."""
+        return replace(self, token_ids=self.token_ids[:max_tokens])
 
 
 EMPTY_DRAFT = Draft(token_ids=(), reference="", match_length=0)

@@ -1,0 +1,116 @@
+"""The engine for asyncio: one handle a request, an async iterator over its events."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Self
+
+from batching.config import ModelInfo
+from batching.engine import Engine
+from batching.errors import EngineError, EngineStoppedError
+from batching.events import Cancelled, Event, Failed, Finished
+from batching.request import EngineRequest
+from batching.stats import EngineStats
+
+_DRAIN_POLL_S = 0.02
+
+
+class RequestHandle:
+    """One accepted request. Iterate over it to get its events; it ends after the last one.
+
+    Leaving it early, by `async with` or by `cancel`, withdraws the request.
+    """
+
+    def __init__(self, engine: Engine, request_id: str) -> None:
+        self._engine = engine
+        self._request_id = request_id
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._is_done = False
+
+    def cancel(self) -> None:
+        """Withdraw the request; its last event still arrives."""
+        if not self._is_done:
+            self._engine.cancel(self._request_id)
+
+    def put(self, event: Event) -> None:
+        """Hand over an event; called on the event loop's thread."""
+        self._events.put_nowait(event)
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        try:
+            while not self._is_done:
+                event = await self._events.get()
+                self._is_done = isinstance(event, Finished | Failed | Cancelled)
+                yield event
+        finally:
+            self.cancel()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.cancel()
+
+
+class AsyncEngine:
+    """Owns a started engine; to be used from the event loop on which `start` was called."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._handles: dict[str, RequestHandle] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def model_info(self) -> ModelInfo:
+        """Limits and identity of the model."""
+        return self._engine.model_info
+
+    def start(self) -> None:
+        """Start the engine thread; must run inside the event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._engine.start(self._publish)
+
+    async def stop(self, drain_s: float = 0.0) -> None:
+        """Refuse new requests, let live ones run for up to `drain_s` seconds, fail the rest."""
+        self._engine.refuse_new()
+        deadline = time.monotonic() + drain_s
+        while self._handles and time.monotonic() < deadline:
+            await asyncio.sleep(_DRAIN_POLL_S)
+        await asyncio.to_thread(self._engine.stop)
+
+    def submit(self, request: EngineRequest) -> RequestHandle:
+        """Accept a request; raises RequestTooLongError, QueueFullError or EngineStoppedError."""
+        if self._loop is None:
+            raise EngineStoppedError("the engine has not been started")
+        handle = RequestHandle(self._engine, request.request_id)
+        self._handles[request.request_id] = handle
+        try:
+            self._engine.submit(request)
+        except EngineError:
+            del self._handles[request.request_id]
+            raise
+        return handle
+
+    def stats(self) -> EngineStats:
+        """Counters and gauges of the engine."""
+        return self._engine.stats()
+
+    def _publish(self, event: Event) -> None:
+        """Called on the engine thread."""
+        assert self._loop is not None, "the engine publishes only after start"
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._dispatch, event)
+
+    def _dispatch(self, event: Event) -> None:
+        if isinstance(event, Finished | Failed | Cancelled):
+            self._handles.pop(event.request_id).put(event)
+        else:
+            self._handles[event.request_id].put(event)

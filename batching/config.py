@@ -1,0 +1,64 @@
+"""What the engine is told at start, and what follows from it for a given model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from batching.errors import ModelLoadError
+
+Dtype = Literal["float32", "bfloat16", "float16"]
+Device = Literal["cpu", "cuda"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerConfig:
+    """Limits of one step and of the queue.
+
+    `max_tokens_per_step` is the token budget: rows of all requests in one forward pass.
+    `ageing_s` is the waiting time after which a request counts one priority class higher.
+    """
+
+    block_size: int = 16
+    max_tokens_per_step: int = 512
+    max_running: int = 32
+    max_waiting: int = 256
+    max_draft_tokens: int = 64
+    ageing_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """Everything `build_engine` needs. `num_threads` None leaves torch's own choice."""
+
+    model_path: Path
+    dtype: Dtype = "float32"
+    device: Device = "cpu"
+    kv_memory_bytes: int = 384 << 20
+    num_threads: int | None = None
+    scheduler: SchedulerConfig = SchedulerConfig()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelInfo:
+    """What is known of a loaded model. `max_position` is the longest context it may see."""
+
+    max_position: int
+    vocab_size: int
+    kv_bytes_per_token: int
+    num_kv_tokens: int
+    dtype: Dtype
+    num_parameters: int
+    fingerprint: str
+
+
+def resolve_num_blocks(kv_memory_bytes: int, *, kv_bytes_per_token: int, block_size: int) -> int:
+    """How many KV blocks fit; raises ModelLoadError when that is not even one."""
+    num_blocks = kv_memory_bytes // (kv_bytes_per_token * block_size)
+    if num_blocks < 1:
+        raise ModelLoadError(
+            f"the KV cache of {kv_memory_bytes} bytes holds no block: one takes"
+            f" {kv_bytes_per_token * block_size} bytes; give it more memory"
+        )
+    return num_blocks

@@ -1,0 +1,193 @@
+"""The engine: one thread, one loop, schedule → execute → commit."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from batching.block_pool import BlockPool
+from batching.config import EngineConfig, ModelInfo, SchedulerConfig
+from batching.errors import (
+    EngineStoppedError,
+    QueueFullError,
+    RequestTooLongError,
+    StepFailedError,
+)
+from batching.events import Cancelled, Event, Failed, Finished
+from batching.model_runner import ModelRunner
+from batching.prefix_cache import PrefixCache
+from batching.request import EngineRequest
+from batching.scheduler import Scheduler
+from batching.stats import EngineCounters, EngineStats
+
+_LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cancel:
+    request_id: str
+
+
+class _Stop:
+    """Ends the loop; live requests fail with EngineStoppedError."""
+
+
+_Command = EngineRequest | _Cancel | _Stop
+
+
+class Engine:
+    """Serves requests until stopped; `publish` is called on the engine thread with each event.
+
+    Every request that `submit` accepts ends in exactly one Finished, Failed or Cancelled.
+    """
+
+    def __init__(self, config: SchedulerConfig, runner: ModelRunner) -> None:
+        self._config = config
+        self._runner = runner
+        self._block_pool = BlockPool(runner.num_blocks)
+        self._scheduler = Scheduler(
+            config,
+            block_pool=self._block_pool,
+            prefix_cache=PrefixCache(
+                self._block_pool,
+                block_size=config.block_size,
+                model_fingerprint=runner.model_info.fingerprint,
+            ),
+        )
+        self._commands: queue.SimpleQueue[_Command] = queue.SimpleQueue()
+        self._publish: Callable[[Event], None] = _discard
+        self._counters = EngineCounters()
+        self._lock = threading.Lock()
+        self._num_live = 0
+        self._is_accepting = True
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+
+    @property
+    def model_info(self) -> ModelInfo:
+        """Limits and identity of the model."""
+        return self._runner.model_info
+
+    def start(self, publish: Callable[[Event], None]) -> None:
+        """Start the loop; `publish` must not block."""
+        self._publish = publish
+        self._thread.start()
+
+    def submit(self, request: EngineRequest) -> None:
+        """Accept a request from any thread.
+
+        Raises RequestTooLongError, QueueFullError or EngineStoppedError, and then nothing happened.
+        """
+        self._check_length(request)
+        with self._lock:
+            if not self._is_accepting:
+                raise EngineStoppedError("the engine is stopping and takes no new requests")
+            limit = self._config.max_waiting + self._config.max_running
+            if self._num_live >= limit:
+                raise QueueFullError(
+                    f"{self._num_live} requests are queued or running, the limit is {limit};"
+                    " try again in a moment"
+                )
+            self._num_live += 1
+            self._commands.put(request)
+
+    def cancel(self, request_id: str) -> None:
+        """Withdraw a request from any thread; takes effect before the next step."""
+        self._commands.put(_Cancel(request_id))
+
+    def refuse_new(self) -> None:
+        """Take no new requests from now on; those accepted go on."""
+        with self._lock:
+            self._is_accepting = False
+
+    def stop(self) -> None:
+        """End the loop after the step in progress, failing what is unfinished; waits for it."""
+        self.refuse_new()
+        if self._thread.is_alive():
+            self._commands.put(_Stop())
+            self._thread.join()
+
+    def stats(self) -> EngineStats:
+        """A snapshot; each figure is exact, together they may be a step apart."""
+        return self._counters.snapshot(
+            num_waiting=self._scheduler.num_waiting,
+            num_running=self._scheduler.num_running,
+            num_blocks=self._block_pool.num_blocks,
+            num_free_blocks=self._block_pool.num_free_blocks,
+        )
+
+    def step(self) -> None:
+        """One step: plan, compute, commit."""
+        plan = self._scheduler.schedule(time.monotonic())
+        if not plan.scheduled:
+            return
+        try:
+            result = self._runner.execute(plan)
+        except Exception as error:  # one bad step must not end the service
+            _LOGGER.exception("a step of %d rows failed", plan.num_tokens)
+            failure = StepFailedError(f"the forward pass failed: {error}; send the request again")
+            self._publish_all(self._scheduler.fail_step(plan, failure))
+            return
+        self._counters.count_step(plan, result)
+        self._publish_all(self._scheduler.commit(plan, result, now=time.monotonic()))
+
+    def _run(self) -> None:
+        while self._take_commands():
+            self._publish_all(self._scheduler.expire(time.monotonic()))
+            self.step()
+        error = EngineStoppedError("the engine was stopped before the request was done")
+        self._publish_all(self._scheduler.fail_all(error))
+
+    def _take_commands(self) -> bool:
+        """Apply what came in since the last step, waiting for something if there is no work."""
+        has_work = self._scheduler.num_running + self._scheduler.num_waiting > 0
+        while not (has_work and self._commands.empty()):
+            command = self._commands.get()
+            has_work = True
+            if isinstance(command, _Stop):
+                return False
+            if isinstance(command, _Cancel):
+                self._publish_all(self._scheduler.cancel(command.request_id))
+            else:
+                self._scheduler.add(command, now=time.monotonic())
+        return True
+
+    def _publish_all(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if isinstance(event, Finished | Failed | Cancelled):
+                with self._lock:
+                    self._num_live -= 1
+                self._counters.count_end(event)
+            self._publish(event)
+
+    def _check_length(self, request: EngineRequest) -> None:
+        num_prompt = len(request.prompt_token_ids)
+        num_tokens = num_prompt + request.sampling.max_tokens
+        info = self.model_info
+        limit = min(info.max_position, info.num_kv_tokens)
+        if num_prompt < 1 or request.sampling.max_tokens < 1:
+            raise RequestTooLongError(
+                f"a prompt of {num_prompt} and an answer of {request.sampling.max_tokens} tokens"
+                " cannot be served; both must have at least 1"
+            )
+        if num_tokens > limit:
+            raise RequestTooLongError(
+                f"a prompt of {num_prompt} and an answer of up to {request.sampling.max_tokens}"
+                f" tokens are {num_tokens}, the limit is {limit} (context of the model"
+                f" {info.max_position}, KV cache {info.num_kv_tokens}); send less, or give the"
+                " KV cache more memory"
+            )
+
+
+def build_engine(config: EngineConfig) -> Engine:
+    """Load the model and make an engine that is ready to start; raises ModelLoadError."""
+    runner = ModelRunner(config)
+    runner.warm_up()
+    return Engine(config.scheduler, runner)
+
+
+def _discard(_event: Event) -> None:
+    """Nobody listens before `start`."""

@@ -1,0 +1,205 @@
+"""Loading a transformers model so that its attention reads and writes our paged cache."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AutoConfig, AutoModelForCausalLM
+from transformers.masking_utils import AttentionMaskInterface
+
+from batching.config import Dtype
+from batching.errors import ModelLoadError
+from batching.forward_batch import ForwardBatch
+from kernels.ops import Ops
+
+ATTENTION_NAME = "apply_service_paged"
+_POSITION_DEPENDENT_ROPE = ("dynamic", "longrope")
+_NEUTRAL_SETTINGS: dict[str, tuple[float | None, ...]] = {
+    "attn_logit_softcapping": (None,),
+    "final_logit_softcapping": (None,),
+    "logits_scaling": (None, 1, 1.0),
+    "logit_scale": (None, 1, 1.0),
+}
+_SAMPLED_BYTES = 1 << 16
+_NUM_SAMPLES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class PagedKV:
+    """The KV cache of all layers: two tensors [num_layers, num_blocks, block_size, kv_heads, d]."""
+
+    keys: Tensor
+    values: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """What the cache and the limits depend on."""
+
+    num_layers: int
+    num_kv_heads: int
+    head_dim: int
+    vocab_size: int
+    max_position: int
+
+    def kv_bytes_per_token(self, dtype: torch.dtype) -> int:
+        """Bytes that one token's keys and values take in all layers."""
+        return 2 * self.num_layers * self.num_kv_heads * self.head_dim * dtype.itemsize
+
+
+def load_model(path: Path, *, dtype: Dtype, device: torch.device) -> tuple[nn.Module, ModelShape]:
+    """The model in evaluation mode on `device`, and its shape.
+
+    Raises ModelLoadError for a missing or damaged folder and for families whose state cannot be
+    rolled back or whose attention is not plain causal attention.
+    """
+    if not (path / "config.json").is_file():
+        raise ModelLoadError(f"{path} holds no config.json; give a folder with a prepared model")
+    try:
+        config = AutoConfig.from_pretrained(path, trust_remote_code=False)
+        check_is_supported(config)
+        _register_attention()
+        model = AutoModelForCausalLM.from_pretrained(
+            path,
+            dtype=getattr(torch, dtype),
+            attn_implementation=ATTENTION_NAME,
+            trust_remote_code=False,
+        )
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise ModelLoadError(f"{path} could not be loaded: {error}") from error
+    return model.eval().to(device), _read_shape(config)
+
+
+def run_model(model: nn.Module, batch: ForwardBatch, *, paged_kv: PagedKV, ops: Ops) -> Tensor:
+    """Logits [num_rows, vocab_size] float32 of `batch.logits_rows`; writes the rows' KV."""
+    decoder = cast(Callable[..., Any], model.model)
+    lm_head = cast(Callable[[Tensor], Tensor], model.lm_head)
+    output = decoder(
+        input_ids=batch.input_ids[None],
+        position_ids=batch.position_ids[None],
+        use_cache=False,
+        batch=batch,
+        paged_kv=paged_kv,
+        ops=ops,
+    )
+    rows = output.last_hidden_state[0, batch.logits_rows]  # [num_rows, hidden_size]
+    return lm_head(rows).float()
+
+
+def check_is_supported(config: Any) -> None:
+    """Raise ModelLoadError if the engine cannot serve this family correctly."""
+    family = config.model_type
+    if getattr(config, "is_encoder_decoder", False):
+        raise ModelLoadError(f"{family} has an encoder; only decoder-only models can be served")
+    if not getattr(config, "num_attention_heads", None):
+        raise ModelLoadError(f"{family} has no attention heads; its state cannot be rolled back")
+    layer_types = getattr(config, "layer_types", None)
+    unsupported = sorted(set(layer_types or ()) - {"full_attention"})
+    if unsupported:
+        raise ModelLoadError(
+            f"{family} has layers of type {', '.join(unsupported)}; every layer must be full"
+            " attention, because rejected drafts are rolled back"
+        )
+    if layer_types is None and getattr(config, "sliding_window", None):
+        raise ModelLoadError(
+            f"{family} uses a sliding window of {config.sliding_window}; only full attention"
+            " can be served"
+        )
+    rope_type = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
+    if rope_type in _POSITION_DEPENDENT_ROPE:
+        raise ModelLoadError(
+            f"{family} uses {rope_type} rotary embeddings, which change with the length of the"
+            " context; cached keys would become wrong"
+        )
+    for name, neutral in _NEUTRAL_SETTINGS.items():
+        if getattr(config, name, None) not in neutral:
+            raise ModelLoadError(f"{family} sets {name}, which the engine does not compute")
+
+
+def fingerprint_model(path: Path) -> str:
+    """A hex digest that differs between models: small files whole, weights by size and samples.
+
+    It tells models apart in caches and answers; it is no integrity check.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(path.iterdir()):
+        if file.suffix not in (".json", ".safetensors"):
+            continue
+        size = file.stat().st_size
+        digest.update(f"{file.name}\0{size}\0".encode())
+        with file.open("rb") as stream:
+            for offset in _sample_offsets(size):
+                stream.seek(offset)
+                digest.update(stream.read(_SAMPLED_BYTES))
+    return digest.hexdigest()
+
+
+def _sample_offsets(size: int) -> Iterable[int]:
+    if size <= _SAMPLED_BYTES * _NUM_SAMPLES:
+        return range(0, size, _SAMPLED_BYTES)
+    return [i * (size - _SAMPLED_BYTES) // (_NUM_SAMPLES - 1) for i in range(_NUM_SAMPLES)]
+
+
+def _read_shape(config: Any) -> ModelShape:
+    num_heads = config.num_attention_heads
+    return ModelShape(
+        num_layers=config.num_hidden_layers,
+        num_kv_heads=getattr(config, "num_key_value_heads", None) or num_heads,
+        head_dim=getattr(config, "head_dim", None) or config.hidden_size // num_heads,
+        vocab_size=config.vocab_size,
+        max_position=config.max_position_embeddings,
+    )
+
+
+def _register_attention() -> None:
+    AttentionInterface.register(ATTENTION_NAME, _attend)
+    AttentionMaskInterface.register(ATTENTION_NAME, _no_mask)
+
+
+def _no_mask(*_args: Any, **_kwargs: Any) -> None:
+    """Transformers' mask builder: the paged attention knows what each row may see."""
+
+
+def _attend(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    _attention_mask: None,
+    *,
+    scaling: float,
+    batch: ForwardBatch,
+    paged_kv: PagedKV,
+    ops: Ops,
+    **_unused: Any,
+) -> tuple[Tensor, None]:
+    """Transformers' attention call for one layer.
+
+    query: [1, num_heads, num_tokens, head_dim]; key, value: [1, num_kv_heads, num_tokens, head_dim]
+    Returns [1, num_tokens, num_heads, head_dim].
+    """
+    layer_index = int(module.layer_idx)  # type: ignore[arg-type]
+    key_cache, value_cache = paged_kv.keys[layer_index], paged_kv.values[layer_index]
+    ops.store_kv(
+        key[0].transpose(0, 1),
+        value[0].transpose(0, 1),
+        key_cache=key_cache,
+        value_cache=value_cache,
+        slot_mapping=batch.slot_mapping,
+    )
+    attended = ops.paged_attention(
+        query[0].transpose(0, 1),
+        key_cache=key_cache,
+        value_cache=value_cache,
+        block_tables=batch.block_tables,
+        cu_query_lens=batch.cu_query_lens,
+        context_lens=batch.context_lens,
+        scale=scaling,
+    )
+    return attended[None], None

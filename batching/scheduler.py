@@ -1,0 +1,289 @@
+"""Who runs in the next step, with how many tokens, in which blocks; and what a step's result means.
+
+There are no phases: every step computes some of the gap between `num_computed_tokens` and
+`num_tokens`, and behind the last known token a draft to verify.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from batching.block_pool import BlockPool
+from batching.config import SchedulerConfig
+from batching.errors import DeadlineExceededError, EngineError, StepFailedError
+from batching.events import Cancelled, Event, Failed, Finished, FinishReason, Tokens
+from batching.prefix_cache import PrefixCache
+from batching.request import EngineRequest, RequestState, RequestStatus
+from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
+from batching.token_budget import TokenDemand, TokenShare, share_tokens
+
+
+class Scheduler:
+    """Owns every live request. All methods run on the engine thread; times are monotonic seconds.
+
+    The caller has checked that a request fits the model and the pool on its own; that makes every
+    admitted request able to finish, if need be by preempting all others.
+    """
+
+    def __init__(
+        self, config: SchedulerConfig, *, block_pool: BlockPool, prefix_cache: PrefixCache
+    ) -> None:
+        self._config = config
+        self._block_pool = block_pool
+        self._prefix_cache = prefix_cache
+        self._waiting: list[RequestState] = []
+        self._running: list[RequestState] = []
+
+    @property
+    def num_waiting(self) -> int:
+        """Requests that hold no blocks: new ones and preempted ones."""
+        return len(self._waiting)
+
+    @property
+    def num_running(self) -> int:
+        """Requests that have a row in every step."""
+        return len(self._running)
+
+    def add(self, request: EngineRequest, *, now: float) -> None:
+        """Put a new request into the queue."""
+        chain = self._prefix_cache.new_chain(request.cache_salt)
+        self._waiting.append(RequestState(request, chain=chain, now=now))
+
+    def cancel(self, request_id: str) -> list[Event]:
+        """Drop a request at its owner's wish; no event if it has ended already."""
+        for state in self._live():
+            if state.request.request_id == request_id:
+                self._drop(state)
+                return [Cancelled(request_id)]
+        return []
+
+    def expire(self, now: float) -> list[Event]:
+        """Fail every request whose deadline has passed."""
+        events: list[Event] = []
+        for state in list(self._live()):
+            deadline = state.request.deadline
+            if deadline is not None and now >= deadline:
+                self._drop(state)
+                error = DeadlineExceededError(
+                    f"{now - state.arrival:.1f} s passed and {state.num_output_tokens} tokens were"
+                    " written before the deadline; allow more time or send a smaller edit"
+                )
+                events.append(Failed(state.request.request_id, error))
+        return events
+
+    def fail_all(self, error: EngineError) -> list[Event]:
+        """Fail every live request, running or waiting."""
+        events: list[Event] = []
+        for state in list(self._live()):
+            self._drop(state)
+            events.append(Failed(state.request.request_id, error))
+        return events
+
+    def fail_step(self, plan: StepPlan, error: StepFailedError) -> list[Event]:
+        """Fail the requests of a step that could not be computed; the others go on."""
+        request_ids = {scheduled.request_id for scheduled in plan.scheduled}
+        events: list[Event] = []
+        for state in [s for s in self._running if s.request.request_id in request_ids]:
+            self._drop(state)
+            events.append(Failed(state.request.request_id, error))
+        return events
+
+    def schedule(self, now: float) -> StepPlan:
+        """Plan the next step; an empty plan means that nobody is waiting or running."""
+        self._waiting.sort(key=lambda state: self._rank(state, now))
+        self._admit(now)
+        self._running.sort(key=lambda state: self._rank(state, now))
+        candidates = list(self._running)
+        demands = [
+            TokenDemand(state.num_uncomputed_tokens, self._max_draft_tokens(state))
+            for state in candidates
+        ]
+        shares = share_tokens(demands, self._config.max_tokens_per_step)
+        # Known tokens get their blocks before any draft does: a draft must not cause a preemption.
+        grown = [
+            (state, share)
+            for state, share in zip(candidates, shares, strict=True)
+            if state.status is RequestStatus.RUNNING and self._try_grow(state, share.num_tokens)
+        ]
+        return StepPlan(tuple(self._schedule_request(state, share) for state, share in grown))
+
+    def commit(self, plan: StepPlan, result: StepResult, *, now: float) -> Iterator[Event]:
+        """Take a step's result into the requests and say what is new. The only writer of counts."""
+        states = {state.request.request_id: state for state in self._running}
+        for scheduled, verified in zip(plan.scheduled, result.verified, strict=True):
+            yield from self._commit_request(
+                states[scheduled.request_id], scheduled, verified, now=now
+            )
+
+    def _admit(self, now: float) -> None:
+        """Move waiting requests to running, best first, while one prompt's blocks can be had."""
+        while self._waiting:
+            state = self._waiting[0]
+            self._preempt_lower_class(state, now)
+            if len(self._running) >= self._config.max_running or not self._try_start(state):
+                return
+            if state.first_scheduled is None:
+                state.first_scheduled = now
+                state.num_cached_tokens = state.num_computed_tokens
+                if state.request.proposer is not None:
+                    state.request.proposer.build()
+            state.status = RequestStatus.RUNNING
+            self._waiting.remove(state)
+            self._running.append(state)
+
+    def _try_start(self, state: RequestState) -> bool:
+        """Take what is cached of a request's tokens and reserve blocks for the rest of them."""
+        state.block_ids = self._prefix_cache.take_prefix(state.chain, state.token_ids)
+        state.num_stored_blocks = len(state.block_ids)
+        state.num_computed_tokens = len(state.block_ids) * self._config.block_size
+        if self._try_reserve_for(state, state.num_tokens):
+            return True
+        self._release_blocks(state)
+        return False
+
+    def _preempt_lower_class(self, state: RequestState, now: float) -> None:
+        """Preempt requests of a lower class while they are what keeps `state` from starting."""
+        priority_class, _ = self._rank(state, now)
+        lower = [s for s in self._running if self._rank(s, now)[0] > priority_class]
+        lower.sort(key=lambda s: self._rank(s, now))
+        num_blocks = self._num_blocks(state.num_tokens)
+        while lower and (
+            len(self._running) >= self._config.max_running
+            or self._block_pool.num_free_blocks < num_blocks
+        ):
+            self._preempt(lower.pop())
+
+    def _schedule_request(self, state: RequestState, share: TokenShare) -> ScheduledRequest:
+        """The entry of one request; its draft is cut to the blocks that are free."""
+        start = state.num_computed_tokens
+        stop = start + share.num_tokens
+        has_logits = stop == state.num_tokens
+        draft = state.propose(share.max_draft_tokens) if has_logits else None
+        if draft is not None and not self._try_reserve_for(state, stop + len(draft)):
+            room = len(state.block_ids) * self._config.block_size - stop
+            draft = draft.cut(room) if room > 0 else None
+        return ScheduledRequest(
+            request_id=state.request.request_id,
+            token_ids=tuple(state.token_ids[start:stop]),
+            start=start,
+            block_ids=tuple(state.block_ids),
+            draft=draft,
+            has_logits=has_logits,
+            output_position=state.num_output_tokens,
+            sampling=state.request.sampling,
+        )
+
+    def _commit_request(
+        self,
+        state: RequestState,
+        scheduled: ScheduledRequest,
+        verified: VerifiedTokens,
+        *,
+        now: float,
+    ) -> Iterator[Event]:
+        request = state.request
+        state.target_passes += 1
+        state.num_computed_tokens += len(scheduled.token_ids) + verified.num_accepted
+        if scheduled.draft is not None:
+            state.count_draft(scheduled.draft, verified.num_accepted)
+        if verified.token_ids:
+            state.decode_passes += 1
+            if state.first_token is None:
+                state.first_token = now
+            num_kept, reason = self._find_end(state, verified.token_ids)
+            token_ids = verified.token_ids[:num_kept]
+            state.token_ids += token_ids
+            state.num_computed_tokens = min(state.num_computed_tokens, state.num_tokens)
+            if request.proposer is not None:
+                request.proposer.commit(token_ids)
+            if token_ids:
+                yield Tokens(request.request_id, token_ids, verified.logprobs[:num_kept])
+        else:
+            reason = None
+        state.num_stored_blocks = self._prefix_cache.store(
+            state.chain,
+            state.token_ids[: state.num_computed_tokens],
+            blocks=state.block_ids,
+            start=state.num_stored_blocks,
+        )
+        if reason is not None:
+            self._drop(state)
+            yield Finished(request.request_id, reason, state.stats(now))
+
+    def _find_end(
+        self, state: RequestState, token_ids: tuple[int, ...]
+    ) -> tuple[int, FinishReason | None]:
+        """How many of the new tokens to keep, and why the answer ends there, if it does.
+
+        A stop token is kept as the last token of the answer.
+        """
+        request = state.request
+        room = request.sampling.max_tokens - state.num_output_tokens
+        num_kept = min(len(token_ids), room)
+        reason: FinishReason | None = "length" if len(token_ids) >= room else None
+        for position, token_id in enumerate(token_ids[:num_kept]):
+            if token_id in request.sampling.stop_token_ids:
+                num_kept, reason = position + 1, "stop"
+                break
+        if request.stop_checker is not None:
+            num_before_stop = request.stop_checker.push(token_ids[:num_kept])
+            if num_before_stop is not None:
+                num_kept, reason = num_before_stop, "stop"
+        return num_kept, reason
+
+    def _try_grow(self, state: RequestState, num_tokens: int) -> bool:
+        """Blocks for the next `num_tokens` tokens, by preempting requests of lower rank if need be.
+
+        False when the request itself had to go back to the queue.
+        """
+        target = state.num_computed_tokens + num_tokens
+        while not self._try_reserve_for(state, target):
+            victim = self._running[-1]
+            self._preempt(victim)
+            if victim is state:
+                return False
+        return True
+
+    def _try_reserve_for(self, state: RequestState, num_tokens: int) -> bool:
+        num_blocks = self._num_blocks(num_tokens) - len(state.block_ids)
+        if num_blocks <= 0:
+            return True
+        reserved = self._block_pool.try_reserve(num_blocks)
+        if reserved is None:
+            return False
+        state.block_ids += reserved
+        return True
+
+    def _preempt(self, state: RequestState) -> None:
+        """Take a request's blocks; what it has computed stays findable until overwritten."""
+        self._running.remove(state)
+        self._release_blocks(state)
+        state.status = RequestStatus.PREEMPTED
+        self._waiting.append(state)
+
+    def _drop(self, state: RequestState) -> None:
+        (self._running if state.status is RequestStatus.RUNNING else self._waiting).remove(state)
+        self._release_blocks(state)
+        state.status = RequestStatus.FINISHED
+
+    def _release_blocks(self, state: RequestState) -> None:
+        self._block_pool.release(state.block_ids)
+        state.block_ids = []
+        state.num_computed_tokens = 0
+        state.num_stored_blocks = 0
+
+    def _max_draft_tokens(self, state: RequestState) -> int:
+        if state.request.proposer is None:
+            return 0
+        return min(state.request.max_draft_tokens, self._config.max_draft_tokens)
+
+    def _rank(self, state: RequestState, now: float) -> tuple[int, float]:
+        """Sort key: class, improved by one for each `ageing_s` of age, then arrival."""
+        aged = int((now - state.arrival) / self._config.ageing_s)
+        return max(0, state.request.priority - aged), state.arrival
+
+    def _num_blocks(self, num_tokens: int) -> int:
+        return -(-num_tokens // self._config.block_size)
+
+    def _live(self) -> list[RequestState]:
+        return [*self._running, *self._waiting]

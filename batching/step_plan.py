@@ -1,0 +1,69 @@
+"""One step as a value: what the scheduler wants computed, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from batching.events import TokenLogprob
+from batching.request import SamplingParams
+from lookup.proposer import Draft
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledRequest:
+    """One request's rows in a step.
+
+    `token_ids` stand at positions `start`, `start + 1`, …; behind them come the tokens of `draft`.
+    With `has_logits` the last of `token_ids` and every draft token get a row of logits: the token
+    that they lead to is output position `output_position` and following.
+    """
+
+    request_id: str
+    token_ids: tuple[int, ...]
+    start: int
+    block_ids: tuple[int, ...]
+    draft: Draft | None
+    has_logits: bool
+    output_position: int
+    sampling: SamplingParams
+
+    @property
+    def draft_token_ids(self) -> tuple[int, ...]:
+        """Token ids of the draft, if there is one."""
+        return self.draft.token_ids if self.draft else ()
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of this request in the forward pass."""
+        return len(self.token_ids) + len(self.draft_token_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """Who runs in this step, in the order of the packed rows."""
+
+    scheduled: tuple[ScheduledRequest, ...]
+
+    @property
+    def num_tokens(self) -> int:
+        """Rows in the forward pass."""
+        return sum(scheduled.num_rows for scheduled in self.scheduled)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedTokens:
+    """What one request's rows of logits said: accepted draft tokens, then one token of the target.
+
+    `token_ids` has `num_accepted + 1` entries, or none where there were no logits.
+    """
+
+    token_ids: tuple[int, ...] = ()
+    num_accepted: int = 0
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """The outcome of a step, one entry for each scheduled request, in the plan's order."""
+
+    verified: tuple[VerifiedTokens, ...]

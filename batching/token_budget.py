@@ -1,0 +1,57 @@
+"""Sharing one step's token budget among requests that catch up and requests that speculate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TokenDemand:
+    """What one running request could use: its gap (at least 1) and its longest draft."""
+
+    num_uncomputed_tokens: int
+    max_draft_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenShare:
+    """What it gets. Drafts are granted only where the gap closes in this step."""
+
+    num_tokens: int
+    max_draft_tokens: int
+
+
+def share_tokens(demands: Sequence[TokenDemand], budget: int) -> list[TokenShare]:
+    """One share for each demand, in order of rank; the rows granted never exceed `budget`.
+
+    Each request gets one row. The rest is split between prefills (first come, first served) and
+    drafts (evenly): either may use what the other leaves, and neither gets less than half while it
+    wants it. `budget` must be at least the number of demands.
+    """
+    spare = budget - len(demands)
+    prefill_demand = sum(demand.num_uncomputed_tokens - 1 for demand in demands)
+    draft_demand = sum(
+        demand.max_draft_tokens for demand in demands if demand.num_uncomputed_tokens == 1
+    )
+    prefill_left = min(prefill_demand, max(spare // 2, spare - draft_demand))
+    draft_left = spare - prefill_left
+    num_tokens = []
+    for demand in demands:
+        extra = min(demand.num_uncomputed_tokens - 1, prefill_left)
+        prefill_left -= extra
+        num_tokens.append(1 + extra)
+    is_closing = [
+        granted == demand.num_uncomputed_tokens
+        for granted, demand in zip(num_tokens, demands, strict=True)
+    ]
+    num_closing = sum(is_closing)
+    shares = []
+    for granted, demand, closes in zip(num_tokens, demands, is_closing, strict=True):
+        max_draft_tokens = 0
+        if closes:
+            max_draft_tokens = min(demand.max_draft_tokens, draft_left // num_closing)
+            num_closing -= 1
+            draft_left -= max_draft_tokens
+        shares.append(TokenShare(granted, max_draft_tokens))
+    return shares

@@ -1,0 +1,107 @@
+"""Causal grouped-query attention of ragged query rows over a paged key-value cache."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+def paged_attention_reference(
+    query: Tensor,
+    *,
+    key_cache: Tensor,
+    value_cache: Tensor,
+    block_tables: Tensor,
+    cu_query_lens: Tensor,
+    context_lens: Tensor,
+    scale: float,
+) -> Tensor:
+    """Attention output [num_tokens, num_heads, head_dim], in the dtype of `query`.
+
+    Request i owns the rows cu_query_lens[i]:cu_query_lens[i + 1]. They are the last tokens of its
+    context: row j of n stands at position context_lens[i] - n + j and sees every position up to its
+    own. All keys and values, the rows' own included, are in the cache already. Rows behind the last
+    request are padding and come back as zeros. Computed in float32.
+
+    query: [num_tokens, num_heads, head_dim]
+    key_cache, value_cache: [num_blocks, block_size, num_kv_heads, head_dim]
+    block_tables: [num_requests, max_blocks] int32; entries behind the context are not read
+    cu_query_lens: [num_requests + 1] int32
+    context_lens: [num_requests] int32
+    """
+    output = torch.zeros_like(query)
+    num_groups = query.shape[1] // key_cache.shape[2]
+    block_size = key_cache.shape[1]
+    for request_index, context_len in enumerate(context_lens.tolist()):
+        start, stop = cu_query_lens[request_index : request_index + 2].tolist()
+        positions = torch.arange(context_len, device=query.device)
+        blocks = block_tables[request_index, positions // block_size].long()
+        keys = key_cache[blocks, positions % block_size].float()  # [context, kv_heads, head_dim]
+        values = value_cache[blocks, positions % block_size].float()
+        keys = keys.repeat_interleave(num_groups, dim=1)
+        values = values.repeat_interleave(num_groups, dim=1)
+        scores = torch.einsum("qhd,khd->hqk", query[start:stop].float(), keys) * scale
+        row_positions = positions[context_len - (stop - start) :]
+        scores.masked_fill_(positions[None, :] > row_positions[:, None], float("-inf"))
+        attended = torch.einsum("hqk,khd->qhd", scores.softmax(dim=-1), values)
+        output[start:stop] = attended.to(query.dtype)
+    return output
+
+
+def paged_attention_cpu(
+    query: Tensor,
+    *,
+    key_cache: Tensor,
+    value_cache: Tensor,
+    block_tables: Tensor,
+    cu_query_lens: Tensor,
+    context_lens: Tensor,
+    scale: float,
+) -> Tensor:
+    """`paged_attention_reference` at CPU speed: K and V are neither repeated nor upcast.
+
+    A context in consecutive blocks, which is what an unfragmented pool hands out, is read in place.
+    """
+    output = torch.empty_like(query)
+    num_kv_heads, head_dim = key_cache.shape[2:]
+    query_bounds = cu_query_lens.tolist()
+    for request_index, context_len in enumerate(context_lens.tolist()):
+        start, stop = query_bounds[request_index], query_bounds[request_index + 1]
+        table = block_tables[request_index]
+        keys = _gather_context(key_cache, table, context_len)
+        values = _gather_context(value_cache, table, context_len)
+        num_rows = stop - start
+        grouped = query[start:stop].view(num_rows, num_kv_heads, -1, head_dim)
+        grouped = grouped.permute(1, 2, 0, 3).reshape(num_kv_heads, -1, head_dim)
+        mask = None
+        if num_rows > 1:
+            num_groups = query.shape[1] // num_kv_heads
+            mask = _causal_mask(num_rows, context_len, query.dtype).repeat(num_groups, 1)
+        attended = functional.scaled_dot_product_attention(
+            grouped, keys, values, attn_mask=mask, scale=scale
+        )  # [num_kv_heads, num_groups * num_rows, head_dim]
+        attended = attended.view(num_kv_heads, -1, num_rows, head_dim).permute(2, 0, 1, 3)
+        output[start:stop] = attended.reshape(num_rows, -1, head_dim)
+    output[query_bounds[-1] :] = 0
+    return output
+
+
+def _gather_context(cache: Tensor, table: Tensor, context_len: int) -> Tensor:
+    """Cached rows [num_kv_heads, context_len, head_dim]; a view where the blocks are in a row."""
+    block_size = cache.shape[1]
+    blocks = table[: -(-context_len // block_size)].tolist()
+    first = blocks[0]
+    if blocks == list(range(first, first + len(blocks))):
+        rows = cache.view(-1, *cache.shape[2:])[first * block_size :][:context_len]
+    else:
+        rows = cache[torch.tensor(blocks)].flatten(0, 1)[:context_len]
+    return rows.transpose(0, 1)
+
+
+def _causal_mask(num_rows: int, context_len: int, dtype: torch.dtype) -> Tensor:
+    """Additive mask [num_rows, context_len]: row j sees positions up to its own."""
+    mask = torch.zeros(num_rows, context_len, dtype=dtype)
+    future = torch.ones(num_rows, num_rows, dtype=torch.bool).triu(1)
+    mask[:, context_len - num_rows :].masked_fill_(future, float("-inf"))
+    return mask

@@ -1,0 +1,60 @@
+"""What a verification returns, and the ragged lists that it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Outcome of one verification step.
+
+    token_ids: [num_rows] int64; the target's own token at each row. Rows behind a request's first
+        mismatch may hold -1: their context was wrong, nobody may use them.
+    num_accepted: [num_requests] int64; draft tokens that hold, counted from the first row. The
+        token after them, token_ids[cu_rows[i] + num_accepted[i]], is new: recovered or bonus.
+    """
+
+    token_ids: Tensor
+    num_accepted: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedTokens:
+    """A ragged list (CSR) of the token ids that each row may take; an empty list allows all.
+
+    token_ids: [num_allowed] int64
+    cu_lens: [num_rows + 1] int64
+    """
+
+    token_ids: Tensor
+    cu_lens: Tensor
+
+    def mask_logits(self, logits: Tensor) -> Tensor:
+        """A copy of `logits` [num_rows, vocab_size], -inf where the token is not allowed."""
+        masked = logits.clone()
+        bounds = self.cu_lens.tolist()
+        for row in range(logits.shape[0]):
+            allowed = self.token_ids[bounds[row] : bounds[row + 1]]
+            if allowed.numel():
+                masked[row] = float("-inf")
+                masked[row, allowed] = logits[row, allowed]
+        return masked
+
+
+def count_accepted(token_ids: Tensor, draft_token_ids: Tensor, cu_rows: Tensor) -> Tensor:
+    """Length of each request's prefix of drafts equal to the target's tokens: [num_requests] int64.
+
+    The last row of each request has no draft (-1) and ends the prefix.
+    """
+    is_equal = (token_ids == draft_token_ids) & (draft_token_ids >= 0)
+    num_requests = cu_rows.shape[0] - 1
+    num_accepted = torch.zeros(num_requests, dtype=torch.int64, device=token_ids.device)
+    bounds = cu_rows.tolist()
+    for request_index in range(num_requests):
+        prefix = is_equal[bounds[request_index] : bounds[request_index + 1]].long().cumprod(0)
+        num_accepted[request_index] = prefix.sum()
+    return num_accepted

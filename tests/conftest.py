@@ -1,0 +1,23 @@
+"""Fixtures that many tests share: a tiny random model with a byte-level tokenizer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_model import write_tiny_model
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _single_thread() -> None:
+    """Tiny tensors lose more to threads than they gain."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def tiny_model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random two-layer Llama with grouped-query attention and a byte-level tokenizer."""
+    path = tmp_path_factory.mktemp("tiny-model")
+    write_tiny_model(path, seed=0)
+    return path

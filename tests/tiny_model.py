@@ -1,0 +1,57 @@
+"""Writes a tiny random Llama with a byte-level tokenizer: real files, real code paths, no merit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM
+
+SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+END_TOKEN_ID = 2
+VOCAB_SIZE = len(SPECIAL_TOKENS) + 256
+
+
+def write_tiny_model(path: Path, *, seed: int, max_position: int = 4096) -> None:
+    """Fill `path` with config.json, model.safetensors, tokenizer.json and tokenizer_config.json."""
+    config = LlamaConfig(
+        vocab_size=VOCAB_SIZE,
+        hidden_size=48,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=6,
+        num_key_value_heads=2,
+        head_dim=8,
+        max_position_embeddings=max_position,
+        bos_token_id=1,
+        eos_token_id=END_TOKEN_ID,
+        pad_token_id=END_TOKEN_ID,
+        tie_word_embeddings=True,
+        initializer_range=0.35,
+    )
+    torch.manual_seed(seed)
+    LlamaForCausalLM(config).save_pretrained(path)
+    _make_tokenizer().save(str(path / "tokenizer.json"))
+    template = (
+        "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}"
+        "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    (path / "tokenizer_config.json").write_text(
+        json.dumps(
+            {"eos_token": "<|im_end|>", "bos_token": "<|im_start|>", "chat_template": template}
+        )
+    )
+
+
+def _make_tokenizer() -> Tokenizer:
+    """One token a byte behind the special tokens; nothing is merged."""
+    vocab = {token: token_id for token_id, token in enumerate(SPECIAL_TOKENS)}
+    for symbol in sorted(pre_tokenizers.ByteLevel.alphabet()):
+        vocab[symbol] = len(vocab)
+    tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL_TOKENS])
+    return tokenizer
