@@ -38,11 +38,12 @@ def write_tiny_model(path: Path, *, seed: int, max_position: int = 4096) -> None
         "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}"
         "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
     )
-    (path / "tokenizer_config.json").write_text(
-        json.dumps(
-            {"eos_token": "<|im_end|>", "bos_token": "<|im_start|>", "chat_template": template}
-        )
-    )
+    tokenizer_config = {
+        "eos_token": "<|im_end|>",
+        "bos_token": "<|im_start|>",
+        "chat_template": template,
+    }
+    (path / "tokenizer_config.json").write_text(json.dumps(tokenizer_config))
 
 
 def _make_tokenizer() -> Tokenizer:
