@@ -1,0 +1,252 @@
+"""Markers are recognised as agents write them, and code that looks like one stays code."""
+
+from __future__ import annotations
+
+import pytest
+
+from apply_service.edit.markers import (
+    Marker,
+    MarkerReader,
+    is_marker,
+    parse_marker,
+    split_segments,
+    strip_fence,
+)
+
+KEEP_MARKERS = [
+    "// ... existing code ...",
+    "# ... existing code ...",
+    "-- ... existing code ...",
+    "% ... existing code ...",
+    "; ... existing code ...",
+    ";; ... existing code ...",
+    "/* ... existing code ... */",
+    "/** ... existing code ... */",
+    "<!-- ... existing code ... -->",
+    "{/* ... existing code ... */}",
+    "{# ... existing blocks ... #}",
+    "{{!-- ... existing code ... --}}",
+    "(* ... existing code ... *)",
+    "--[[ ... existing code ... ]]",
+    '""" ... existing code ... """',
+    "''' ... existing code ... '''",
+    "' ... existing code ...",
+    "! ... existing code ...",
+    "REM ... existing code ...",
+    "    // ... existing code ...",
+    "\t# ... existing code ...   ",
+    "//...existing code...",
+    "// ...existing code...",
+    "#...existing code...",
+    "// … existing code …",
+    "// .... existing code ....",
+    "// ... rest of code ...",
+    "// ... rest of the code remains the same ...",
+    "// ... rest of the file ...",
+    "// ... the rest of the methods stay the same ...",
+    "// rest of the code",
+    "// Rest of the file remains unchanged",
+    "// ... keep existing code",
+    "// ... keep fooFunction ...",
+    "// ... keep calculateTotalFunction ...",
+    "// keep existing code",
+    "// Keep the rest of the function as is",
+    "// ... code remains the same",
+    "// code remains unchanged",
+    "// ... existing imports ...",
+    "// ... existing methods ...",
+    "// ... existing variants",
+    "// ... existing matches ...",
+    "// ... existing logics ...",
+    "# ... same ...",
+    "# ... (same as before) ...",
+    "# ... unchanged ...",
+    "# unchanged",
+    "# (unchanged)",
+    "// no changes here",
+    "// ... other methods ...",
+    "// ... imports ...",
+    "// ... previous code ...",
+    "// ... remaining code unchanged ...",
+    "// existing code...",
+    "// existing code ...",
+    "// Existing imports...",
+    "// other methods...",
+    "# ...",
+    "#...",
+    "//...",
+    "// ...",
+    "-- ...",
+    "/* ... */",
+    "<!-- ... -->",
+    "{/* ... */}",
+    "# …",
+    "…",
+    "… existing code …",
+    "... existing code ...",
+    "...existing code...",
+    "[... existing code ...]",
+    "UNCHANGED CODE",
+    " * ... existing documentation ...",
+    "- ... existing items ...",
+    "// [... existing code ...]",
+    "// <... existing code ...>",
+    "// --- existing code ---",
+]
+
+TEXTS = [
+    "",
+    "   ",
+    "...",
+    "    ...",
+    "def f(): ...",
+    "x = ...",
+    "...,",
+    "...rest",
+    "...existing,",
+    "...existingCode,",
+    "...props}",
+    "  ...(cond ? existing : {}),",
+    "function f(...rest) {",
+    "const { a, ...rest } = props;",
+    "Tuple[int, ...]",
+    '"""..."""',
+    '"""Return the existing code."""',
+    "'''...'''",
+    "rest of code",
+    "existing code",
+    "unchanged",
+    "#unchanged",
+    "#rest-of-code {",
+    "#existing code",
+    "--existing-code: 1px;",
+    "--unchanged",
+    "--rest",
+    ".same-as-before {",
+    "%unchanged",
+    "'unchanged'",
+    "'rest of the code'",
+    "'... existing code ...',",
+    '"... existing code ...",',
+    'marker = "// ... existing code ..."',
+    "git diff main...feature",
+    "echo ...",
+    "for f in ...; do",
+    "/* same */",
+    "// keep trying until it works...",
+    "# loading ...",
+    "# Loading the existing users...",
+    "// same as above",
+    "# returns the existing connection",
+    "// Existing users are migrated here",
+    "# The rest of the arguments are passed on",
+    "# Compute the rest of the digits",
+    "// wait ... then retry",
+    "# TODO: ...and the tests",
+    "#!/bin/sh",
+    "#include <rest>",
+    "# type: ignore",
+    "-- keep this index in step with the model",
+    "; keep the stack aligned",
+    "// keep existing behaviour for callers that pass None",
+    "SELECT ... FROM t",
+    "// remove trailing whitespace from every line",
+    "# remove it once 3.11 is gone",
+    "<p>...</p>",
+    "- ...",
+    "* ...",
+    "key: ...",
+]
+
+
+@pytest.mark.parametrize("line", KEEP_MARKERS)
+def test_keep_markers_are_recognised(line: str) -> None:
+    assert parse_marker(line) == Marker("keep")
+
+
+@pytest.mark.parametrize("line", TEXTS)
+def test_look_alikes_are_text(line: str) -> None:
+    marker = parse_marker(line)
+    assert marker is None or marker.kind == "remove"
+    assert not is_marker(line, ["x = 1"])
+
+
+def test_what_stands_in_the_original_is_text() -> None:
+    original = ["x = 1", "    # ... existing code ...", "# ..."]
+    assert not is_marker("# ... existing code ...", original)
+    assert not is_marker("# ...", original)
+    assert is_marker("// ... existing code ...", original)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "// remove parseHeader",
+        "# remove parse_header",
+        "# removed: parse_header",
+        "// delete the function parseHeader()",
+        "# remove parse_header function",
+        "# Remove the method Reader.parse_header",
+        "<!-- remove parseHeader -->",
+    ],
+)
+def test_removal_directives_name_something_of_the_original(line: str) -> None:
+    original = ["def parse_header(): ...", "function parseHeader() {}"]
+    marker = MarkerReader(original).read(line)
+    assert marker is not None
+    assert marker.kind == "remove"
+    assert marker.name is not None
+    assert marker.name.lower().replace("_", "").endswith("parseheader")
+    assert not is_marker(line, ["def other(): ..."])
+
+
+@pytest.mark.parametrize(
+    ("line", "is_inline"),
+    [
+        ("const o = { port: 1, // ... existing ... }", True),
+        ("{ port: // ... existing ..., ssl: true }", True),
+        ("call(a, /* ... existing arguments ... */)", True),
+        ("def f(self): ...  # ... existing code ...", True),
+        ("x = 1  # ... and so on", False),
+        ('print("# ... existing code ...")', False),
+        ("url = 'http://... existing ...'", False),
+        ("range(0, 10)  # ...", False),
+        ("foo(a, b)", False),
+    ],
+)
+def test_inline_markers(line: str, is_inline: bool) -> None:
+    assert MarkerReader([]).has_inline_marker(line) is is_inline
+
+
+def test_segments_are_cut_at_markers() -> None:
+    update = ["a", "# ... existing code ...", "", "# ...", "b", "", "c", "x(1, # ... rest ...)"]
+    assert split_segments(update, ["z"]) == [["a"], ["b", "", "c"]]
+    assert split_segments(update, ["# ..."]) == [["a"], ["", "# ...", "b", "", "c"]]
+    assert split_segments([], ["z"]) == []
+    assert split_segments(["# ..."], []) == []
+
+
+def test_segments_keep_a_removal_directive_out() -> None:
+    update = ["def a():", "# remove old", "def b():"]
+    assert split_segments(update, ["old = 1"]) == [["def a():"], ["def b():"]]
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~~", "```python", "```js {1}"])
+def test_one_outer_fence_is_stripped(fence: str) -> None:
+    closing = fence[0] * 4
+    assert strip_fence(["", fence, "a", "", closing, ""]) == ["a", ""]
+
+
+def test_fences_that_stay() -> None:
+    fenced = ["```python", "a", "```"]
+    assert strip_fence(fenced, path="README.md") == fenced
+    assert strip_fence(fenced, language="Markdown") == fenced
+    assert strip_fence(["```python", "a"]) == ["```python", "a"]
+    assert strip_fence(["````", "a", "```"]) == ["````", "a", "```"]
+    assert strip_fence(["```"]) == ["```"]
+    assert strip_fence(fenced, path="x.py") == ["a"]
+
+
+def test_ten_thousand_hostile_lines_end_quickly() -> None:
+    lines = ["# " + "... existing " * 12, "..." + " " * 120, "# " + "a " * 70 + "..."] * 3000
+    assert split_segments(lines, ["x"]) is not None

@@ -1,0 +1,242 @@
+"""Each finding has a result that triggers it and one that must not; docs list the same codes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apply_service.edit.verdict import MAX_FINDINGS_PER_CODE, Status, judge
+
+DOCS = Path(__file__).parents[3] / "docs" / "verdicts.md"
+
+ORIGINAL = """\
+import os
+import sys
+
+LIMIT = 10
+
+
+def first(path):
+    name = os.path.basename(path)
+    return name
+
+
+def second(count):
+    for number in range(count):
+        print(number)
+
+
+def third():
+    return sys.argv
+""".splitlines()
+
+UPDATE = """\
+# ... existing code ...
+def first(path):
+    name = os.path.basename(path)
+    return name.lower()
+# ... existing code ...
+""".splitlines()
+
+
+def replaced(old: str, *new: str) -> list[str]:
+    place = ORIGINAL.index(old)
+    return [*ORIGINAL[:place], *new, *ORIGINAL[place + 1 :]]
+
+
+RIGHT = replaced("    return name", "    return name.lower()")
+
+
+def codes(original: list[str], update: list[str], result: list[str]) -> tuple[Status, set[str]]:
+    verdict = judge(original, update, result)
+    return verdict.status, {finding.code for finding in verdict.findings}
+
+
+def test_a_right_merge_is_applied() -> None:
+    assert codes(ORIGINAL, UPDATE, RIGHT) == ("applied", set())
+
+
+@pytest.mark.parametrize(
+    ("update", "result"),
+    [
+        (
+            ["# ...", "LIMIT = 10", "STEP = 2", "# ..."],
+            replaced("LIMIT = 10", "LIMIT = 10", "STEP = 2"),
+        ),
+        (
+            ["import os", "import re", "import sys", "# ..."],
+            replaced("import os", "import os", "import re"),
+        ),
+        (["# ...", "import sys", "LIMIT = 10", "# ..."], ORIGINAL[:2] + ORIGINAL[3:]),
+        (["# ...", "def third():", "    return 3"], [*ORIGINAL[:-1], "    return 3"]),
+        (
+            ["# ... existing code ...", "# remove LIMIT", "# ... existing code ..."],
+            ORIGINAL[:3] + ORIGINAL[4:],
+        ),
+        (["x = 1", "y = 2"], ["x = 1", "y = 2"]),
+    ],
+    ids=["insert", "import", "blank", "tail", "removal", "new file"],
+)
+def test_other_right_merges_are_applied(update: list[str], result: list[str]) -> None:
+    original = ORIGINAL if update[0] != "x = 1" else ["z = 3"]
+    assert codes(original, update, result) == ("applied", set())
+
+
+def test_nothing_to_do_is_unchanged() -> None:
+    update = ["# ...", "LIMIT = 10", "# ..."]
+    assert codes(ORIGINAL, update, ORIGINAL) == ("unchanged", set())
+
+
+def test_nothing_changed_though_asked() -> None:
+    assert codes(ORIGINAL, UPDATE, ORIGINAL) == (
+        "rejected",
+        {"nothing_changed", "snippet_line_missing"},
+    )
+    status, found = codes(ORIGINAL, ["# ...", "# remove LIMIT", "# ..."], ORIGINAL)
+    assert (status, found) == ("rejected", {"nothing_changed"})
+
+
+@pytest.mark.parametrize(
+    "left",
+    ["# ... existing code ...", "    # ... rest of the function ...", "x(1, # ... rest ...)"],
+)
+def test_marker_left(left: str) -> None:
+    status, found = codes(ORIGINAL, UPDATE, [*RIGHT, left])
+    assert status == "rejected"
+    assert "marker_left" in found
+
+
+def test_a_marker_of_the_original_may_stay_but_not_multiply() -> None:
+    original = [*ORIGINAL, "# ... existing code ..."]
+    update = ["# ...", *UPDATE[1:4], "# ..."]
+    right = [*RIGHT, "# ... existing code ..."]
+    assert codes(original, update, right) == ("applied", set())
+    assert "marker_left" in codes(original, update, [right[-1], *right])[1]
+
+
+def test_a_removal_directive_left_in_the_result_asks_for_review() -> None:
+    result = replaced("LIMIT = 10", "# remove LIMIT")
+    status, found = codes(ORIGINAL, ["# ...", "# remove LIMIT", "# ..."], result)
+    assert status == "needs_review"
+    assert found == {"marker_left"}
+
+
+@pytest.mark.parametrize("ending", ["length", "malformed"])
+def test_truncated(ending: str) -> None:
+    verdict = judge(ORIGINAL, UPDATE, RIGHT, ending=ending)  # type: ignore[arg-type]
+    assert verdict.status == "rejected"
+    assert [finding.code for finding in verdict.findings] == ["truncated"]
+
+
+def test_snippet_line_missing() -> None:
+    update = ["# ...", "LIMIT = 10", "STEP = 2", "STEP_2 = 2", "# ..."]
+    result = replaced("LIMIT = 10", "LIMIT = 10", "STEP = 2")
+    assert codes(ORIGINAL, update, result) == ("needs_review", {"snippet_line_missing"})
+    twice = ["# ...", "LIMIT = 10", "STEP = 2", "# ...", "STEP = 2"]
+    assert codes(ORIGINAL, twice, result) == ("needs_review", {"snippet_line_missing"})
+
+
+def test_segment_broken() -> None:
+    update = ["# ...", "    return name", "def extra():", "    return 1", "# ..."]
+    place = ORIGINAL.index("def third():")
+    result = [*ORIGINAL[:place], "def extra():", "    return 1", *ORIGINAL[place:]]
+    assert codes(ORIGINAL, update, result) == ("needs_review", {"segment_broken"})
+
+
+def test_unknown_line() -> None:
+    result = [*RIGHT, "print('invented')"]
+    assert codes(ORIGINAL, UPDATE, result) == ("needs_review", {"unknown_line"})
+    invented = [f"invented {number}" for number in range(50)]
+    status, found = codes(ORIGINAL, UPDATE, [*RIGHT, *invented])
+    assert (status, found) == ("rejected", {"unknown_line"})
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        [line.replace("        print", "    print") for line in RIGHT],
+        ["import os ", *RIGHT[1:]],
+        [*RIGHT[:-3], *RIGHT[-2:]],
+    ],
+    ids=["indentation", "trailing", "blank lines"],
+)
+def test_whitespace_changed(result: list[str]) -> None:
+    assert codes(ORIGINAL, UPDATE, result) == ("needs_review", {"whitespace_changed"})
+
+
+def test_repeated_line() -> None:
+    assert "repeated_line" in codes(ORIGINAL, UPDATE, [*RIGHT, *ORIGINAL[-2:]])[1]
+    assert codes(ORIGINAL, UPDATE, [*RIGHT, *ORIGINAL[-2:]])[0] == "needs_review"
+
+
+def test_misplaced_line() -> None:
+    result = ["import sys", "import os", *RIGHT[2:]]
+    assert codes(ORIGINAL, UPDATE, result) == ("needs_review", {"misplaced_line"})
+
+
+@pytest.mark.parametrize(
+    "lost", ["import sys", "LIMIT = 10", "    return sys.argv", "        print(number)"]
+)
+def test_one_line_lost_anywhere_asks_for_review(lost: str) -> None:
+    result = [line for line in RIGHT if line != lost]
+    assert codes(ORIGINAL, UPDATE, result) == ("needs_review", {"lines_lost"})
+
+
+def test_more_lost_than_an_insertion_explains() -> None:
+    update = ["# ...", "def fourth():", "    return 4"]
+    place = ORIGINAL.index("def second(count):")
+    result = [*ORIGINAL[:place], *update[1:]]
+    assert codes(ORIGINAL, update, result) == ("needs_review", {"lines_lost"})
+
+
+def test_most_of_the_file_lost_is_rejected() -> None:
+    original = [f"line {number}" for number in range(40)]
+    update = ["# ...", "line 39", "line 40"]
+    status, found = codes(original, update, ["line 39", "line 40"])
+    assert (status, found) == ("rejected", {"lines_lost"})
+
+
+def test_many_lines_between_two_snippet_lines_ask_for_review() -> None:
+    original = [f"line {number}" for number in range(40)]
+    update = ["# ...", "line 3", "line 36", "# ..."]
+    result = [*original[:4], *original[36:]]
+    assert codes(original, update, result)[1] == {"lines_lost"}
+    few = ["# ...", "line 3", "line 8", "# ..."]
+    assert codes(original, few, [*original[:4], *original[8:]]) == ("applied", set())
+
+
+def test_findings_are_capped_and_counted() -> None:
+    result = [*RIGHT, *(f"invented {number}" for number in range(100))]
+    findings = judge(ORIGINAL, UPDATE, result).findings
+    assert len(findings) == MAX_FINDINGS_PER_CODE
+    assert "and 90 more" in findings[-1].message
+
+
+def test_lines_are_counted_from_one() -> None:
+    finding = judge(ORIGINAL, UPDATE, [*RIGHT, "invented()"]).findings[0]
+    assert finding.line == len(RIGHT) + 1
+    assert finding.hint
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "  b", "}", "", "# ...", "# remove a"]), max_size=12)
+
+
+@given(LINES, LINES, LINES)
+def test_any_input_gets_a_verdict(
+    original: list[str], update: list[str], result: list[str]
+) -> None:
+    verdict = judge(original, update, result)
+    severities = {finding.severity for finding in verdict.findings}
+    assert (verdict.status == "rejected") == ("error" in severities)
+    assert verdict.status in ("applied", "unchanged") or severities
+
+
+def test_docs_list_every_code() -> None:
+    checks = (Path(__file__).parents[3] / "apply_service" / "edit").glob("*.py")
+    used = {code for file in checks for code in re.findall(r'code="(\w+)"', file.read_text())}
+    documented = set(re.findall(r"^### `(\w+)`", DOCS.read_text(), re.MULTILINE))
+    assert used == documented
