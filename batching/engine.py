@@ -117,6 +117,7 @@ class Engine:
             num_running=self._scheduler.num_running,
             num_blocks=self._block_pool.num_blocks,
             num_free_blocks=self._block_pool.num_free_blocks,
+            preemptions=self._scheduler.num_preemptions,
         )
 
     def step(self) -> None:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AttentionInterface, AutoConfig, AutoModelForCausalLM
 from transformers.masking_utils import AttentionMaskInterface
+from transformers.utils import logging as transformers_logging
 
 from batching.config import Dtype
 from batching.errors import ModelLoadError
@@ -61,18 +63,24 @@ def load_model(path: Path, *, dtype: Dtype, device: torch.device) -> tuple[nn.Mo
     """
     if not (path / "config.json").is_file():
         raise ModelLoadError(f"{path} holds no config.json; give a folder with a prepared model")
+    transformers_logging.disable_progress_bar()
     try:
         config = AutoConfig.from_pretrained(path, trust_remote_code=False)
         check_is_supported(config)
         _register_attention()
-        model = AutoModelForCausalLM.from_pretrained(
+        model, loading = AutoModelForCausalLM.from_pretrained(
             path,
             dtype=getattr(torch, dtype),
             attn_implementation=ATTENTION_NAME,
             trust_remote_code=False,
+            output_loading_info=True,
         )
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise ModelLoadError(f"{path} could not be loaded: {error}") from error
+    if loading["missing_keys"]:
+        # Transformers would go on with random numbers in their place.
+        missing = sorted(loading["missing_keys"])
+        raise ModelLoadError(f"{path} lacks {len(missing)} weights, {missing[0]} among them")
     return model.eval().to(device), _read_shape(config)
 
 

@@ -33,6 +33,7 @@ class Scheduler:
         self._prefix_cache = prefix_cache
         self._waiting: list[RequestState] = []
         self._running: list[RequestState] = []
+        self._num_preemptions = 0
 
     @property
     def num_waiting(self) -> int:
@@ -43,6 +44,11 @@ class Scheduler:
     def num_running(self) -> int:
         """Requests that have a row in every step."""
         return len(self._running)
+
+    @property
+    def num_preemptions(self) -> int:
+        """How often a running request lost its blocks since start."""
+        return self._num_preemptions
 
     def add(self, request: EngineRequest, *, now: float) -> None:
         """Put a new request into the queue."""
@@ -258,6 +264,7 @@ class Scheduler:
         """Take a request's blocks; what it has computed stays findable until overwritten."""
         self._running.remove(state)
         self._release_blocks(state)
+        self._num_preemptions += 1
         state.status = RequestStatus.PREEMPTED
         self._waiting.append(state)
 

@@ -16,6 +16,7 @@ class EngineStats:
     num_running: int
     num_blocks: int
     num_free_blocks: int
+    preemptions: int
     steps: int
     drafted: int
     accepted: int
@@ -64,7 +65,13 @@ class EngineCounters:
             self._cancelled += 1
 
     def snapshot(
-        self, *, num_waiting: int, num_running: int, num_blocks: int, num_free_blocks: int
+        self,
+        *,
+        num_waiting: int,
+        num_running: int,
+        num_blocks: int,
+        num_free_blocks: int,
+        preemptions: int,
     ) -> EngineStats:
         """The totals beside the gauges of the moment."""
         return EngineStats(
@@ -72,6 +79,7 @@ class EngineCounters:
             num_running=num_running,
             num_blocks=num_blocks,
             num_free_blocks=num_free_blocks,
+            preemptions=preemptions,
             steps=self._steps,
             drafted=self._drafted,
             accepted=self._accepted,
