@@ -1,0 +1,245 @@
+"""Settings: one frozen struct, read once from flags, environment and one TOML file, in that order.
+
+ConfigError ← UnknownSettingError, SettingValueError, ConfigFileError
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+ENVIRONMENT_PREFIX = "APPLY_SERVICE_"
+# Read elsewhere: the server that the command line talks to, and the folder of prepared models.
+OTHER_VARIABLES = frozenset({"APPLY_SERVICE_URL", "APPLY_SERVICE_CACHE"})
+
+_BYTES: dict[str, Any] = {"unit": "bytes"}
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KIB": 1 << 10,
+    "MIB": 1 << 20,
+    "GIB": 1 << 30,
+}
+_SIZE = re.compile(r"\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]*)\s*")
+
+
+class ConfigError(Exception):
+    """Base of everything that can be wrong with the settings."""
+
+
+class UnknownSettingError(ConfigError):
+    """No setting has this name."""
+
+
+class SettingValueError(ConfigError):
+    """A value has the wrong type or is outside its range."""
+
+
+class ConfigFileError(ConfigError):
+    """The configuration file cannot be read."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that can be set, with its default."""
+
+    host: Annotated[str, Meta(description="Address that the server listens on.")] = "127.0.0.1"
+    port: Annotated[
+        int, Meta(ge=0, le=65535, description="Port of the server; 0 takes a free one.")
+    ] = 8722
+    model: Annotated[
+        str, Meta(min_length=1, description="Name of a prepared model, or a path to one.")
+    ] = "embedded"
+    revision: Annotated[
+        str | None, Meta(description="Revision of a model that is named, not a path.")
+    ] = None
+    profile: Annotated[
+        str | None,
+        Meta(description="Prompt profile: embedded, fastapply or chat; unset, the model's own."),
+    ] = None
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"],
+        Meta(description="Where the model runs; auto takes a GPU if there is one."),
+    ] = "auto"
+    dtype: Annotated[
+        Literal["auto", "float32", "bfloat16", "float16"],
+        Meta(description="Number format of the weights; auto is float32 on CPU, else bfloat16."),
+    ] = "auto"
+    kv_memory: Annotated[
+        int,
+        Meta(ge=1 << 20, extra=_BYTES, description="Memory of the KV cache, such as 512MiB."),
+    ] = 384 << 20
+    threads: Annotated[
+        int | None, Meta(description="CPU threads of the model; unset, one for each core.")
+    ] = None
+    max_running: Annotated[
+        int, Meta(ge=1, le=1024, description="Requests that are computed at the same time.")
+    ] = 32
+    max_waiting: Annotated[
+        int, Meta(ge=0, description="Requests that may wait; more are answered with 429.")
+    ] = 256
+    max_tokens_per_step: Annotated[
+        int, Meta(ge=16, description="Tokens of all requests in one forward pass.")
+    ] = 512
+    max_draft_tokens: Annotated[
+        int, Meta(ge=0, le=256, description="Longest draft (k) of a request; 0 never drafts.")
+    ] = 64
+    max_file_bytes: Annotated[
+        int, Meta(ge=1, extra=_BYTES, description="Largest original or update of a request.")
+    ] = 1 << 20
+    max_body_bytes: Annotated[
+        int, Meta(ge=1024, extra=_BYTES, description="Largest body of an HTTP request.")
+    ] = 4_000_000
+    deadline_s: Annotated[
+        float, Meta(gt=0, description="Seconds until a request is given up, waiting included.")
+    ] = 25.0
+    drain_s: Annotated[
+        float, Meta(ge=0, description="Seconds that running requests get when the server stops.")
+    ] = 20.0
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        Meta(description="How much the server writes to its log on stderr."),
+    ] = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingField:
+    """One setting as the command line and the documentation show it."""
+
+    name: str
+    type: Any
+    description: str
+    default: Any
+    is_size: bool
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return ENVIRONMENT_PREFIX + self.name.upper()
+
+    def parse(self, value: Any, *, origin: str, is_text: bool) -> Any:
+        """`value` in the setting's type. Raises SettingValueError with value, limit and origin.
+
+        Flags and variables are text and are converted; TOML has types of its own.
+        """
+        try:
+            if self.is_size and isinstance(value, str):
+                value = parse_size(value)
+            return msgspec.convert(value, self.type, strict=not is_text)
+        except (msgspec.ValidationError, ValueError) as error:
+            raise SettingValueError(
+                f"{self.name} is {value!r} ({origin}): {error}; {self.description}"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSettings:
+    """The settings and, by name, where each value came from."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+
+
+def setting_fields() -> tuple[SettingField, ...]:
+    """All settings, in the order in which they are declared."""
+    hints = get_type_hints(Settings, include_extras=True)
+    fields = []
+    for field in msgspec.structs.fields(Settings):
+        meta = next(item for item in hints[field.name].__metadata__ if isinstance(item, Meta))
+        is_size = (meta.extra or {}).get("unit") == "bytes"
+        description = meta.description or ""
+        fields.append(
+            SettingField(field.name, hints[field.name], description, field.default, is_size)
+        )
+    return tuple(fields)
+
+
+def load_settings(
+    *,
+    flags: Mapping[str, str | None],
+    environment: Mapping[str, str],
+    config_path: Path | None = None,
+) -> LoadedSettings:
+    """Read the settings once. Raises ConfigError; an unknown name comes with the nearest one."""
+    fields = {field.name: field for field in setting_fields()}
+    values: dict[str, Any] = {}
+    origins = dict.fromkeys(fields, "default")
+    file_values = _read_file(config_path) if config_path is not None else {}
+    _check_known(file_values, fields, f"in {config_path}")
+    variables = _own_variables(environment)
+    _check_known(variables, fields, "in the environment", prefix=ENVIRONMENT_PREFIX)
+    for name, field in fields.items():
+        flag = flags.get(name)
+        if flag is not None:
+            value, origin = flag, f"flag {field.flag}"
+        elif name in variables:
+            value, origin = variables[name], f"environment {field.variable}"
+        elif name in file_values:
+            value, origin = file_values[name], f"file {config_path}"
+        else:
+            continue
+        values[name] = field.parse(value, origin=origin, is_text=not origin.startswith("file"))
+        origins[name] = origin
+    return LoadedSettings(Settings(**values), origins)
+
+
+def parse_size(text: str) -> int:
+    """Bytes of "512MiB", "4 MB" or "4096". Raises ValueError."""
+    match = _SIZE.fullmatch(text)
+    factor = _UNITS.get(match["unit"].upper()) if match else None
+    if match is None or factor is None:
+        raise ValueError("a size is a number of bytes or has a unit: KB, MB, GB, KiB, MiB, GiB")
+    return int(float(match["number"]) * factor)
+
+
+def format_size(num_bytes: int) -> str:
+    """The shortest exact form of a size: "384MiB", "4MB" or plain bytes."""
+    for unit, label in (("GIB", "GiB"), ("MIB", "MiB"), ("KIB", "KiB"), ("MB", "MB"), ("KB", "KB")):
+        if num_bytes and num_bytes % _UNITS[unit] == 0:
+            return f"{num_bytes // _UNITS[unit]}{label}"
+    return str(num_bytes)
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigFileError(f"cannot read the configuration file {path}: {error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigFileError(f"{path} is not a TOML file: {error}") from error
+
+
+def _own_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name.removeprefix(ENVIRONMENT_PREFIX).lower(): value
+        for name, value in environment.items()
+        if name.startswith(ENVIRONMENT_PREFIX) and name not in OTHER_VARIABLES
+    }
+
+
+def _check_known(
+    names: Iterable[str], fields: Mapping[str, SettingField], place: str, *, prefix: str = ""
+) -> None:
+    for name in names:
+        if name in fields:
+            continue
+        nearest = difflib.get_close_matches(name, fields, n=1, cutoff=0.0)
+        shown = prefix + name.upper() if prefix else name
+        suggestion = prefix + nearest[0].upper() if prefix else nearest[0]
+        raise UnknownSettingError(
+            f"unknown setting {shown} {place}; the nearest one is {suggestion}"
+            " (`apply-service config` lists them all)"
+        )
