@@ -1,0 +1,19 @@
+"""One timed generation, ours or a rival's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from batching.events import RequestStats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedRun:
+    """What was written and how long it took, from submission to the last token.
+
+    `stats` are the engine's own figures; a rival has none.
+    """
+
+    token_ids: tuple[int, ...]
+    seconds: float
+    stats: RequestStats | None = None

@@ -1,0 +1,24 @@
+"""From a prompt to the request that the engine takes, with the proposer that drafts for it."""
+
+from __future__ import annotations
+
+from lookup.edit_proposer import EditProposer
+
+from apply_service.prompts.prompt import Prompt
+
+
+def make_proposer(prompt: Prompt) -> EditProposer:
+    """A proposer over everything that the answer to this prompt will probably copy."""
+    return EditProposer(
+        original=prompt.original_token_ids,
+        snippet_segments=prompt.snippet_segments,
+        prediction=prompt.prediction_token_ids,
+        end_token_ids=prompt.end_token_ids,
+    )
+
+
+def default_max_tokens(prompt: Prompt) -> int:
+    """Room for every line of the original and of the snippet, the end, and a little more."""
+    num_snippet = sum(map(len, prompt.snippet_segments))
+    num_slack = 64
+    return len(prompt.original_token_ids) + num_snippet + len(prompt.end_token_ids) + num_slack
