@@ -1,0 +1,180 @@
+"""Drafts for an edit: follow a cursor through the references, search only when it is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lookup.proposer import EMPTY_DRAFT, Draft
+from lookup.reference import MAX_MATCH, Anchor, OutputReference, Reference, SegmentedReference
+from lookup.segment_plan import SegmentPlan
+
+TRUST = {"merge": 1.5, "snippet": 1.0, "original": 0.0, "prediction": -0.5, "output": -2.0}
+CONFIRMED_MATCH = 3
+SUBSTITUTION_MATCH = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Tokens `start` to `stop` of one reference, to be copied in one piece."""
+
+    reference: Reference
+    start: int
+    stop: int
+
+
+class EditProposer:
+    """Drafts from what an edit's answer probably copies.
+
+    Names of references, by trust: merge, snippet, original, prediction, output. A draft may be
+    stitched from several copies where the answer is expected to pass from one reference to
+    another; its `reference` is then the one that its first token was copied from.
+    """
+
+    def __init__(
+        self,
+        *,
+        original: Sequence[int],
+        snippet_segments: Sequence[Sequence[int]],
+        merge: Sequence[int] = (),
+        prediction: Sequence[int] = (),
+        end_token_ids: Sequence[int] = (),
+        min_output_match: int = 8,
+    ) -> None:
+        """Take the references; any may be empty. `end_token_ids` close every whole answer."""
+        self._segments = [segment for segment in snippet_segments if segment]
+        self._snippet = SegmentedReference("snippet", self._segments, trust=TRUST["snippet"])
+        self._original = _whole("original", original, end_token_ids)
+        self._merge = _whole("merge", merge, end_token_ids if merge else ())
+        self._prediction = _whole("prediction", prediction, end_token_ids if prediction else ())
+        self._references = [
+            reference
+            for reference in (self._merge, self._snippet, self._original, self._prediction)
+            if len(reference)
+        ]
+        self._output = OutputReference("output", trust=TRUST["output"], min_match=min_output_match)
+        self._plan: SegmentPlan | None = None
+        self._cursor = self._first_reference(has_original=bool(original))
+        self._position = 0
+        self._match = 0
+
+    def build(self) -> None:
+        """Index the references and plan where the segments go. Called ahead or when needed."""
+        for reference in self._references:
+            reference.build()
+        self._segment_plan()
+
+    def propose(self, max_tokens: int) -> Draft:
+        """Draft at most `max_tokens` tokens to follow the committed output. Changes no state."""
+        drafted: list[int] = []
+        for run in self._runs():
+            drafted += run.reference.token_ids[run.start : min(run.stop, run.start + max_tokens)]
+            if len(drafted) >= max_tokens:
+                break
+        if max_tokens <= 0 or not drafted:
+            return EMPTY_DRAFT
+        return Draft(tuple(drafted[:max_tokens]), self._cursor.name, self._match)
+
+    def commit(self, token_ids: Sequence[int]) -> None:
+        """Append tokens that the model has written; re-anchor if they left the drafted way."""
+        tokens = list(token_ids)
+        self._output.token_ids += tokens
+        num_followed = self._follow(tokens)
+        if num_followed < len(tokens):
+            self._reanchor(len(tokens) - num_followed)
+
+    def _first_reference(self, *, has_original: bool) -> Reference:
+        """Where an answer starts before anything is written."""
+        if len(self._merge):
+            return self._merge
+        if has_original:
+            return self._original
+        if len(self._prediction):
+            return self._prediction
+        return self._snippet if len(self._snippet) else self._original
+
+    def _segment_plan(self) -> SegmentPlan:
+        if self._plan is None:
+            self._plan = SegmentPlan(self._original.automaton, self._segments)
+        return self._plan
+
+    def _runs(self) -> Iterator[_Run]:
+        """The way on from the cursor, run by run, to the end of the answer."""
+        reference, position = self._cursor, self._position
+        place, first_segment = self._original.place, 0
+        while reference is self._snippet or reference is self._original:
+            if reference is self._snippet:
+                segment = self._snippet.segment_at(position)
+                yield _Run(reference, position, self._snippet.ends[segment])
+                reference, first_segment = self._original, segment + 1
+                position = self._segment_plan().exit_of(segment, place)
+                continue
+            switch = self._segment_plan().next_switch(position, first_segment)
+            if switch is None:
+                break
+            yield _Run(reference, position, switch.enter)
+            reference, place = self._snippet, switch.enter
+            position = self._snippet.starts[switch.segment] + switch.offset
+        yield _Run(reference, position, len(reference))
+
+    def _follow(self, tokens: list[int]) -> int:
+        """Move the cursor along the expected way while `tokens` agree; return how many did."""
+        num_followed = 0
+        for run in self._runs():
+            if run.reference is not self._cursor:
+                self._leave_run()
+            length = min(run.stop - run.start, len(tokens) - num_followed)
+            copied = run.reference.token_ids[run.start : run.start + length]
+            given = tokens[num_followed : num_followed + length]
+            num_agreed = length if copied == given else _common_length(copied, given)
+            num_followed += num_agreed
+            self._stand(run.reference, run.start + num_agreed, self._match + num_agreed)
+            if num_agreed < length or num_followed == len(tokens):
+                break
+        return num_followed
+
+    def _leave_run(self) -> None:
+        """Settle the place of the reference that the way has just left."""
+        self._cursor.place = self._position
+        if self._cursor is self._snippet:
+            self._segment_plan().drop(self._snippet.segment_at(self._position))
+
+    def _stand(self, reference: Reference, position: int, match_length: int) -> None:
+        """Set the cursor; its reference's place follows once the match is more than chance."""
+        self._cursor, self._position, self._match = reference, position, match_length
+        if match_length >= CONFIRMED_MATCH:
+            reference.place = position
+
+    def _reanchor(self, num_new: int) -> None:
+        """Find the best place to go on from after `num_new` tokens that left the way."""
+        output = self._output.token_ids
+        best_reference, best = self._cursor, Anchor(self._position + num_new, 0)
+        best_score = SUBSTITUTION_MATCH + best_reference.trust
+        for reference in (*self._references, self._output):
+            for anchor in reference.anchors(output):
+                score = _score(reference, anchor)
+                if score > best_score:
+                    best_reference, best, best_score = reference, anchor, score
+        self._stand(best_reference, best.position, best.match_length)
+
+
+def _whole(name: str, token_ids: Sequence[int], end_token_ids: Sequence[int]) -> Reference:
+    return Reference(name, [*token_ids, *end_token_ids], trust=TRUST[name])
+
+
+def _score(reference: Reference, anchor: Anchor) -> float:
+    """How much a place is to be preferred: match and trust less the distance from the cursor."""
+    distance = anchor.position - reference.place
+    if distance >= 0:
+        cost = min(3.0, 0.4 * distance.bit_length())
+    else:
+        cost = 4.0 + min(3.0, 0.4 * (-distance).bit_length())
+    return min(anchor.match_length, MAX_MATCH) + reference.trust - cost
+
+
+def _common_length(left: Sequence[int], right: Sequence[int]) -> int:
+    """Number of leading tokens that agree."""
+    for count, (first, second) in enumerate(zip(left, right, strict=True)):
+        if first != second:
+            return count
+    return len(left)
