@@ -18,6 +18,7 @@ from kernels.verification import AllowedTokens, Verification
 
 _ROWS_AT_ONCE = 8
 _FLOAT32_INFINITY_BITS = 0x7F800000
+_MIN_TEMPERATURE = 1e-30  # the argmax for any logits, yet logits / temperature stay finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def filter_probs(logits: Tensor, *, temperature: float, top_k: int, top_p: float
     softmax(logits / temperature), cut to the `top_k` largest, then to the smallest set of largest
     ones that holds `top_p` of what is left. Tokens tied with the last one kept are kept too.
     """
-    probs = (logits.float() / temperature).softmax(dim=-1)
+    probs = (logits.float() / max(temperature, _MIN_TEMPERATURE)).softmax(dim=-1)
     if 0 < top_k < probs.shape[-1]:
         smallest_kept = probs.topk(top_k, dim=-1).values[:, -1:]
         probs = torch.where(probs >= smallest_kept, probs, 0.0)
