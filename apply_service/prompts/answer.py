@@ -38,7 +38,9 @@ class AnswerLayout:
 
     def parse(self, text: str) -> list[str]:
         """The lines of the document in an answer. Raises `AnswerFormatError`."""
-        text = text if self.is_strict else text.strip()
+        if not self.is_strict:
+            text = text.rstrip()
+            text = text.lstrip() if self.opening else text
         if not text.startswith(self.opening):
             raise AnswerFormatError(
                 f"the answer begins with {text[:40]!r} instead of {self.opening!r}"
@@ -49,7 +51,7 @@ class AnswerLayout:
                 f"the answer ends with {text[-40:]!r} instead of {self.closing!r};"
                 " allow more output tokens if it was cut off"
             )
-        return self._split(text[: -len(self.closing)])
+        return self._split(text.removesuffix(self.closing))
 
     def _split(self, document: str) -> list[str]:
         if not document:

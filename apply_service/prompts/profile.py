@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from apply_service.prompts.answer import StreamDecoder
+from apply_service.prompts.chat import ChatProfile
 from apply_service.prompts.embedded import EmbeddedProfile
 from apply_service.prompts.errors import AnswerFormatError, PromptError, UnknownProfileError
+from apply_service.prompts.fastapply import FastApplyProfile
 from apply_service.prompts.prompt import Prompt, PromptRequest
 
 __all__ = [
@@ -41,7 +43,11 @@ class Profile(Protocol):
         ...
 
 
-_PROFILES: dict[str, Callable[[Path], Profile]] = {"embedded": EmbeddedProfile.from_dir}
+_PROFILES: dict[str, Callable[[Path], Profile]] = {
+    "embedded": EmbeddedProfile.from_dir,
+    "fastapply": FastApplyProfile.from_dir,
+    "chat": ChatProfile.from_dir,
+}
 PROFILE_NAMES = tuple(_PROFILES)
 
 
