@@ -1,0 +1,56 @@
+"""The ASGI application: routes, error format and limits around one `ApplyService`."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from litestar import Litestar
+from litestar.di import Provide
+from litestar.exceptions import HTTPException
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+
+from apply_service.problems import handle_error
+from apply_service.routes.apply import FORESEEN_ERRORS, apply
+from apply_service.routes.health import live, metrics, ready
+from apply_service.routes.models import list_models
+from apply_service.service import ApplyService
+
+
+def create_app(service: ApplyService, *, max_body_bytes: int) -> Litestar:
+    """The application; starting it starts to load the model, stopping it drains the engine."""
+
+    @asynccontextmanager
+    async def lifespan(_app: Litestar) -> AsyncIterator[None]:
+        service.start()
+        try:
+            yield
+        finally:
+            await service.stop()
+
+    handlers: dict[Any, Any] = dict.fromkeys(
+        (*FORESEEN_ERRORS, HTTPException, Exception), handle_error
+    )
+    return Litestar(
+        route_handlers=[apply, list_models, live, ready, metrics],
+        dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
+        exception_handlers=handlers,
+        lifespan=[lifespan],
+        logging_config=None,
+        openapi_config=OpenAPIConfig(
+            title="apply-service",
+            version=_version(),
+            path="/schema",
+            render_plugins=[JsonRenderPlugin(path=["/", "/openapi.json"])],
+        ),
+        request_max_body_size=max_body_bytes,
+    )
+
+
+def _version() -> str:
+    """The installed version; a source tree that is not installed has none."""
+    try:
+        return version("apply-service")
+    except PackageNotFoundError:
+        return "0"

@@ -1,0 +1,43 @@
+"""One edit as the pipeline takes it, whoever sent it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from apply_service.edit.text_file import TextFile
+from batching.request import Priority
+
+Checks = Literal["on", "off"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingOptions:
+    """How the answer is drawn; `max_tokens` None takes what a merge can need."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    seed: int = 0
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditRequest:
+    """An original, an update and what the caller wants done with them.
+
+    `max_draft_tokens` 0 turns speculation off, None takes the server's setting. `deadline_s` None
+    waits as long as it takes.
+    """
+
+    original: TextFile
+    update: str
+    instruction: str | None = None
+    prediction: str | None = None
+    path: str | None = None
+    language: str | None = None
+    checks: Checks = "on"
+    sampling: SamplingOptions = SamplingOptions()
+    max_draft_tokens: int | None = None
+    priority: Priority = Priority.INTERACTIVE
+    deadline_s: float | None = None

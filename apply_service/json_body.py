@@ -1,0 +1,97 @@
+"""Reads JSON bodies strictly, with errors that name the field or the position."""
+
+import json
+import re
+from typing import Any, TypeVar
+
+import msgspec
+from litestar import Request
+
+from apply_service.problems import ProblemError, make_problem
+from apply_service.schemas import ApplyBody
+
+T = TypeVar("T")
+
+_FIELD = re.compile(r"`\$\.?(?P<path>[^`]*)`$")
+_UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
+_MISSING = re.compile(r"missing required field `(?P<name>[^`]*)`")
+
+
+class ApplyBodyRequest(Request[Any, Any, Any]):
+    """A request whose JSON is an `ApplyBody`; types are never converted."""
+
+    async def body(self) -> bytes:
+        """The raw body. Raises ProblemError (400) if there is none."""
+        body = await super().body()
+        if not body:
+            raise _invalid_json(b"", "the body is empty")
+        return body
+
+    async def json(self) -> ApplyBody:
+        """The decoded body. Raises ProblemError (400)."""
+        return decode_body(await self.body(), ApplyBody)
+
+
+def decode_body(body: bytes, body_type: type[T]) -> T:
+    """Decode strictly. Raises ProblemError with the field, or the position of what is no JSON."""
+    try:
+        return msgspec.json.decode(body, type=body_type)
+    except msgspec.ValidationError as error:
+        raise _invalid_field(str(error)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _invalid_json(body, str(error)) from error
+
+
+def _invalid_field(message: str) -> ProblemError:
+    place = _FIELD.search(message)
+    named = _UNKNOWN.search(message) or _MISSING.search(message)
+    parts = [place["path"] if place else "", named["name"] if named else ""]
+    detail = message.split(" - at `$", 1)[0]
+    field = ".".join(part for part in parts if part) or None
+    return ProblemError(
+        make_problem(
+            400,
+            code="unknown-field" if _UNKNOWN.search(message) else "invalid-field",
+            title="The body has a wrong field",
+            detail=f"{field}: {detail}" if field else detail,
+            field=field,
+            remedy="/schema describes the body",
+        )
+    )
+
+
+def _invalid_json(body: bytes, message: str) -> ProblemError:
+    """What is wrong with a body that is no JSON, or holds text that is no text."""
+    code, title = "invalid-json", "The body is not JSON"
+    field = None
+    try:
+        path, position = _find_lone_surrogate(json.loads(body), "")
+        code, title, field = "lone-surrogate", "The text has a lone surrogate", path or None
+        detail = f"{path or 'the body'} has a lone surrogate at character {position}"
+    except json.JSONDecodeError as error:
+        detail = f"{error.msg} at line {error.lineno}, column {error.colno}"
+    except UnicodeDecodeError as error:
+        detail = f"the body is not UTF-8 at byte {error.start}"
+    except (LookupError, RecursionError):
+        detail = message
+    return ProblemError(make_problem(400, code=code, title=title, detail=detail, field=field))
+
+
+def _find_lone_surrogate(value: Any, path: str) -> tuple[str, int]:
+    """Path and position of the first lone surrogate in decoded JSON. Raises LookupError."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            return path, error.start
+    children: list[tuple[str, Any]] = []
+    if isinstance(value, dict):
+        children = [(f"{path}.{name}" if path else str(name), item) for name, item in value.items()]
+    elif isinstance(value, list):
+        children = [(f"{path}[{place}]", item) for place, item in enumerate(value)]
+    for child_path, child in children:
+        try:
+            return _find_lone_surrogate(child, child_path)
+        except LookupError:
+            continue
+    raise LookupError("no lone surrogate")

@@ -1,0 +1,68 @@
+"""What came of one edit: the text, the verdict and the figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from apply_service.edit.text_file import TextFile
+from apply_service.edit.verdict import Verdict
+from batching.events import ReferenceStats, RequestStats
+
+Source = Literal["model", "original", "update"]
+
+_NO_STATS = RequestStats(
+    num_prompt_tokens=0,
+    num_cached_tokens=0,
+    num_output_tokens=0,
+    drafted=0,
+    accepted=0,
+    forced=0,
+    target_passes=0,
+    decode_passes=0,
+    queue_s=0.0,
+    prefill_s=0.0,
+    decode_s=0.0,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The merged file as text and lines, and how it came about.
+
+    `file` is the original with its encoding and line endings, so `file.encode(lines)` are the
+    bytes of the result. With status `rejected` the text is what the model wrote, not a merge.
+    """
+
+    request_id: str
+    verdict: Verdict
+    file: TextFile
+    lines: tuple[str, ...]
+    diff: str
+    source: Source
+    total_s: float
+    stats: RequestStats = _NO_STATS
+
+    @property
+    def merged(self) -> str:
+        """The result as text, with the file's own line endings."""
+        return self.file.join(self.lines)
+
+    @property
+    def by_reference(self) -> dict[str, ReferenceStats]:
+        """Draft figures by the reference that the drafts were copied from."""
+        return self.stats.by_reference
+
+    @property
+    def mean_accepted_length(self) -> float:
+        """Output tokens of a decoding pass."""
+        return _ratio(self.stats.num_output_tokens, self.stats.decode_passes)
+
+    @property
+    def tokens_per_target_pass(self) -> float:
+        """Output tokens of a forward pass, those of the prompt included."""
+        return _ratio(self.stats.num_output_tokens, self.stats.target_passes)
+
+
+def _ratio(value: int, count: int) -> float:
+    return round(value / count, 3) if count else 0.0

@@ -1,0 +1,133 @@
+"""`POST /v1/apply`: one edit, answered whole or as server-sent events."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from litestar import Response, post
+from litestar.di import NamedDependency
+from litestar.openapi import ResponseSpec
+from litestar.params import JSONBody
+from litestar.response import Stream
+from litestar.types import Receive
+
+from apply_service.edit.text_file import TextFileError
+from apply_service.errors import ApplyError, WithdrawnError
+from apply_service.json_body import ApplyBodyRequest
+from apply_service.outcome import Outcome
+from apply_service.pipeline import ApplyRun
+from apply_service.problems import (
+    Problem,
+    ProblemError,
+    RejectedError,
+    log_failure,
+    problem_of,
+)
+from apply_service.prompts.errors import PromptError
+from apply_service.schemas import ApplyBody, ApplyResult, TokenEvent, edit_of, result_of
+from apply_service.service import ApplyService
+from batching.errors import EngineError
+
+# What an edit may fail with; anything else is a mistake of ours and a plain 500.
+FORESEEN_ERRORS = (ApplyError, TextFileError, PromptError, EngineError, ProblemError)
+
+_RESPONSES = {
+    status: ResponseSpec(Problem, description=description, media_type="application/problem+json")
+    for status, description in {
+        400: "The body is wrong; `field` or `detail` says where",
+        404: "The model is not served",
+        413: "The file, the prompt or the body is over its limit",
+        422: "The result failed its checks; see `findings`",
+        429: "The queue is full; come back after `Retry-After` seconds",
+        503: "The server is starting or stopping",
+        504: "The deadline passed",
+    }.items()
+}
+
+
+@post(
+    ["/v1/apply", "/apply"],
+    status_code=200,
+    request_class=ApplyBodyRequest,
+    responses=_RESPONSES,
+    summary="Merge a lazy update into a file",
+    description="With `stream` the answer is a series of events: `token` with pieces of the text"
+    " as it is written, then exactly one `result` (the same as without `stream`) or `error`.",
+)
+async def apply(
+    request: ApplyBodyRequest, data: JSONBody[ApplyBody], service: NamedDependency[ApplyService]
+) -> Response[ApplyResult]:
+    """Start an edit; whatever is wrong with it is a problem before anything is streamed."""
+    try:
+        run = await _start(data, service)
+        if not data.stream:
+            return Response(await _answer(request.receive, data, service, run))
+    except FORESEEN_ERRORS as error:
+        service.telemetry.count_problem(problem_of(error).code)
+        raise
+    return Stream(  # type: ignore[return-value]
+        _events(data, service, run),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store"},
+    )
+
+
+async def _start(body: ApplyBody, service: ApplyService) -> ApplyRun:
+    service.check_options(model=body.model, constraint=body.constraint)
+    edit = edit_of(body, default_deadline_s=service.default_deadline_s)
+    return await service.served.pipeline.start(edit)
+
+
+async def _answer(
+    receive: Receive, body: ApplyBody, service: ApplyService, run: ApplyRun
+) -> ApplyResult:
+    """The whole answer; the run is given up when the client goes away."""
+    working = asyncio.create_task(run.outcome())
+    watching = asyncio.create_task(_wait_for_disconnect(receive))
+    try:
+        await asyncio.wait([working, watching], return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise WithdrawnError(f"the client of {run.request_id} went away")
+        return _result(body, service, working.result())
+    finally:
+        run.cancel()
+        working.cancel()
+        watching.cancel()
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _events(body: ApplyBody, service: ApplyService, run: ApplyRun) -> AsyncIterator[bytes]:
+    """Server-sent events; leaving early, as a disconnect does, gives the run up."""
+    try:
+        async for item in run:
+            if isinstance(item, Outcome):
+                yield _event("result", _result(body, service, item))
+            else:
+                yield _event("token", TokenEvent(item))
+    except FORESEEN_ERRORS as error:
+        problem = problem_of(error)
+        service.telemetry.count_problem(problem.code)
+        if problem.status >= 500:
+            log_failure(error)
+        yield _event("error", problem)
+    finally:
+        run.cancel()
+
+
+def _result(body: ApplyBody, service: ApplyService, outcome: Outcome) -> ApplyResult:
+    """The answer to a body. Raises RejectedError unless the checks are off."""
+    if outcome.verdict.status == "rejected" and body.checks == "on":
+        raise RejectedError(outcome)
+    served = service.served
+    result = result_of(body, outcome, model=served.name, fingerprint=served.info.fingerprint)
+    service.telemetry.count_outcome(outcome)
+    return result
+
+
+def _event(name: str, value: Any) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(value))

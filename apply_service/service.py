@@ -1,0 +1,129 @@
+"""The service behind the routes: what is loaded, what is served, whether it is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from apply_service.errors import (
+    ApplyError,
+    NotReadyError,
+    UnavailableOptionError,
+    UnknownModelError,
+)
+from apply_service.pipeline import ApplyPipeline, PipelineLimits
+from apply_service.prompts.profile import Profile, PromptError
+from apply_service.telemetry import Telemetry
+from batching.async_engine import AsyncEngine
+from batching.config import ModelInfo
+from batching.engine import Engine
+from batching.errors import EngineError
+
+_LOGGER = logging.getLogger(__name__)
+
+# Other names for whatever model is served, as clients of several models send them.
+ANY_MODEL_NAMES = frozenset({"auto", "default"})
+AVAILABLE_CONSTRAINTS = ("none",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedModel:
+    """A model that is in memory, with its engine not yet started."""
+
+    name: str
+    engine: Engine
+    profile: Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedModel:
+    """A model that takes requests."""
+
+    name: str
+    info: ModelInfo
+    profile_name: str
+    engine: AsyncEngine
+    pipeline: ApplyPipeline
+
+
+class ApplyService:
+    """Loads its model beside the event loop, serves it, and drains it at the end."""
+
+    def __init__(
+        self,
+        load_model: Callable[[], LoadedModel],
+        *,
+        limits: PipelineLimits,
+        default_deadline_s: float,
+        drain_s: float,
+        on_load_failed: Callable[[Exception], None],
+    ) -> None:
+        self.telemetry = Telemetry()
+        self.default_deadline_s = default_deadline_s
+        self._load_model = load_model
+        self._limits = limits
+        self._drain_s = drain_s
+        self._on_load_failed = on_load_failed
+        self._served: ServedModel | None = None
+        self._loading: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to load the model; must run on the event loop."""
+        self._loading = asyncio.create_task(self._load())
+
+    async def stop(self) -> None:
+        """Take no more requests and let those under way end, for a while."""
+        if self._loading is not None:
+            await asyncio.wait([self._loading])
+        if self._served is not None:
+            await self._served.engine.stop(self._drain_s)
+
+    def check_ready(self) -> None:
+        """Raise NotReadyError while the model is being loaded."""
+        _ = self.served
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether edits are taken."""
+        return self._served is not None
+
+    @property
+    def served(self) -> ServedModel:
+        """The model that is served. Raises NotReadyError while it is being loaded."""
+        if self._served is None:
+            raise NotReadyError("the model is still being loaded; ask /health/ready and try again")
+        return self._served
+
+    def check_options(self, *, model: str | None, constraint: str) -> None:
+        """Raise UnknownModelError or UnavailableOptionError."""
+        name = self.served.name
+        if model is not None and model != name and model not in ANY_MODEL_NAMES:
+            raise UnknownModelError(
+                f"the model {model!r} is not served; leave `model` out, or send {name!r}"
+            )
+        if constraint not in AVAILABLE_CONSTRAINTS:
+            raise UnavailableOptionError(
+                f"the constraint {constraint!r} is not available; choose one of"
+                f" {', '.join(AVAILABLE_CONSTRAINTS)}"
+            )
+
+    async def _load(self) -> None:
+        try:
+            loaded = await asyncio.to_thread(self._load_model)
+        except (ApplyError, EngineError, PromptError, OSError, ValueError) as error:
+            _LOGGER.error("the model cannot be served: %s", error)
+            self._on_load_failed(error)
+            return
+        engine = AsyncEngine(loaded.engine)
+        engine.start()
+        self.telemetry.watch_engine(engine.stats)
+        self._served = ServedModel(
+            name=loaded.name,
+            info=engine.model_info,
+            profile_name=loaded.profile.name,
+            engine=engine,
+            pipeline=ApplyPipeline(engine, loaded.profile, self._limits),
+        )
+        _LOGGER.info("ready: model %s, profile %s", loaded.name, loaded.profile.name)

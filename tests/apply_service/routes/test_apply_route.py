@@ -1,0 +1,317 @@
+"""`POST /v1/apply` over the real engine with an oracle as its model."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from litestar.testing import TestClient
+from oracle_service import MODEL_NAME, OracleService
+
+from apply_service.app import create_app
+
+ORIGINAL = "import os\n\n\ndef name(path):\n    return os.path.basename(path)\n"
+UPDATE = "# ... existing code ...\ndef name(path):\n    return os.path.basename(path).lower()\n"
+MERGED = ORIGINAL.replace("(path)\n", "(path).lower()\n").replace(
+    "name(path).lower():", "name(path):"
+)
+EDIT = {"original": ORIGINAL, "update": UPDATE}
+
+
+@pytest.fixture
+def oracle(tiny_model_dir: Path) -> OracleService:
+    oracle = OracleService(tiny_model_dir)
+    oracle.will_answer(MERGED.split("\n")[:-1])
+    return oracle
+
+
+@pytest.fixture
+def client(oracle: OracleService) -> Iterator[TestClient[Any]]:
+    app = create_app(oracle.service, max_body_bytes=100_000)
+    with TestClient(app) as client:
+        deadline = time.monotonic() + 10
+        while client.get("/health/ready").status_code != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        yield client
+
+
+def problem(response: Any, status: int) -> dict[str, Any]:
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"].startswith("application/problem+json")
+    found = response.json()
+    assert found["status"] == status
+    assert found["type"] == f"urn:apply-service:problem:{found['code']}"
+    assert found["title"]
+    assert found["detail"]
+    return dict(found)
+
+
+@pytest.mark.parametrize("path", ["/v1/apply", "/apply"])
+def test_a_merge_comes_back_with_its_figures(client: TestClient[Any], path: str) -> None:
+    response = client.post(path, json={**EDIT, "path": "a.py"})
+    assert response.status_code == 200, response.text
+    result = response.json()
+    assert result["status"] == "applied"
+    assert result["merged"] == MERGED
+    assert result["diff"].startswith("--- a/a.py\n+++ b/a.py\n@@")
+    assert result["findings"] == []
+    assert result["source"] == "model"
+    assert result["confidence"] is None
+    assert result["model"] == MODEL_NAME
+    assert result["system_fingerprint"] == "oracle-fingerprint"
+    usage, speculation = result["usage"], result["speculation"]
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
+    assert 0 < speculation["accepted"] <= speculation["drafted"]
+    assert speculation["accepted"] == sum(
+        figures["accepted"] for figures in speculation["by_reference"].values()
+    )
+    assert speculation["tokens_per_target_pass"] > 1
+    assert result["timing"]["total"] > 0
+
+
+@pytest.mark.parametrize(
+    ("form", "keys"), [("file", {"merged"}), ("diff", {"diff"}), ("both", {"merged", "diff"})]
+)
+def test_forms_of_the_response(client: TestClient[Any], form: str, keys: set[str]) -> None:
+    result = client.post("/v1/apply", json={**EDIT, "response": form}).json()
+    assert {key for key in ("merged", "diff") if result[key] is not None} == keys
+
+
+def test_base64_is_answered_in_kind(client: TestClient[Any]) -> None:
+    content = b"\xff\xfe" + ORIGINAL.replace("\n", "\r\n").encode("utf-16-le")
+    body = {**EDIT, "original": {"base64": base64.b64encode(content).decode()}}
+    result = client.post("/v1/apply", json=body).json()
+    merged = base64.b64decode(result["merged"]["base64"])
+    assert merged == b"\xff\xfe" + MERGED.replace("\n", "\r\n").encode("utf-16-le")
+
+
+def test_speculation_off_and_k(client: TestClient[Any]) -> None:
+    off = client.post("/v1/apply", json={**EDIT, "speculation": "off"}).json()
+    small = client.post("/v1/apply", json={**EDIT, "k": 4}).json()
+    large = client.post("/v1/apply", json=EDIT).json()
+    assert off["merged"] == small["merged"] == large["merged"] == MERGED
+    assert off["speculation"]["drafted"] == 0
+    passes = [result["speculation"]["decode_passes"] for result in (off, small, large)]
+    assert passes[0] == off["usage"]["completion_tokens"]
+    assert passes == sorted(passes, reverse=True)
+    assert len(set(passes)) == 3
+
+
+def events_of(text: str) -> list[tuple[str, Any]]:
+    events = []
+    for block in text.strip().split("\n\n"):
+        name, payload = block.split("\n")
+        events.append((name.removeprefix("event: "), json.loads(payload.removeprefix("data: "))))
+    return events
+
+
+def test_a_stream_has_pieces_and_exactly_one_result(client: TestClient[Any]) -> None:
+    response = client.post("/v1/apply", json={**EDIT, "stream": True, "k": 4})
+    assert response.headers["content-type"].startswith("text/event-stream")
+    events = events_of(response.text)
+    names = [name for name, _ in events]
+    assert names == ["token"] * (len(names) - 1) + ["result"]
+    assert len(names) > 3
+    assert "".join(event["text"] for _, event in events[:-1]) == MERGED.removesuffix("\n")
+    assert events[-1][1]["merged"] == MERGED
+
+
+def test_a_rejected_result_is_not_returned(client: TestClient[Any], oracle: OracleService) -> None:
+    oracle.will_answer(["import os", "# ... existing code ..."])
+    found = problem(client.post("/v1/apply", json=EDIT), 422)
+    assert found["code"] == "rejected"
+    assert "marker_left" in {finding["code"] for finding in found["findings"]}
+    assert "merged" not in found
+    events = events_of(client.post("/v1/apply", json={**EDIT, "stream": True}).text)
+    assert [name for name, _ in events if name != "token"] == ["error"]
+    assert events[-1][1]["code"] == "rejected"
+
+
+def test_checks_off_returns_it(client: TestClient[Any], oracle: OracleService) -> None:
+    oracle.will_answer(["import os", "# ... existing code ..."])
+    result = client.post("/v1/apply", json={**EDIT, "checks": "off"}).json()
+    assert result["merged"] == "import os\n# ... existing code ...\n"
+    assert result["status"] == "rejected"
+    oracle.will_answer(MERGED.split("\n")[:-1], is_ended=False)
+    result = client.post("/v1/apply", json={**EDIT, "checks": "off"}).json()
+    assert result["merged"] == MERGED
+    assert [finding["code"] for finding in result["findings"]] == ["truncated"]
+
+
+def test_an_answer_that_is_cut_off_is_rejected(client: TestClient[Any]) -> None:
+    body = {**EDIT, "sampling": {"max_tokens": 5}}
+    found = problem(client.post("/v1/apply", json=body), 422)
+    assert [finding["code"] for finding in found["findings"]] == ["truncated"]
+
+
+def test_needs_review_is_returned_with_its_findings(
+    client: TestClient[Any], oracle: OracleService
+) -> None:
+    oracle.will_answer(MERGED.split("\n")[1:-1])
+    result = client.post("/v1/apply", json=EDIT).json()
+    assert result["status"] == "needs_review"
+    assert [finding["code"] for finding in result["findings"]] == ["lines_lost"]
+    assert result["merged"] == MERGED.removeprefix("import os\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "field", "detail"),
+    [
+        ({"originall": "x"}, "unknown-field", "originall", "originall"),
+        ({"sampling": {"temp": 1}}, "unknown-field", "sampling.temp", "temp"),
+        ({"update": 5}, "invalid-field", "update", "`str`"),
+        ({"k": "8"}, "invalid-field", "k", "`int"),
+        ({"k": 0}, "invalid-field", "k", ">= 1"),
+        ({"sampling": {"temperature": 3}}, "invalid-field", "sampling.temperature", "<= 2"),
+        ({"original": {"base64": "!"}}, "invalid-field", "original.base64", "base64"),
+        ({"original": {"bytes": "aa"}}, "unknown-field", "original.bytes", "bytes"),
+        ({"scope": "region"}, "invalid-field", "scope", "region"),
+        ({"constraint": "merge"}, "unavailable-option", None, "choose one of none"),
+        ({"update": ""}, "empty-update", None, "0 characters"),
+        ({"update": "\n  \n"}, "empty-update", None, "4 characters"),
+        ({"update": "```\n\n```"}, "empty-update", None, "none of them is text"),
+        ({"original": "a\0b"}, "binary-file", None, "NUL at byte 1"),
+        ({"original": "", "update": "a\n# ...\n"}, "markers-without-file", None, "line 2"),
+    ],
+)
+def test_bad_bodies_are_400_and_say_where(
+    client: TestClient[Any], change: dict[str, Any], code: str, field: str | None, detail: str
+) -> None:
+    found = problem(client.post("/v1/apply", json={**EDIT, **change}), 400)
+    assert found["code"] == code
+    assert found.get("field") == field
+    assert detail in found["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "detail"),
+    [
+        (b"{", "invalid-json", "line 1, column 2"),
+        (b"", "invalid-json", "line 1, column 1"),
+        (
+            b'{"original": "a", "update": "ab\\ud800"}',
+            "lone-surrogate",
+            "update has .* character 2",
+        ),
+        (
+            b'{"original": "\\ud800x", "update": "b"}',
+            "lone-surrogate",
+            "original has .* character 0",
+        ),
+        (b'{"original": "a\xff", "update": "b"}', "invalid-json", "UTF-8 at byte 15"),
+        (b"[]", "invalid-field", "array"),
+    ],
+)
+def test_bodies_that_are_no_json(
+    client: TestClient[Any], body: bytes, code: str, detail: str
+) -> None:
+    response = client.post("/v1/apply", content=body, headers={"Content-Type": "application/json"})
+    found = problem(response, 400)
+    assert found["code"] == code
+    assert re.search(detail, found["detail"])
+
+
+def test_binary_bytes(client: TestClient[Any]) -> None:
+    body = {**EDIT, "original": {"base64": base64.b64encode(b"\x7fELF\0").decode()}}
+    assert problem(client.post("/v1/apply", json=body), 400)["code"] == "binary-file"
+
+
+def test_unknown_model_is_404(client: TestClient[Any]) -> None:
+    found = problem(client.post("/v1/apply", json={**EDIT, "model": "gpt-9"}), 404)
+    assert found["code"] == "unknown-model"
+    assert MODEL_NAME in found["detail"]
+    for name in (MODEL_NAME, "auto"):
+        assert client.post("/v1/apply", json={**EDIT, "model": name}).status_code == 200
+
+
+def test_limits_say_value_limit_and_remedy(client: TestClient[Any]) -> None:
+    found = problem(client.post("/v1/apply", json={**EDIT, "original": "x" * 20_001}), 413)
+    assert (found["code"], found["value"], found["limit"]) == ("file-too-large", 20_001, 20_000)
+    assert "max_file_bytes" in found["remedy"]
+    found = problem(client.post("/v1/apply", json={**EDIT, "original": "x\n" * 5000}), 413)
+    assert (found["code"], found["limit"]) == ("prompt-too-long", 4096)
+    assert found["value"] > 20_000
+    assert found["remedy"]
+    found = problem(client.post("/v1/apply", json={**EDIT, "sampling": {"max_tokens": 4096}}), 413)
+    assert (found["code"], found["limit"]) == ("prompt-too-long", 4096)
+    found = problem(client.post("/v1/apply", json={**EDIT, "original": "x" * 100_000}), 413)
+    assert (found["code"], found["limit"]) == ("body-too-large", 100_000)
+
+
+def test_a_new_file_is_its_update(client: TestClient[Any]) -> None:
+    result = client.post("/v1/apply", json={"original": "", "update": "a\r\nb"}).json()
+    assert (result["merged"], result["source"], result["status"]) == ("a\r\nb", "update", "applied")
+    assert result["usage"]["prompt_tokens"] == 0
+
+
+def test_markers_alone_change_nothing(client: TestClient[Any]) -> None:
+    result = client.post("/v1/apply", json={**EDIT, "update": "# ... existing code ...\n"}).json()
+    assert (result["merged"], result["source"], result["status"]) == (
+        ORIGINAL,
+        "original",
+        "unchanged",
+    )
+
+
+def test_a_deadline_that_passes_is_504(client: TestClient[Any], oracle: OracleService) -> None:
+    oracle.runner.step_s = 0.05
+    body = {**EDIT, "deadline_s": 0.2, "speculation": "off"}
+    assert problem(client.post("/v1/apply", json=body), 504)["code"] == "deadline-exceeded"
+    events = events_of(client.post("/v1/apply", json={**body, "stream": True}).text)
+    assert events[-1][0] == "error"
+    assert events[-1][1]["code"] == "deadline-exceeded"
+
+
+def test_other_addresses_and_methods(client: TestClient[Any]) -> None:
+    assert problem(client.get("/v1/nothing"), 404)["code"] == "not-found"
+    assert problem(client.get("/v1/apply"), 405)["code"] == "method-not-allowed"
+
+
+def test_models_and_health(client: TestClient[Any]) -> None:
+    assert client.get("/v1/models").json() == {
+        "object": "list",
+        "data": [
+            {
+                "id": MODEL_NAME,
+                "object": "model",
+                "owned_by": "apply-service",
+                "max_context_tokens": 4096,
+                "profile": "embedded",
+            }
+        ],
+    }
+    assert client.get("/health/live").json() == {"status": "live"}
+    assert client.get("/health/ready").json() == {"status": "ready"}
+
+
+def test_metrics_count_results_and_problems(client: TestClient[Any]) -> None:
+    client.post("/v1/apply", json=EDIT)
+    client.post("/v1/apply", json={**EDIT, "update": ""})
+    response = client.get("/metrics")
+    assert response.headers["content-type"].startswith("text/plain")
+    for sample in (
+        'apply_requests_total{result="applied"} 1.0',
+        'apply_requests_total{result="empty-update"} 1.0',
+        "apply_kv_blocks 512.0",
+        'apply_seconds_count{stage="total"} 1.0',
+    ):
+        assert sample in response.text
+    assert "apply_drafted_tokens_total" in response.text
+
+
+@pytest.mark.parametrize("path", ["/schema", "/schema/openapi.json"])
+def test_schema_describes_the_body_and_the_problems(client: TestClient[Any], path: str) -> None:
+    schema = client.get(path).json()
+    operation = schema["paths"]["/v1/apply"]["post"]
+    reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+    body = schema["components"]["schemas"][reference.rpartition("/")[2]]
+    assert {"original", "update", "checks", "stream", "sampling"} <= set(body["properties"])
+    assert {"200", "400", "413", "422", "429", "504"} <= set(operation["responses"])
+    assert "/apply" in schema["paths"]

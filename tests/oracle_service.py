@@ -1,0 +1,103 @@
+"""A service whose model is an oracle: the real engine and pipeline, with answers that are told."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from apply_service.pipeline import PipelineLimits
+from apply_service.prompts.profile import Profile, PromptRequest, load_profile
+from apply_service.service import ApplyService, LoadedModel
+from batching.config import ModelInfo, SchedulerConfig
+from batching.engine import Engine
+from batching.model_runner import ModelRunner
+from batching.step_plan import StepPlan, StepResult, VerifiedTokens
+
+MODEL_NAME = "oracle"
+
+
+class OracleRunner:
+    """Stands where the model runner does and writes `answer`, whatever the prompt.
+
+    `step_s` slows every step down; `gate` holds every step while it is cleared.
+    """
+
+    def __init__(self, *, max_position: int, num_blocks: int) -> None:
+        self.num_blocks = num_blocks
+        self.model_info = ModelInfo(
+            max_position=max_position,
+            vocab_size=300,
+            kv_bytes_per_token=64,
+            num_kv_tokens=num_blocks * 16,
+            dtype="float32",
+            num_parameters=1,
+            fingerprint="oracle-fingerprint",
+        )
+        self.answer: tuple[int, ...] = ()
+        self.step_s = 0.0
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def execute(self, plan: StepPlan) -> StepResult:
+        """The answer's tokens at every row with logits, drafts verified against them."""
+        self.gate.wait(timeout=30)
+        time.sleep(self.step_s)
+        verified = []
+        for scheduled in plan.scheduled:
+            if not scheduled.has_logits:
+                verified.append(VerifiedTokens())
+                continue
+            start = scheduled.output_position
+            num_accepted = 0
+            for drafted in scheduled.draft_token_ids:
+                if drafted != self.answer[start + num_accepted]:
+                    break
+                num_accepted += 1
+            token_ids = self.answer[start : start + num_accepted + 1]
+            verified.append(VerifiedTokens(token_ids, num_accepted))
+        return StepResult(tuple(verified))
+
+
+class OracleService:
+    """An `ApplyService` over an `OracleRunner`, and the ways to tell it what to answer."""
+
+    def __init__(
+        self,
+        model_dir: Path,
+        *,
+        max_position: int = 4096,
+        num_blocks: int = 512,
+        max_waiting: int = 8,
+        max_running: int = 4,
+        max_file_bytes: int = 20_000,
+        deadline_s: float = 20.0,
+    ) -> None:
+        self.runner = OracleRunner(max_position=max_position, num_blocks=num_blocks)
+        self.profile: Profile = load_profile("embedded", model_dir)
+        self.load_errors: list[Exception] = []
+        self.limits = PipelineLimits(max_file_bytes=max_file_bytes, max_draft_tokens=64)
+        self._config = SchedulerConfig(max_waiting=max_waiting, max_running=max_running)
+        self.service = ApplyService(
+            self.load,
+            limits=self.limits,
+            default_deadline_s=deadline_s,
+            drain_s=5.0,
+            on_load_failed=self.load_errors.append,
+        )
+
+    def load(self) -> LoadedModel:
+        """What the service is given as its model loader."""
+        return LoadedModel(name=MODEL_NAME, engine=self.make_engine(), profile=self.profile)
+
+    def make_engine(self) -> Engine:
+        """A fresh engine, not started, over the one runner."""
+        return Engine(self._config, cast(ModelRunner, cast(Any, self.runner)))
+
+    def will_answer(self, lines: Sequence[str], *, is_ended: bool = True) -> None:
+        """Have the model write these lines and then the end, or garbage instead of the end."""
+        prompt = self.profile.build(PromptRequest(lines, [], []))
+        end = prompt.end_token_ids if is_ended else prompt.end_token_ids[-1:]
+        self.runner.answer = (*prompt.answer_token_ids(lines), *end)
