@@ -1,0 +1,130 @@
+"""What a prepared model folder is: its manifest, with the size and hash of every file.
+
+ModelStoreError ← ModelNotPreparedError, ModelDamagedError, ModelNotFoundError, ModelSourceError,
+                  AdapterMismatchError
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+
+MANIFEST_NAME = "manifest.json"
+FORMAT_VERSION = 1
+# Smaller files are hashed whenever a model is resolved, larger ones only compared by size.
+MAX_QUICK_HASH_BYTES = 16 << 20
+
+
+class ModelStoreError(Exception):
+    """Base of everything that finding or preparing a model raises."""
+
+
+class ModelNotPreparedError(ModelStoreError):
+    """The model is known but not prepared yet."""
+
+
+class ModelDamagedError(ModelStoreError):
+    """A prepared model is not what its manifest says."""
+
+
+class ModelNotFoundError(ModelStoreError):
+    """No model has this name or path, or it lacks a file."""
+
+
+class ModelSourceError(ModelStoreError):
+    """What the model is made of cannot be fetched, or is not the pinned file."""
+
+
+class AdapterMismatchError(ModelStoreError):
+    """The adapter was trained on other base weights."""
+
+
+class FileRecord(msgspec.Struct, frozen=True):
+    """One file of a prepared model; `sha256` in hexadecimal."""
+
+    size: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """`source_sha256` is the hash of the file that the weights come from."""
+
+    format_version: int
+    name: str
+    profile: str
+    licence: str
+    source: str
+    source_sha256: str
+    dtype: str
+    adapter_sha256: str | None
+    files: dict[str, FileRecord]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all files together."""
+        return sum(record.size for record in self.files.values())
+
+    @property
+    def revision(self) -> str:
+        """One hash over the contents of all files."""
+        hashes = "".join(f"{name}\0{self.files[name].sha256}\n" for name in sorted(self.files))
+        return hashlib.sha256(hashes.encode()).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """The hash of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def record_files(model_dir: Path) -> dict[str, FileRecord]:
+    """Size and hash of every file in a folder except its manifest."""
+    return {
+        path.name: FileRecord(size=path.stat().st_size, sha256=file_sha256(path))
+        for path in sorted(model_dir.iterdir())
+        if path.is_file() and path.name != MANIFEST_NAME
+    }
+
+
+def write_manifest(model_dir: Path, manifest: Manifest) -> None:
+    """Write the manifest into a folder that nobody reads yet."""
+    content = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
+    (model_dir / MANIFEST_NAME).write_bytes(content + b"\n")
+
+
+def read_manifest(model_dir: Path) -> Manifest:
+    """The manifest of a prepared folder. Raises `ModelDamagedError`."""
+    path = model_dir / MANIFEST_NAME
+    try:
+        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise _damaged(path, str(error)) from error
+    if manifest.format_version != FORMAT_VERSION:
+        raise _damaged(path, f"format version {manifest.format_version}, not {FORMAT_VERSION}")
+    return manifest
+
+
+def check_files(model_dir: Path, manifest: Manifest, *, max_hashed_bytes: int | None) -> None:
+    """Raise `ModelDamagedError` unless every file has its size, and its hash up to a limit.
+
+    `max_hashed_bytes` None hashes every file.
+    """
+    for name, record in manifest.files.items():
+        path = model_dir / name
+        try:
+            size = path.stat().st_size
+        except OSError as error:
+            raise _damaged(path, error.strerror or "unreadable") from error
+        if size != record.size:
+            raise _damaged(path, f"{size} bytes, not {record.size}")
+        is_hashed = max_hashed_bytes is None or size <= max_hashed_bytes
+        if is_hashed and file_sha256(path) != record.sha256:
+            raise _damaged(path, "its content has changed")
+
+
+def _damaged(path: Path, reason: str) -> ModelDamagedError:
+    return ModelDamagedError(
+        f"{path} is damaged ({reason}); run `apply-service model prepare` to make it anew"
+    )
