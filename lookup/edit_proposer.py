@@ -6,12 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lookup.proposer import EMPTY_DRAFT, Draft
-from lookup.reference import MAX_MATCH, Anchor, OutputReference, Reference, SegmentedReference
+from lookup.reference import (
+    MAX_FAR_PLACES,
+    MAX_MATCH,
+    Anchor,
+    OutputReference,
+    Reference,
+    SegmentedReference,
+)
 from lookup.segment_plan import SegmentPlan
 
 TRUST = {"merge": 1.5, "snippet": 1.0, "original": 0.0, "prediction": -0.5, "output": -2.0}
 CONFIRMED_MATCH = 3
-SUBSTITUTION_MATCH = 1.5
+DISTANCE_COST_PER_BIT = 0.4
+BACKWARD_COST = 2.0
+MAX_DISTANCE_COST = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +49,25 @@ class EditProposer:
         prediction: Sequence[int] = (),
         end_token_ids: Sequence[int] = (),
         min_output_match: int = 8,
+        max_far_places: int = MAX_FAR_PLACES,
     ) -> None:
-        """Take the references; any may be empty. `end_token_ids` close every whole answer."""
+        """Take the references; any may be empty.
+
+        `end_token_ids` close every whole answer, so they follow original, merge and prediction.
+        A match that ends at more than `max_far_places` positions of a reference is only used
+        near the cursor; 0 leaves nothing but the cursors.
+        """
         self._segments = [segment for segment in snippet_segments if segment]
-        self._snippet = SegmentedReference("snippet", self._segments, trust=TRUST["snippet"])
-        self._original = _whole("original", original, end_token_ids)
-        self._merge = _whole("merge", merge, end_token_ids if merge else ())
-        self._prediction = _whole("prediction", prediction, end_token_ids if prediction else ())
+
+        def whole(name: str, token_ids: Sequence[int]) -> Reference:
+            return Reference(name, token_ids, trust=TRUST[name], max_far_places=max_far_places)
+
+        self._snippet = SegmentedReference(
+            "snippet", self._segments, trust=TRUST["snippet"], max_far_places=max_far_places
+        )
+        self._original = whole("original", [*original, *end_token_ids])
+        self._merge = whole("merge", [*merge, *end_token_ids] if merge else ())
+        self._prediction = whole("prediction", [*prediction, *end_token_ids] if prediction else ())
         self._references = [
             reference
             for reference in (self._merge, self._snippet, self._original, self._prediction)
@@ -67,13 +88,15 @@ class EditProposer:
     def propose(self, max_tokens: int) -> Draft:
         """Draft at most `max_tokens` tokens to follow the committed output. Changes no state."""
         drafted: list[int] = []
+        name = ""
         for run in self._runs():
-            drafted += run.reference.token_ids[run.start : min(run.stop, run.start + max_tokens)]
-            if len(drafted) >= max_tokens:
+            num_missing = max_tokens - len(drafted)
+            if num_missing <= 0:
                 break
-        if max_tokens <= 0 or not drafted:
-            return EMPTY_DRAFT
-        return Draft(tuple(drafted[:max_tokens]), self._cursor.name, self._match)
+            drafted += run.reference.token_ids[run.start : min(run.stop, run.start + num_missing)]
+            if drafted and not name:
+                name = run.reference.name
+        return Draft(tuple(drafted), name, self._match) if drafted else EMPTY_DRAFT
 
     def commit(self, token_ids: Sequence[int]) -> None:
         """Append tokens that the model has written; re-anchor if they left the drafted way."""
@@ -146,10 +169,13 @@ class EditProposer:
             reference.place = position
 
     def _reanchor(self, num_new: int) -> None:
-        """Find the best place to go on from after `num_new` tokens that left the way."""
+        """Find the best place to go on from after `num_new` tokens that left the way.
+
+        If no reference holds the last token, it is taken to stand for the one expected here.
+        """
         output = self._output.token_ids
         best_reference, best = self._cursor, Anchor(self._position + num_new, 0)
-        best_score = SUBSTITUTION_MATCH + best_reference.trust
+        best_score = float("-inf")
         for reference in (*self._references, self._output):
             for anchor in reference.anchors(output):
                 score = _score(reference, anchor)
@@ -158,17 +184,12 @@ class EditProposer:
         self._stand(best_reference, best.position, best.match_length)
 
 
-def _whole(name: str, token_ids: Sequence[int], end_token_ids: Sequence[int]) -> Reference:
-    return Reference(name, [*token_ids, *end_token_ids], trust=TRUST[name])
-
-
 def _score(reference: Reference, anchor: Anchor) -> float:
     """How much a place is to be preferred: match and trust less the distance from the cursor."""
     distance = anchor.position - reference.place
-    if distance >= 0:
-        cost = min(3.0, 0.4 * distance.bit_length())
-    else:
-        cost = 4.0 + min(3.0, 0.4 * (-distance).bit_length())
+    cost = min(MAX_DISTANCE_COST, DISTANCE_COST_PER_BIT * abs(distance).bit_length())
+    if distance < 0:
+        cost += BACKWARD_COST
     return min(anchor.match_length, MAX_MATCH) + reference.trust - cost
 
 

@@ -10,7 +10,8 @@ from lookup.suffix_automaton import ROOT, SuffixAutomaton
 
 SEPARATOR = -1
 MAX_MATCH = 32
-MAX_ENDS = 64
+MAX_FAR_PLACES = 64
+MAX_NEAR_PLACES = 64
 WINDOW_BEHIND = 64
 WINDOW_AHEAD = 512
 
@@ -33,6 +34,7 @@ class Reference:
     __slots__ = (
         "_automaton",
         "_match",
+        "_max_far_places",
         "_num_seen",
         "_state",
         "name",
@@ -41,8 +43,16 @@ class Reference:
         "trust",
     )
 
-    def __init__(self, name: str, token_ids: Sequence[int], *, trust: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        token_ids: Sequence[int],
+        *,
+        trust: float,
+        max_far_places: int = MAX_FAR_PLACES,
+    ) -> None:
         self.name = name
+        self._max_far_places = max_far_places
         self.token_ids = list(token_ids)
         self.trust = trust
         self.place = 0
@@ -69,12 +79,13 @@ class Reference:
         """Places after a suffix of `output`: the longest match anywhere, any match near `place`.
 
         `output` must only grow from call to call. If the longest match ends at more than
-        `MAX_ENDS` positions, only those near `place` are given. Matches count up to `MAX_MATCH`.
+        `max_far_places` positions, only those near `place` are given. Matches count up to
+        `MAX_MATCH`.
         """
         automaton = self.automaton
         self._catch_up(output)
         found: dict[int, int] = {}
-        if self._match and automaton.num_ends(self._state) <= MAX_ENDS:
+        if self._match and automaton.num_ends(self._state) <= self._max_far_places:
             match = min(self._match, MAX_MATCH)
             found = dict.fromkeys(automaton.end_positions(self._state), match)
         if self._match:
@@ -96,7 +107,7 @@ class Reference:
         begin = max(0, self.place - WINDOW_BEHIND)
         window = self.token_ids[begin : self.place + WINDOW_AHEAD]
         last, at, num_found = output[-1], -1, 0
-        while num_found < MAX_ENDS:
+        while num_found < MAX_NEAR_PLACES:
             try:
                 at = window.index(last, at + 1)
             except ValueError:
@@ -121,7 +132,14 @@ class SegmentedReference(Reference):
 
     __slots__ = ("ends", "starts")
 
-    def __init__(self, name: str, segments: Sequence[Sequence[int]], *, trust: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        segments: Sequence[Sequence[int]],
+        *,
+        trust: float,
+        max_far_places: int = MAX_FAR_PLACES,
+    ) -> None:
         joined: list[int] = []
         self.starts: list[int] = []
         self.ends: list[int] = []
@@ -130,7 +148,7 @@ class SegmentedReference(Reference):
             joined.extend(segment)
             self.ends.append(len(joined))
             joined.append(SEPARATOR)
-        super().__init__(name, joined, trust=trust)
+        super().__init__(name, joined, trust=trust, max_far_places=max_far_places)
 
     def segment_at(self, position: int) -> int:
         """Index of the segment that holds `position`; its end belongs to it."""

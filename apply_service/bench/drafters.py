@@ -1,0 +1,285 @@
+"""`apply-service bench drafters`: tokens per target pass of our drafter and of others, no model.
+
+An oracle answers each case with its expected file in the profile's tokens, end tokens included.
+Tokens per target pass are answer tokens over decode passes: a pass yields the accepted draft tokens
+and one more; the pass that reads the prompt is not counted. Mean and p10 are over cases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from apply_service.bench.ablation import move_block, rename_identifier
+from apply_service.bench.baseline_drafters import AutomatonDrafter, NgramDrafter
+from apply_service.bench.cases import Case, CaseFileError, read_cases
+from apply_service.bench.replay import ReplayFigures, replay, summarise
+from apply_service.edit.markers import split_segments
+from apply_service.edit.text_file import TextFile
+from apply_service.model_store import resolve_model
+from apply_service.prompts.errors import TextNotEncodableError
+from apply_service.prompts.profile import (
+    Profile,
+    Prompt,
+    PromptRequest,
+    load_profile,
+)
+from lookup.edit_proposer import EditProposer
+from lookup.proposer import Proposer
+
+DrafterFactory = Callable[[Prompt], Proposer]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayCase:
+    """A case in tokens: its prompt, and its answer with the end tokens."""
+
+    prompt: Prompt
+    answer: tuple[int, ...]
+    style: str
+
+
+def add_drafters_command(subparsers: Any) -> None:
+    """Register `drafters` below `apply-service bench`."""
+    parser = subparsers.add_parser(
+        "drafters",
+        help="measure drafters on expected answers, without a model",
+        description=__doc__,
+    )
+    parser.add_argument("--cases", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--k", type=int, default=64, help="longest draft, default 64")
+    parser.add_argument("--model", default="embedded", help="model whose tokens are used")
+    parser.add_argument(
+        "--tokenizer-dir", type=Path, default=None, help="folder with tokenizer.json instead"
+    )
+    parser.add_argument("--profile", default=None, help="prompt profile, by default the model's")
+    parser.add_argument("--limit", type=int, default=None, help="read at most this many cases")
+    parser.add_argument(
+        "--min-tokens",
+        type=int,
+        default=0,
+        help="leave out cases with a shorter answer (one of 65 tokens fits one pass, so short"
+        " answers say little); the number left out is reported",
+    )
+    parser.add_argument("--ngram-min", type=int, default=1, help="shortest n of the n-gram drafter")
+    parser.add_argument("--ngram-max", type=int, default=8, help="longest n of the n-gram drafter")
+    parser.add_argument(
+        "--ablation",
+        action="store_true",
+        help="measure again with code moved and a name changed that the update does not announce",
+    )
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+
+
+def run_drafters(args: argparse.Namespace) -> int:
+    """Run the bench and print its figures; 1 if the cases cannot be used."""
+    try:
+        report = _measure(args)
+    except CaseFileError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    if args.json:
+        print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+    else:
+        print(_format_report(report))
+    return 0
+
+
+def _measure(args: argparse.Namespace) -> dict[str, Any]:
+    profile = _load_profile(args)
+    cases = list(_take(read_cases(args.cases), args.limit))
+    replayed, left_out = _prepare(cases, profile, min_tokens=args.min_tokens)
+    if not replayed:
+        raise CaseFileError(
+            f"{args.cases}: none of {len(cases)} cases can be replayed (left out:"
+            f" {left_out}); lower --min-tokens or give other cases"
+        )
+    factories = _drafters(args)
+    figures = _replay_all(replayed, factories, args.k)
+    report: dict[str, Any] = {
+        "cases": len(replayed),
+        "left_out": left_out,
+        "min_tokens": args.min_tokens,
+        "k": args.k,
+        "tokenisation": profile.name,
+        "answer_tokens": sum(len(case.answer) for case in replayed),
+        "drafters": {name: summarise(measured) for name, measured in figures.items()},
+        "by_style": _by_style(replayed, figures["ours"]),
+    }
+    if args.ablation:
+        report["ablation"] = _measure_ablation(cases, profile, args)
+    return report
+
+
+def _load_profile(args: argparse.Namespace) -> Profile:
+    if args.tokenizer_dir is not None:
+        return load_profile(args.profile or "embedded", args.tokenizer_dir)
+    location = resolve_model(args.model)
+    return load_profile(args.profile or location.profile, location.path)
+
+
+def _take(cases: Iterator[Case], limit: int | None) -> Iterator[Case]:
+    for number, case in enumerate(cases):
+        if limit is not None and number >= limit:
+            return
+        yield case
+
+
+def _prepare(
+    cases: Iterable[Case], profile: Profile, *, min_tokens: int
+) -> tuple[list[ReplayCase], dict[str, int]]:
+    """The cases in tokens, and how many were left out for which reason."""
+    replayed: list[ReplayCase] = []
+    left_out = {"shorter_than_min_tokens": 0, "not_encodable": 0}
+    for case in cases:
+        try:
+            prepared = _to_tokens(case, profile)
+        except TextNotEncodableError:
+            left_out["not_encodable"] += 1
+            continue
+        if len(prepared.answer) < min_tokens:
+            left_out["shorter_than_min_tokens"] += 1
+        else:
+            replayed.append(prepared)
+    return replayed, left_out
+
+
+def _to_tokens(case: Case, profile: Profile) -> ReplayCase:
+    original = TextFile.from_text(case.original).lines
+    update = TextFile.from_text(case.update).lines
+    prompt = profile.build(
+        PromptRequest(
+            original_lines=original,
+            update_lines=update,
+            segments=split_segments(update, original),
+            instruction=case.instruction,
+        )
+    )
+    expected = TextFile.from_text(case.expected).lines
+    answer = (*prompt.answer_token_ids(expected), *prompt.end_token_ids)
+    return ReplayCase(prompt, answer, case.style or "unknown")
+
+
+def _drafters(args: argparse.Namespace) -> dict[str, DrafterFactory]:
+    """The drafters of the contract, ours first."""
+    return {
+        "ours": _make_ours,
+        "ngram": lambda prompt: NgramDrafter(
+            prompt.token_ids, min_n=args.ngram_min, max_n=args.ngram_max
+        ),
+        "automaton": lambda prompt: AutomatonDrafter(prompt.token_ids),
+        "original_cursor": _make_original_cursor,
+    }
+
+
+def _make_ours(prompt: Prompt) -> EditProposer:
+    return EditProposer(
+        original=prompt.original_token_ids,
+        snippet_segments=prompt.snippet_segments,
+        end_token_ids=prompt.end_token_ids,
+    )
+
+
+def _make_cursors_only(prompt: Prompt) -> EditProposer:
+    """Ours with its cursors alone: nothing is found that is not near one of them."""
+    return EditProposer(
+        original=prompt.original_token_ids,
+        snippet_segments=prompt.snippet_segments,
+        end_token_ids=prompt.end_token_ids,
+        min_output_match=sys.maxsize,
+        max_far_places=0,
+    )
+
+
+def _make_original_cursor(prompt: Prompt) -> EditProposer:
+    """A cursor over the original alone, realigned near its place."""
+    return EditProposer(
+        original=prompt.original_token_ids,
+        snippet_segments=(),
+        end_token_ids=prompt.end_token_ids,
+        min_output_match=sys.maxsize,
+        max_far_places=0,
+    )
+
+
+def _replay_all(
+    cases: Sequence[ReplayCase], factories: Mapping[str, DrafterFactory], k: int
+) -> dict[str, list[ReplayFigures]]:
+    return {
+        name: [replay(make(case.prompt), case.answer, max_draft_tokens=k) for case in cases]
+        for name, make in factories.items()
+    }
+
+
+def _by_style(
+    cases: Sequence[ReplayCase], figures: Sequence[ReplayFigures]
+) -> dict[str, dict[str, Any]]:
+    """Ours for each style of update."""
+    counts = Counter(case.style for case in cases)
+    return {
+        style: {
+            "cases": counts[style],
+            **summarise(
+                [figure for case, figure in zip(cases, figures, strict=True) if case.style == style]
+            ),
+        }
+        for style in sorted(counts)
+    }
+
+
+def _measure_ablation(
+    cases: Sequence[Case], profile: Profile, args: argparse.Namespace
+) -> dict[str, Any]:
+    """Figures of all drafters on the changed cases; `ours_cursors_only` is ours without search."""
+    factories = _drafters(args) | {"ours_cursors_only": _make_cursors_only}
+    report: dict[str, Any] = {}
+    for name, change in (("moved", move_block), ("renamed", rename_identifier)):
+        changed = [case for case in map(change, cases) if case is not None]
+        replayed, left_out = _prepare(changed, profile, min_tokens=args.min_tokens)
+        if replayed:
+            figures = _replay_all(replayed, factories, args.k)
+            report[name] = {
+                "cases": len(replayed),
+                "left_out": left_out,
+                "drafters": {name: summarise(measured) for name, measured in figures.items()},
+            }
+    return report
+
+
+def _format_report(report: Mapping[str, Any]) -> str:
+    left_out = ", ".join(f"{count} {reason}" for reason, count in report["left_out"].items())
+    lines = [
+        f"{report['cases']} cases, {report['answer_tokens']} answer tokens; k = {report['k']},"
+        f" tokens of profile {report['tokenisation']}, at least {report['min_tokens']} tokens"
+        f" (left out: {left_out})",
+        *_format_drafters(report["drafters"]),
+        "",
+        f"ours, by style of the update{'':<4}{'cases':>8}{'mean':>8}{'p10':>8}",
+    ]
+    for style, figures in report["by_style"].items():
+        passes = figures["tokens_per_target_pass"]
+        lines.append(f"{style:<32}{figures['cases']:>8}{passes['mean']:>8.1f}{passes['p10']:>8.1f}")
+    for name, part in report.get("ablation", {}).items():
+        lines += ["", f"{name}, {part['cases']} cases", *_format_drafters(part["drafters"])]
+    return "\n".join(lines)
+
+
+def _format_drafters(drafters: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    yield (
+        f"{'drafter':<20}{'tokens/pass':>12}{'p10':>8}{'pooled':>8}{'accepted':>10}"
+        f"{'drafted/pass':>14}{'us/pass':>9}{'build us/token':>16}"
+    )
+    for name, figures in drafters.items():
+        passes = figures["tokens_per_target_pass"]
+        yield (
+            f"{name:<20}{passes['mean']:>12.1f}{passes['p10']:>8.1f}{passes['pooled']:>8.1f}"
+            f"{figures['acceptance']:>10.1%}{figures['drafted_per_pass']:>14.1f}"
+            f"{figures['propose_us']:>9.1f}{figures['build_us_per_token']:>16.2f}"
+        )
