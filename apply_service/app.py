@@ -11,7 +11,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
-from apply_service.problems import handle_error
+from apply_service.http_errors import handle_error
 from apply_service.routes.apply import FORESEEN_ERRORS, apply
 from apply_service.routes.health import live, metrics, ready
 from apply_service.routes.models import list_models

@@ -158,7 +158,7 @@ class Health(msgspec.Struct, frozen=True):
     status: Literal["live", "ready"]
 
 
-def edit_of(body: ApplyBody, *, default_deadline_s: float) -> EditRequest:
+def edit_of(body: ApplyBody, *, default_deadline_s: float | None) -> EditRequest:
     """The edit that a body describes. Raises TextFileError; the deadline is never lengthened."""
     original = body.original
     if isinstance(original, Base64Content):
@@ -166,6 +166,7 @@ def edit_of(body: ApplyBody, *, default_deadline_s: float) -> EditRequest:
     else:
         file = TextFile.from_text(original)
     sampling = body.sampling
+    deadlines = [limit for limit in (body.deadline_s, default_deadline_s) if limit is not None]
     return EditRequest(
         original=file,
         update=body.update,
@@ -183,7 +184,7 @@ def edit_of(body: ApplyBody, *, default_deadline_s: float) -> EditRequest:
         ),
         max_draft_tokens=0 if body.speculation == "off" else body.k,
         priority=_PRIORITIES[body.priority],
-        deadline_s=min(body.deadline_s or default_deadline_s, default_deadline_s),
+        deadline_s=min(deadlines, default=None),
     )
 
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from apply_service.errors import (
-    ApplyError,
     NotReadyError,
     UnavailableOptionError,
     UnknownModelError,
 )
+from apply_service.model_manifest import ModelStoreError
 from apply_service.pipeline import ApplyPipeline, PipelineLimits
 from apply_service.prompts.profile import Profile, PromptError
 from apply_service.telemetry import Telemetry
@@ -58,16 +58,25 @@ class ApplyService:
         limits: PipelineLimits,
         default_deadline_s: float,
         drain_s: float,
-        on_load_failed: Callable[[Exception], None],
     ) -> None:
         self.telemetry = Telemetry()
         self.default_deadline_s = default_deadline_s
         self._load_model = load_model
         self._limits = limits
         self._drain_s = drain_s
-        self._on_load_failed = on_load_failed
+        self._on_load_failed: Callable[[], None] = _nobody_to_tell
+        self._load_error: Exception | None = None
         self._served: ServedModel | None = None
         self._loading: asyncio.Task[None] | None = None
+
+    def on_load_failed(self, tell: Callable[[], None]) -> None:
+        """Call `tell` on the event loop if the model cannot be loaded; `load_error` says why."""
+        self._on_load_failed = tell
+
+    @property
+    def load_error(self) -> Exception | None:
+        """Why the model could not be loaded."""
+        return self._load_error
 
     def start(self) -> None:
         """Begin to load the model; must run on the event loop."""
@@ -112,9 +121,10 @@ class ApplyService:
     async def _load(self) -> None:
         try:
             loaded = await asyncio.to_thread(self._load_model)
-        except (ApplyError, EngineError, PromptError, OSError, ValueError) as error:
+        except (ModelStoreError, EngineError, PromptError) as error:
             _LOGGER.error("the model cannot be served: %s", error)
-            self._on_load_failed(error)
+            self._load_error = error
+            self._on_load_failed()
             return
         engine = AsyncEngine(loaded.engine)
         engine.start()
@@ -127,3 +137,7 @@ class ApplyService:
             pipeline=ApplyPipeline(engine, loaded.profile, self._limits),
         )
         _LOGGER.info("ready: model %s, profile %s", loaded.name, loaded.profile.name)
+
+
+def _nobody_to_tell() -> None:
+    """A service without a server around it only logs."""

@@ -77,7 +77,6 @@ class OracleService:
     ) -> None:
         self.runner = OracleRunner(max_position=max_position, num_blocks=num_blocks)
         self.profile: Profile = load_profile("embedded", model_dir)
-        self.load_errors: list[Exception] = []
         self.limits = PipelineLimits(max_file_bytes=max_file_bytes, max_draft_tokens=64)
         self._config = SchedulerConfig(max_waiting=max_waiting, max_running=max_running)
         self.service = ApplyService(
@@ -85,7 +84,6 @@ class OracleService:
             limits=self.limits,
             default_deadline_s=deadline_s,
             drain_s=5.0,
-            on_load_failed=self.load_errors.append,
         )
 
     def load(self) -> LoadedModel:

@@ -14,6 +14,7 @@ from litestar.types import Receive
 
 from apply_service.edit.text_file import TextFileError
 from apply_service.errors import ApplyError, WithdrawnError
+from apply_service.http_errors import log_failure
 from apply_service.json_body import ApplyBodyRequest
 from apply_service.outcome import Outcome
 from apply_service.pipeline import ApplyRun
@@ -21,7 +22,6 @@ from apply_service.problems import (
     Problem,
     ProblemError,
     RejectedError,
-    log_failure,
     problem_of,
 )
 from apply_service.prompts.errors import PromptError

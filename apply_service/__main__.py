@@ -1,0 +1,166 @@
+"""The command line: `apply-service serve|apply|model|bench|config`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from apply_service.config import (
+    ConfigError,
+    LoadedSettings,
+    SettingField,
+    load_settings,
+    setting_fields,
+)
+
+EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
+
+# Settings that mean something to one edit without a server.
+_APPLY_SETTINGS = frozenset(
+    {
+        "model",
+        "revision",
+        "profile",
+        "device",
+        "dtype",
+        "kv_memory",
+        "threads",
+        "max_tokens_per_step",
+        "max_draft_tokens",
+        "max_file_bytes",
+    }
+)
+_PLUGGED_COMMANDS = {
+    "model": "prepare, list, inspect and remove models",
+    "bench": "measure drafters and speed",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    args = build_parser(arguments[0] if arguments else "").parse_args(arguments)
+    try:
+        return _run(args, os.environ)
+    except ConfigError as error:
+        return _fail(error, EXIT_USAGE)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read stdout has gone; a later flush of it must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_ERROR
+    except Exception as error:
+        if os.environ.get("PYTHONDEVMODE"):
+            raise
+        return _fail(error, EXIT_ERROR)
+
+
+def build_parser(command: str) -> argparse.ArgumentParser:
+    """The parser of all commands; `model` and `bench` are imported only when asked for."""
+    parser = argparse.ArgumentParser(
+        prog="apply-service",
+        description="Merges lazy edits of coding agents into files and says whether to trust the"
+        " result.",
+    )
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    serve = subparsers.add_parser("serve", help="serve edits over HTTP")
+    _add_setting_flags(serve, setting_fields())
+    _add_apply_command(subparsers)
+    config = subparsers.add_parser("config", help="show the settings and where they come from")
+    config.add_argument("--markdown", action="store_true", help="write docs/configuration.md")
+    _add_setting_flags(config, setting_fields())
+    for name, text in _PLUGGED_COMMANDS.items():
+        if name == command:
+            _add_plugged_command(name, subparsers)
+        else:
+            subparsers.add_parser(name, help=text)
+    return parser
+
+
+def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    # Each command imports its own world: torch for the model, the web framework for the server.
+    if args.command == "model":
+        from apply_service.model_commands import run_model_command
+
+        return int(run_model_command(args))
+    if args.command == "bench":
+        return _run_bench(args)
+    if args.command == "config" and args.markdown:
+        from apply_service.config_docs import format_markdown
+
+        sys.stdout.write(format_markdown())
+        return EXIT_OK
+    loaded = _load_settings(args, environment)
+    if args.command == "config":
+        from apply_service.config_docs import format_table
+
+        sys.stdout.write(format_table(loaded))
+        return EXIT_OK
+    if args.command == "apply":
+        from apply_service.apply_command import run_apply
+
+        return run_apply(args, loaded.settings, environment)
+    from apply_service.server import serve
+
+    return serve(loaded.settings)
+
+
+def _run_bench(args: argparse.Namespace) -> int:
+    if args.bench == "drafters":
+        from apply_service.bench.drafters import run_drafters
+
+        return int(run_drafters(args))
+    from apply_service.bench.speed import run_speed
+
+    return int(run_speed(args))
+
+
+def _add_apply_command(subparsers: Any) -> None:
+    from apply_service.apply_command import add_apply_command
+
+    parser = add_apply_command(subparsers)
+    fields = [field for field in setting_fields() if field.name in _APPLY_SETTINGS]
+    _add_setting_flags(parser, fields)
+
+
+def _add_plugged_command(name: str, subparsers: Any) -> None:
+    if name == "model":
+        from apply_service.model_commands import add_model_commands
+
+        add_model_commands(subparsers)
+        return
+    from apply_service.bench.drafters import add_drafters_command
+    from apply_service.bench.speed import add_speed_command
+
+    parser = subparsers.add_parser(name, help=_PLUGGED_COMMANDS[name])
+    benches = parser.add_subparsers(dest="bench", required=True, metavar="BENCH")
+    add_drafters_command(benches)
+    add_speed_command(benches)
+
+
+def _add_setting_flags(parser: argparse.ArgumentParser, fields: Sequence[SettingField]) -> None:
+    group = parser.add_argument_group("settings")
+    group.add_argument("--config", type=Path, metavar="FILE", help="TOML file with settings")
+    for field in fields:
+        description = field.description.replace("%", "%%")
+        group.add_argument(field.flag, dest=field.name, metavar="VALUE", help=description)
+
+
+def _load_settings(args: argparse.Namespace, environment: Mapping[str, str]) -> LoadedSettings:
+    flags = {field.name: getattr(args, field.name, None) for field in setting_fields()}
+    return load_settings(flags=flags, environment=environment, config_path=args.config)
+
+
+def _fail(error: Exception, exit_code: int) -> int:
+    print(f"apply-service: {error or type(error).__name__}", file=sys.stderr)
+    return exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

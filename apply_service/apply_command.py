@@ -1,0 +1,157 @@
+"""`apply-service apply`: one edit from the command line, here or on a running server."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from apply_service.config import Settings
+from apply_service.edit.text_file import TextFile
+from apply_service.file_writer import replace_file
+from apply_service.problems import Problem
+from apply_service.progress import Progress
+from apply_service.schemas import (
+    ApplyBody,
+    ApplyResult,
+    Base64Content,
+    FindingBody,
+    SamplingBody,
+    edit_of,
+)
+
+EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_REVIEW, EXIT_REJECTED = 0, 1, 2, 3, 4
+URL_VARIABLE = "APPLY_SERVICE_URL"
+
+_EXIT_BY_STATUS = {
+    "applied": EXIT_OK,
+    "unchanged": EXIT_OK,
+    "needs_review": EXIT_REVIEW,
+    "rejected": EXIT_REJECTED,
+}
+
+
+class ApplyCommandError(Exception):
+    """The command cannot be carried out; the message says why."""
+
+
+def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
+    """Register `apply`; settings flags are added by the caller."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "apply",
+        help="merge a lazy update into a file",
+        description="Merge a lazy update into FILE. The merged file goes to stdout, findings to"
+        " stderr. Exit codes: 0 applied or unchanged, 1 error, 2 usage, 3 needs review, 4 rejected,"
+        f" 130 Ctrl-C. With {URL_VARIABLE} a running server does the work.",
+    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="the file to edit")
+    parser.add_argument(
+        "--update", required=True, metavar="SNIPPET_FILE", help="the update, - reads stdin"
+    )
+    parser.add_argument("--instruction", help="one sentence that says what the edit is for")
+    parser.add_argument("--write", action="store_true", help="write the result into FILE")
+    parser.add_argument(
+        "--accept-review", action="store_true", help="with --write: write needs_review as well"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--diff", action="store_true", help="print a unified diff")
+    form.add_argument("--json", action="store_true", help="print the whole answer as JSON")
+    parser.add_argument("--checks", choices=("on", "off"), default="on")
+    parser.add_argument("--speculation", choices=("on", "off"), default="on")
+    parser.add_argument("--max-tokens", type=int, help="longest answer, by default what is needed")
+    return parser
+
+
+def run_apply(args: argparse.Namespace, settings: Settings, environment: Mapping[str, str]) -> int:
+    """Carry the command out; the exit code. Raises what reading, applying or writing raises."""
+    content = _read(args.file)
+    body = _body_of(args, content)
+    edit_of(body, default_deadline_s=None)  # refuses a binary file before a model is loaded
+    progress = Progress(sys.stderr)
+    try:
+        answer = _answer(body, settings, environment.get(URL_VARIABLE), progress)
+    finally:
+        progress.clear()
+    if isinstance(answer, Problem):
+        return _report_problem(args, answer)
+    return _report_result(args, answer, content)
+
+
+def _answer(
+    body: ApplyBody, settings: Settings, url: str | None, progress: Progress
+) -> ApplyResult | Problem:
+    # Both ways import much; neither is paid for by the other, nor by `--help`.
+    if url:
+        from apply_service.remote import apply_remotely
+
+        progress.show_stage(f"asking {url}")
+        return apply_remotely(url, body, show_text=progress.show_text)
+    from apply_service.local import apply_locally
+
+    return apply_locally(settings, body, progress=progress)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise ApplyCommandError(
+            f"{path} does not exist; create it, empty for a new file"
+        ) from error
+    except OSError as error:
+        raise ApplyCommandError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _body_of(args: argparse.Namespace, content: bytes) -> ApplyBody:
+    update = sys.stdin.buffer.read() if args.update == "-" else _read(Path(args.update))
+    return ApplyBody(
+        original=Base64Content(content),
+        update=TextFile.from_bytes(update).decode(),
+        instruction=args.instruction,
+        path=None if args.file.is_absolute() else args.file.as_posix(),
+        checks=args.checks,
+        speculation=args.speculation,
+        sampling=SamplingBody(max_tokens=args.max_tokens),
+    )
+
+
+def _report_problem(args: argparse.Namespace, problem: Problem) -> int:
+    if args.json:
+        print(msgspec.json.encode(problem).decode())
+    if problem.findings is None:
+        remedy = f"; {problem.remedy}" if problem.remedy else ""
+        raise ApplyCommandError(f"{problem.detail}{remedy}")
+    print("rejected: the result failed its checks", file=sys.stderr)
+    _print_findings(problem.findings)
+    return EXIT_REJECTED
+
+
+def _report_result(args: argparse.Namespace, result: ApplyResult, content: bytes) -> int:
+    exit_code = _EXIT_BY_STATUS[result.status]
+    merged = result.merged.base64 if isinstance(result.merged, Base64Content) else b""
+    if args.json:
+        print(msgspec.json.encode(result).decode())
+    elif args.diff:
+        sys.stdout.buffer.write((result.diff or "").encode())
+    elif not args.write:
+        sys.stdout.buffer.write(merged)
+    sys.stdout.flush()
+    if exit_code != EXIT_OK:
+        print(result.status.replace("_", " "), file=sys.stderr)
+        _print_findings(result.findings)
+    is_accepted = exit_code == EXIT_OK or (result.status == "needs_review" and args.accept_review)
+    if args.write and not is_accepted:
+        print(f"{args.file} was not written", file=sys.stderr)
+    elif args.write and merged != content:
+        replace_file(args.file, merged, expected=content)
+    return exit_code
+
+
+def _print_findings(findings: list[FindingBody]) -> None:
+    for finding in findings:
+        print(f"  {finding.severity} {finding.code}: {finding.message}", file=sys.stderr)
+        print(f"    {finding.hint}", file=sys.stderr)

@@ -1,0 +1,52 @@
+"""From settings to a model in memory: which folder, which device, which number format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from apply_service.config import Settings
+from apply_service.model_store import resolve_model
+from apply_service.prompts.profile import load_profile
+from apply_service.service import LoadedModel
+from batching.config import Device, Dtype, EngineConfig, SchedulerConfig
+from batching.engine import build_engine
+
+
+def load_model(settings: Settings, *, report: Callable[[str], None]) -> LoadedModel:
+    """Load what the settings name, telling `report` of slow stages.
+
+    Raises ModelStoreError, PromptError or EngineError.
+    """
+    location = resolve_model(settings.model, settings.revision, report=report)
+    profile = load_profile(settings.profile or location.profile, location.path)
+    device = _resolve_device(settings)
+    engine = build_engine(
+        EngineConfig(
+            model_path=location.path,
+            dtype=_resolve_dtype(settings, device),
+            device=device,
+            kv_memory_bytes=settings.kv_memory,
+            num_threads=settings.threads,
+            scheduler=SchedulerConfig(
+                max_tokens_per_step=settings.max_tokens_per_step,
+                max_running=settings.max_running,
+                max_waiting=settings.max_waiting,
+                max_draft_tokens=settings.max_draft_tokens,
+            ),
+        )
+    )
+    return LoadedModel(name=location.name, engine=engine, profile=profile)
+
+
+def _resolve_device(settings: Settings) -> Device:
+    if settings.device != "auto":
+        return settings.device
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _resolve_dtype(settings: Settings, device: Device) -> Dtype:
+    if settings.dtype != "auto":
+        return settings.dtype
+    return "float32" if device == "cpu" else "bfloat16"

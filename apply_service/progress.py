@@ -1,0 +1,34 @@
+"""One line on stderr that says how far long work is; nothing where nobody looks."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+_CLEAR_LINE = "\r\x1b[K"
+
+
+class Progress:
+    """Shows stages and written lines on a terminal, and cleans up after itself."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._is_shown = stream.isatty()
+        self._num_lines = 0
+
+    def show_stage(self, stage: str) -> None:
+        """Say what is being done now."""
+        self._write(f"{stage} …")
+
+    def show_text(self, text: str) -> None:
+        """Count the lines of the answer while they come in."""
+        self._num_lines += text.count("\n")
+        self._write(f"writing line {self._num_lines + 1}")
+
+    def clear(self) -> None:
+        """Leave the line empty for what is printed next."""
+        self._write("")
+
+    def _write(self, text: str) -> None:
+        if self._is_shown:
+            self._stream.write(_CLEAR_LINE + text)
+            self._stream.flush()

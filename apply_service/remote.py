@@ -1,0 +1,75 @@
+"""Sends an edit to a running server and follows its events."""
+
+from __future__ import annotations
+
+import http.client
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+import msgspec
+
+from apply_service.problems import Problem
+from apply_service.schemas import ApplyBody, ApplyResult, TokenEvent
+
+# The server has a deadline of its own; this ends a wait for one that is gone.
+READ_TIMEOUT_S = 120.0
+
+
+class RemoteError(Exception):
+    """The server could not be asked, or did not answer to the end."""
+
+
+def apply_remotely(
+    url: str, body: ApplyBody, *, show_text: Callable[[str], None]
+) -> ApplyResult | Problem:
+    """The result of an edit, or the problem that the server has with it. Raises RemoteError."""
+    request = urllib.request.Request(
+        url.rstrip("/") + "/v1/apply",
+        data=msgspec.json.encode(msgspec.structs.replace(body, stream=True)),
+        headers={"Content-Type": "application/json", "Accept": "text/event-stream"},
+        method="POST",
+    )
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=READ_TIMEOUT_S) as response:
+            return _follow(response, show_text)
+    except urllib.error.HTTPError as error:
+        with error:
+            return _problem(error.read(), error.code)
+    except (OSError, http.client.HTTPException, msgspec.DecodeError, ValueError) as error:
+        reason = getattr(error, "reason", None) or str(error) or type(error).__name__
+        raise RemoteError(
+            f"the server at {url} did not answer to the end: {reason}; see whether it runs, or"
+            " unset APPLY_SERVICE_URL to load the model here"
+        ) from error
+
+
+def _follow(stream: BinaryIO, show_text: Callable[[str], None]) -> ApplyResult | Problem:
+    for name, payload in _events(stream):
+        if name == "token":
+            show_text(msgspec.json.decode(payload, type=TokenEvent).text)
+        elif name == "result":
+            return msgspec.json.decode(payload, type=ApplyResult)
+        elif name == "error":
+            return msgspec.json.decode(payload, type=Problem)
+    raise http.client.IncompleteRead(b"")
+
+
+def _events(stream: BinaryIO) -> Iterator[tuple[str, bytes]]:
+    """Name and data of each server-sent event."""
+    name = ""
+    for line in stream:
+        field, _, value = line.rstrip(b"\r\n").partition(b": ")
+        if field == b"event":
+            name = value.decode()
+        elif field == b"data":
+            yield name, value
+
+
+def _problem(content: bytes, status: int) -> Problem:
+    try:
+        return msgspec.json.decode(content, type=Problem)
+    except msgspec.DecodeError as error:
+        raise RemoteError(f"the server answered {status} with something else than JSON") from error

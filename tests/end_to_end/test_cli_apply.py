@@ -1,0 +1,236 @@
+"""`apply-service apply`: what goes where, which exit code, and what happens to the file."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from oracle_service import OracleService
+from server_thread import serving
+
+from apply_service import local
+from apply_service.__main__ import main
+
+ORIGINAL = "import os\r\n\r\n\r\ndef name(path):\r\n    return os.path.basename(path)"
+MERGED = ORIGINAL.replace("basename(path)", "basename(path).lower()")
+UPDATE = "# ... existing code ...\ndef name(path):\n    return os.path.basename(path).lower()\n"
+MERGED_LINES = MERGED.split("\r\n")
+
+
+@pytest.fixture
+def oracle(tiny_model_dir: Path) -> OracleService:
+    oracle = OracleService(tiny_model_dir)
+    oracle.will_answer(MERGED_LINES)
+    return oracle
+
+
+@pytest.fixture(params=["local", "remote"])
+def _way(
+    request: pytest.FixtureRequest, oracle: OracleService, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """The oracle answers in this process, or behind a running server."""
+    monkeypatch.delenv("APPLY_SERVICE_URL", raising=False)
+    if request.param == "local":
+        monkeypatch.setattr(local, "load_model", lambda _settings, report: oracle.load())
+        yield
+        return
+    with serving(oracle.service) as url:
+        monkeypatch.setenv("APPLY_SERVICE_URL", url)
+        yield
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "name.py"
+    path.write_bytes(ORIGINAL.encode())
+    path.chmod(0o750)
+    (tmp_path / "update.py").write_text(UPDATE)
+    return path
+
+
+def run(file: Path, *flags: str) -> int:
+    return main(["apply", str(file), "--update", str(file.with_name("update.py")), *flags])
+
+
+@pytest.mark.usefixtures("_way")
+def test_stdout_is_the_merged_file(file: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert run(file) == 0
+    assert capfdbinary.readouterr() == (MERGED.encode(), b"")
+    assert file.read_bytes() == ORIGINAL.encode()
+
+
+@pytest.mark.usefixtures("_way")
+def test_diff_and_json(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(file, "--diff") == 0
+    assert "+    return os.path.basename(path).lower()" in capfd.readouterr().out
+    assert run(file, "--json", "--speculation", "off") == 0
+    result = json.loads(capfd.readouterr().out)
+    assert result["status"] == "applied"
+    assert result["speculation"]["drafted"] == 0
+
+
+@pytest.mark.usefixtures("_way")
+def test_write_replaces_the_file(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(file, "--write") == 0
+    assert file.read_bytes() == MERGED.encode()
+    assert file.stat().st_mode & 0o777 == 0o750
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("_way")
+def test_needs_review_is_written_only_when_accepted(
+    file: Path, oracle: OracleService, capfd: pytest.CaptureFixture[str]
+) -> None:
+    oracle.will_answer(MERGED_LINES[1:])
+    assert run(file, "--write") == 3
+    assert file.read_bytes() == ORIGINAL.encode()
+    errors = capfd.readouterr().err
+    assert "needs review" in errors
+    assert "lines_lost" in errors
+    assert "was not written" in errors
+    assert run(file, "--write", "--accept-review") == 3
+    assert file.read_bytes() == MERGED.removeprefix("import os\r\n").encode()
+
+
+@pytest.mark.usefixtures("_way")
+def test_a_rejected_result_is_neither_printed_nor_written(
+    file: Path, oracle: OracleService, capfd: pytest.CaptureFixture[str]
+) -> None:
+    oracle.will_answer(["# ... existing code ...", *MERGED_LINES])
+    assert run(file, "--write", "--accept-review") == 4
+    output = capfd.readouterr()
+    assert output.out == ""
+    assert "marker_left" in output.err
+    assert file.read_bytes() == ORIGINAL.encode()
+    assert run(file, "--checks", "off", "--write") == 4
+    assert file.read_bytes() == ORIGINAL.encode()
+    assert run(file, "--json") == 4
+    assert json.loads(capfd.readouterr().out)["code"] == "rejected"
+
+
+@pytest.mark.usefixtures("_way")
+def test_the_update_comes_from_stdin(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(UPDATE.encode())))
+    assert main(["apply", str(file), "--update", "-"]) == 0
+    assert capfdbinary.readouterr().out == MERGED.encode()
+
+
+@pytest.mark.usefixtures("_way")
+def test_an_empty_file_takes_the_update(
+    tmp_path: Path, file: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file.write_bytes(b"")
+    (tmp_path / "update.py").write_bytes(b"a = 1\r\nb = 2")
+    assert run(file, "--write") == 0
+    assert file.read_bytes() == b"a = 1\r\nb = 2"
+    (tmp_path / "update.py").write_text(UPDATE)
+    file.write_bytes(b"")
+    assert run(file, "--write") == 1
+    assert "marker" in capfd.readouterr().err
+    assert file.read_bytes() == b""
+
+
+@pytest.mark.usefixtures("_way")
+def test_errors_are_one_line_and_exit_1(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def failure() -> str:
+        output = capfd.readouterr()
+        assert output.out == ""
+        assert output.err.startswith("apply-service: ")
+        assert output.err.count("\n") == 1
+        return output.err
+
+    assert main(["apply", str(file.with_name("none.py")), "--update", str(file)]) == 1
+    assert "does not exist" in failure()
+    assert main(["apply", str(file.parent), "--update", str(file)]) == 1
+    assert "Is a directory" in failure()
+    file.with_name("update.py").write_text("\n\n")
+    assert run(file) == 1
+    assert "the update has 2 characters" in failure()
+    file.write_bytes(b"\x7fELF\0")
+    assert run(file) == 1
+    assert "NUL at byte 4" in failure()
+    file.write_bytes(b"x\n" * 9000)
+    file.with_name("update.py").write_text(UPDATE)
+    assert run(file) == 1
+    assert "the limit is 4096" in failure()
+
+
+@pytest.mark.usefixtures("_way")
+def test_a_read_only_file_is_not_written(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file.chmod(0o444)
+    assert run(file, "--write") == 1
+    assert "read-only" in capfd.readouterr().err
+    assert file.read_bytes() == ORIGINAL.encode()
+
+
+def test_usage_errors_are_2(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for flags in ([], ["apply"], ["apply", str(file)], ["applly"], ["apply", str(file), "--nope"]):
+        with pytest.raises(SystemExit) as caught:
+            main(flags)
+        assert caught.value.code == 2
+    assert run(file, "--kv-memory", "lots") == 2
+    assert "kv_memory is 'lots'" in capfd.readouterr().err
+
+
+def test_an_unknown_model_is_an_error(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("APPLY_SERVICE_URL", raising=False)
+    assert run(file, "--write", "--model", str(file.parent / "no-model")) == 1
+    assert "no-model" in capfd.readouterr().err
+    assert file.read_bytes() == ORIGINAL.encode()
+
+
+def test_ctrl_c_is_130_and_the_file_stays(
+    file: Path, oracle: OracleService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("APPLY_SERVICE_URL", raising=False)
+
+    def interrupt(_settings: object, report: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(local, "load_model", interrupt)
+    assert run(file, "--write") == 130
+    assert file.read_bytes() == ORIGINAL.encode()
+
+
+def test_no_server_there(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    monkeypatch.setenv("APPLY_SERVICE_URL", f"http://127.0.0.1:{port}")
+    assert run(file, "--write") == 1
+    assert "did not answer to the end: [Errno 111] Connection refused" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("sent", [b"", b'event: token\r\ndata: {"text": "a"}\r\n\r\n'])
+def test_a_server_that_dies_in_mid_request(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], sent: bytes
+) -> None:
+    head = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+
+    def die(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1 << 16)
+            if sent:
+                connection.sendall(head + b"%x\r\n%s\r\n" % (len(sent), sent))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=die, args=(listener,))
+        thread.start()
+        monkeypatch.setenv("APPLY_SERVICE_URL", f"http://127.0.0.1:{listener.getsockname()[1]}")
+        assert run(file, "--write") == 1
+        thread.join()
+    assert "did not answer to the end" in capfd.readouterr().err
+    assert file.read_bytes() == ORIGINAL.encode()
