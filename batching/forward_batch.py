@@ -98,6 +98,11 @@ def _pack_sampling(plan: StepPlan, device: torch.device) -> SamplingTensors | No
         temperature=torch.tensor([p.temperature for p in params], device=device),
         top_k=torch.tensor([p.top_k for p in params], device=device),
         top_p=torch.tensor([p.top_p for p in params], device=device),
-        seeds=torch.tensor([p.seed for p in params], device=device),
+        seeds=torch.tensor([_wrap_seed(p.seed) for p in params], device=device),
         positions=torch.tensor([s.output_position for s in verified], device=device),
     )
+
+
+def _wrap_seed(seed: int) -> int:
+    """The signed 64-bit number that equals `seed` modulo 2**64."""
+    return (seed + (1 << 63)) % (1 << 64) - (1 << 63)
