@@ -11,6 +11,7 @@ from lookup.suffix_automaton import ROOT, SuffixAutomaton
 MIN_CONTEXT = 3
 MAX_LEVELS = 8
 MAX_PLACES = 48
+MAX_EXITS = 256
 CONTEXT_CAP = 48
 REMOVED_COST = 1.0
 INSERTION_COST = 6.0
@@ -93,7 +94,7 @@ class SegmentPlan:
                 gain = min(level.length, CONTEXT_CAP) + weight
                 yield Switch(number, enter, level.length, after, gain)
         for level in self._tails[number]:
-            for after in level.ends:
+            for after in level.ends if len(level.ends) <= MAX_PLACES else ():
                 enter = after - level.length
                 gain = min(level.length, CONTEXT_CAP) - INSERTION_COST
                 if enter not in seen and gain > 0:
@@ -145,7 +146,7 @@ def _tail_levels(original: SuffixAutomaton, segment: Sequence[int]) -> list[_Lev
     """Suffixes of `segment` that occur in the original, longest first, while they are rare."""
     state, length = original.advance(ROOT, 0, segment)
     levels: list[_Level] = []
-    while length > 0 and len(levels) < MAX_LEVELS and original.num_ends(state) <= 256:
+    while length > 0 and len(levels) < MAX_LEVELS and original.num_ends(state) <= MAX_EXITS:
         levels.append(_Level(length, original.end_positions(state)))
         state, length = original.parent(state)
     return levels

@@ -199,13 +199,12 @@ def _make_cursors_only(prompt: Prompt) -> EditProposer:
 
 
 def _make_original_cursor(prompt: Prompt) -> EditProposer:
-    """A cursor over the original alone, realigned near its place."""
+    """A cursor over the original alone, realigned by its longest match."""
     return EditProposer(
         original=prompt.original_token_ids,
         snippet_segments=(),
         end_token_ids=prompt.end_token_ids,
         min_output_match=sys.maxsize,
-        max_far_places=0,
     )
 
 
