@@ -41,17 +41,20 @@ def share_tokens(demands: Sequence[TokenDemand], budget: int) -> list[TokenShare
         extra = min(demand.num_uncomputed_tokens - 1, prefill_left)
         prefill_left -= extra
         num_tokens.append(1 + extra)
-    is_closing = [
-        granted == demand.num_uncomputed_tokens
+    wanted_drafts = [
+        demand.max_draft_tokens if granted == demand.num_uncomputed_tokens else 0
         for granted, demand in zip(num_tokens, demands, strict=True)
     ]
-    num_closing = sum(is_closing)
-    shares = []
-    for granted, demand, closes in zip(num_tokens, demands, is_closing, strict=True):
-        max_draft_tokens = 0
-        if closes:
-            max_draft_tokens = min(demand.max_draft_tokens, draft_left // num_closing)
-            num_closing -= 1
-            draft_left -= max_draft_tokens
-        shares.append(TokenShare(granted, max_draft_tokens))
+    drafts = _share_evenly(wanted_drafts, draft_left)
+    return [TokenShare(*share) for share in zip(num_tokens, drafts, strict=True)]
+
+
+def _share_evenly(wanted: Sequence[int], available: int) -> list[int]:
+    """As much as is wanted, or the same for all who want more than there is for each."""
+    shares = [0] * len(wanted)
+    # The least demanding come first: what they leave is split among the others.
+    by_demand = sorted(range(len(wanted)), key=lambda index: wanted[index])
+    for num_served, index in enumerate(by_demand):
+        shares[index] = min(wanted[index], available // (len(wanted) - num_served))
+        available -= shares[index]
     return shares
