@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from batching.errors import ModelLoadError
 
@@ -41,6 +41,7 @@ def convert_gguf(gguf_path: Path, output_dir: Path) -> None:
         model = AutoModelForCausalLM.from_pretrained(
             gguf_path.parent, dtype=torch.float32, trust_remote_code=False, **source
         )
+        config = AutoConfig.from_pretrained(gguf_path.parent, trust_remote_code=False, **source)
         tokenizer = AutoTokenizer.from_pretrained(
             gguf_path.parent, trust_remote_code=False, **source
         )
@@ -50,7 +51,9 @@ def convert_gguf(gguf_path: Path, output_dir: Path) -> None:
     if model.config.tie_word_embeddings:
         weights.pop("lm_head.weight", None)
     _save_weights(weights, output_dir)
-    model.config.save_pretrained(output_dir)
+    # The model's own configuration would still call the weights quantised.
+    config.architectures, config.dtype = [type(model).__name__], torch.float32
+    config.save_pretrained(output_dir)
     tokenizer.save_pretrained(output_dir)
 
 
