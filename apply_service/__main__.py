@@ -13,6 +13,7 @@ from apply_service.config import (
     ConfigError,
     LoadedSettings,
     SettingField,
+    Settings,
     load_settings,
     setting_fields,
 )
@@ -106,9 +107,16 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
         from apply_service.apply_command import run_apply
 
         return run_apply(args, loaded.settings, environment)
-    from apply_service.server import serve
+    return _serve(loaded.settings)
 
-    return serve(loaded.settings)
+
+def _serve(settings: Settings) -> int:
+    from apply_service.listener import listen
+
+    with listen(settings.host, settings.port) as listener:
+        from apply_service.server import serve
+
+        return serve(settings, listener)
 
 
 def _run_bench(args: argparse.Namespace) -> int:

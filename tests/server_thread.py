@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import uvicorn
 
 from apply_service.app import create_app
-from apply_service.server import listen, url_of
+from apply_service.listener import listen, url_of
 from apply_service.service import ApplyService
 
 START_LIMIT_S = 20.0

@@ -1,0 +1,78 @@
+"""HTTP over the real engine and a tiny random model: what it writes has no merit, but is real."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from server_thread import serving
+
+from apply_service.config import Settings
+from apply_service.model_loading import load_model
+from apply_service.pipeline import PipelineLimits
+from apply_service.service import ApplyService
+
+WAIT_S = 60.0
+EDIT: dict[str, Any] = {
+    "original": "".join(f"line_{number} = {number}\n" for number in range(20)),
+    "update": "# ... existing code ...\nline_19 = 20\n",
+    "checks": "off",
+    "sampling": {"max_tokens": 48},
+}
+
+
+def say_nothing(_stage: str) -> None:
+    """Loading a tiny model has no stages worth telling."""
+
+
+@pytest.fixture
+def service(tiny_model_dir: Path) -> ApplyService:
+    settings = Settings(
+        model=str(tiny_model_dir), profile="embedded", threads=1, kv_memory=8 << 20, device="cpu"
+    )
+    return ApplyService(
+        partial(load_model, settings, report=say_nothing),
+        limits=PipelineLimits(max_file_bytes=20_000, max_draft_tokens=64),
+        default_deadline_s=WAIT_S,
+        drain_s=5.0,
+    )
+
+
+def test_speculation_writes_the_same_text(service: ApplyService) -> None:
+    with serving(service) as url:
+        for sampling in ({"max_tokens": 48}, {"max_tokens": 48, "temperature": 0.8, "seed": 7}):
+            merged = [
+                httpx.post(
+                    f"{url}/v1/apply",
+                    json={**EDIT, "sampling": sampling, "speculation": speculation},
+                    timeout=WAIT_S,
+                ).json()["merged"]
+                for speculation in ("on", "off")
+            ]
+            assert merged[0] == merged[1]
+            assert merged[0]
+
+
+def test_a_random_model_is_never_trusted(service: ApplyService) -> None:
+    with serving(service) as url:
+        response = httpx.post(f"{url}/v1/apply", json={**EDIT, "checks": "on"}, timeout=WAIT_S)
+    assert response.status_code == 422
+    assert response.json()["code"] == "rejected"
+
+
+def test_a_client_that_leaves_frees_every_block(service: ApplyService) -> None:
+    body = {**EDIT, "stream": True, "speculation": "off", "sampling": {"max_tokens": 2000}}
+    with serving(service) as url:
+        with httpx.stream("POST", f"{url}/v1/apply", json=body, timeout=WAIT_S) as response:
+            assert next(response.iter_lines()) == "event: token"
+        deadline = time.monotonic() + WAIT_S
+        stats = service.served.engine.stats()
+        while not stats.cancelled or stats.num_free_blocks != stats.num_blocks:
+            assert time.monotonic() < deadline, stats
+            time.sleep(0.01)
+            stats = service.served.engine.stats()
+        assert stats.finished == 0
