@@ -174,7 +174,8 @@ class EditProposer:
         If no reference holds the last token, it is taken to stand for the one expected here.
         """
         output = self._output.token_ids
-        best_reference, best = self._cursor, Anchor(self._position + num_new, 0)
+        run = next(self._runs())
+        best_reference, best = run.reference, Anchor(min(run.start + num_new, run.stop), 0)
         best_score = float("-inf")
         for reference in (*self._references, self._output):
             for anchor in reference.anchors(output):

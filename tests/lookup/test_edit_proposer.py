@@ -1,0 +1,263 @@
+"""The proposer: where drafts begin, how they are stitched, what a divergence does, what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles.line_counter import count_lines
+
+from lookup.edit_proposer import EditProposer
+from lookup.proposer import EMPTY_DRAFT
+from lookup.reference import Reference
+
+END = (998, 999)
+ORIGINAL = list(range(100, 300))
+
+
+def write(proposer: EditProposer, answer: Sequence[int], k: int = 64) -> list[int]:
+    """Verify drafts against `answer` as an engine does; the number of tokens of each pass."""
+    passes, done = [], 0
+    while done < len(answer):
+        draft = proposer.propose(k)
+        agreed = 0
+        for token, expected in zip(draft.token_ids, answer[done:], strict=False):
+            if token != expected:
+                break
+            agreed += 1
+        written = answer[done : done + agreed + 1]
+        proposer.commit(written)
+        passes.append(len(written))
+        done += len(written)
+    return passes
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the references that were searched, in order."""
+    names: list[str] = []
+    search = Reference.anchors
+
+    def counted(self: Reference, output: Sequence[int]) -> object:
+        names.append(self.name)
+        return search(self, output)
+
+    monkeypatch.setattr(Reference, "anchors", counted)
+    return names
+
+
+def test_an_unchanged_file_is_drafted_from_its_first_token_to_its_end(
+    searches: list[str],
+) -> None:
+    proposer = EditProposer(original=ORIGINAL, snippet_segments=(), end_token_ids=END)
+    draft = proposer.propose(64)
+    assert draft.token_ids == tuple(ORIGINAL[:64])
+    assert (draft.reference, draft.match_length) == ("original", 0)
+    assert write(proposer, [*ORIGINAL, *END]) == [65, 65, 65, 7]
+    assert proposer.propose(64) == EMPTY_DRAFT
+    assert searches == []
+
+
+def test_the_merge_is_trusted_first() -> None:
+    merge = [1, 2, 3, *ORIGINAL]
+    proposer = EditProposer(
+        original=ORIGINAL, snippet_segments=[[1, 2, 3]], merge=merge, end_token_ids=END
+    )
+    assert proposer.propose(4).reference == "merge"
+    assert write(proposer, [*merge, *END]) == [65, 65, 65, 10]
+
+
+def test_a_prediction_serves_where_there_is_no_original() -> None:
+    proposer = EditProposer(original=(), snippet_segments=(), prediction=[5, 6], end_token_ids=END)
+    assert proposer.propose(9).token_ids == (5, 6, *END)
+    assert proposer.propose(9).reference == "prediction"
+
+
+def test_a_new_file_is_drafted_from_its_snippet() -> None:
+    proposer = EditProposer(original=(), snippet_segments=[[5, 6, 7]], end_token_ids=END)
+    assert proposer.propose(9).token_ids == (5, 6, 7, *END)
+
+
+def test_nothing_to_copy_gives_the_empty_draft() -> None:
+    proposer = EditProposer(original=(), snippet_segments=())
+    assert proposer.propose(64) is EMPTY_DRAFT
+    proposer.commit([1, 2, 3])
+    assert proposer.propose(64) is EMPTY_DRAFT
+    assert proposer.propose(0) is EMPTY_DRAFT
+
+
+def test_a_draft_crosses_into_the_snippet_and_out_of_it(searches: list[str]) -> None:
+    segments = [[*ORIGINAL[20:25], 1, 2, 3, *ORIGINAL[25:28]], [*ORIGINAL[40:45], *ORIGINAL[60:65]]]
+    answer = [*ORIGINAL[:25], 1, 2, 3, *ORIGINAL[25:45], *ORIGINAL[60:], *END]
+    proposer = EditProposer(original=ORIGINAL, snippet_segments=segments, end_token_ids=END)
+    assert proposer.propose(64).token_ids == tuple(answer[:64])
+    assert proposer.propose(64).reference == "original"
+    assert write(proposer, answer) == [65, 65, len(answer) - 130]
+    assert searches == []
+
+
+def test_an_unannounced_insertion_holds_the_original_in_place() -> None:
+    segment = list(range(1, 11))
+    answer = [*ORIGINAL[:100], *segment, *ORIGINAL[100:], *END]
+    proposer = EditProposer(original=ORIGINAL, snippet_segments=[segment], end_token_ids=END)
+    proposer.commit(answer[:101])
+    draft = proposer.propose(64)
+    assert draft.reference == "snippet"
+    assert draft.token_ids == tuple(answer[101:165])
+
+
+def test_an_unannounced_deletion_jumps_forward_and_a_moved_block_back() -> None:
+    moved = [*ORIGINAL[:50], *ORIGINAL[150:180], *ORIGINAL[50:150], *ORIGINAL[180:], *END]
+    proposer = EditProposer(original=ORIGINAL, snippet_segments=(), end_token_ids=END)
+    proposer.commit(moved[:51])
+    assert proposer.propose(29).token_ids == tuple(ORIGINAL[151:180])
+    proposer.commit(moved[51:81])
+    assert proposer.propose(64).token_ids == tuple(ORIGINAL[51:115])
+    assert len(write(proposer, moved[81:])) <= 5
+
+
+def test_a_far_block_behind_the_cursor_is_found() -> None:
+    original = list(range(5000))
+    proposer = EditProposer(original=original, snippet_segments=(), end_token_ids=END)
+    proposer.commit([*range(3000), 17])
+    assert proposer.propose(4).token_ids == (18, 19, 20, 21)
+    cursors_only = EditProposer(
+        original=original, snippet_segments=(), end_token_ids=END, max_far_places=0
+    )
+    cursors_only.commit([*range(3000), 17])
+    assert cursors_only.propose(4).token_ids == (3001, 3002, 3003, 3004)
+
+
+def test_the_output_repeats_only_after_enough_tokens() -> None:
+    invented = list(range(1, 21))
+    proposer = EditProposer(original=(), snippet_segments=())
+    proposer.commit([*invented, 50, *invented[:7]])
+    assert proposer.propose(3) == EMPTY_DRAFT
+    proposer.commit(invented[7:8])
+    draft = proposer.propose(3)
+    assert (draft.token_ids, draft.reference) == ((9, 10, 11), "output")
+    assert draft.match_length == 8
+
+
+def test_the_reference_named_is_the_one_of_the_first_token() -> None:
+    segment = [*ORIGINAL[20:25], 1, 2]
+    proposer = EditProposer(original=ORIGINAL, snippet_segments=[segment], end_token_ids=END)
+    proposer.commit(ORIGINAL[:25])
+    assert proposer.propose(4).reference == "snippet"
+    proposer.commit([1, 2])
+    assert proposer.propose(4).reference == "original"
+
+
+TOKENS = st.lists(st.integers(0, 3), max_size=30)
+CASES = st.fixed_dictionaries(
+    {
+        "original": TOKENS,
+        "snippet_segments": st.lists(TOKENS, max_size=3),
+        "merge": TOKENS,
+        "prediction": TOKENS,
+        "end_token_ids": st.just((9,)),
+        "min_output_match": st.integers(2, 8),
+    }
+)
+
+
+@given(case=CASES, pieces=st.lists(TOKENS, max_size=6), k=st.integers(1, 70))
+def test_drafts_are_stitched_from_few_copies(
+    case: dict[str, list[int]], pieces: list[list[int]], k: int
+) -> None:
+    proposer = EditProposer(**case)  # type: ignore[arg-type]
+    sources = [[*case[name], 9] for name in ("original", "merge", "prediction") if case[name]]
+    sources += [[9], *case["snippet_segments"]]
+    output: list[int] = []
+    for piece in [[], *pieces]:
+        proposer.commit(piece)
+        output += piece
+        draft = proposer.propose(k)
+        assert len(draft) <= k
+        assert len(draft) == 0 or draft.reference
+        num_copies = fewest_copies(draft.token_ids, [*sources, output])
+        assert num_copies <= 2 * len(case["snippet_segments"]) + 1
+
+
+def fewest_copies(token_ids: Sequence[int], sources: Sequence[Sequence[int]]) -> int:
+    """Into how many contiguous pieces of `sources` the tokens fall, taking the longest first."""
+    num_copies = done = 0
+    while done < len(token_ids):
+        size = len(token_ids) - done
+        while not any(is_within(token_ids[done : done + size], source) for source in sources):
+            size -= 1
+            assert size, f"token {token_ids[done]} stands in no reference"
+        done += size
+        num_copies += 1
+    return num_copies
+
+
+def is_within(run: Sequence[int], source: Sequence[int]) -> bool:
+    size = len(run)
+    return any(list(source[i : i + size]) == list(run) for i in range(len(source) - size + 1))
+
+
+@given(
+    case=CASES,
+    pieces=st.lists(TOKENS, max_size=6),
+    extra=st.lists(st.integers(0, 80), max_size=6),
+)
+def test_proposing_changes_nothing(
+    case: dict[str, list[int]], pieces: list[list[int]], extra: list[int]
+) -> None:
+    quiet, asked = EditProposer(**case), EditProposer(**case)  # type: ignore[arg-type]
+    asked.build()
+    for number, piece in enumerate(pieces):
+        for k in extra[number:]:
+            asked.propose(k)
+        quiet.commit(piece)
+        asked.commit(piece)
+    assert quiet.propose(64) == asked.propose(64)
+    assert asked.propose(64) == asked.propose(64)
+    assert asked.propose(7).token_ids == asked.propose(64).token_ids[:7]
+
+
+@given(case=CASES, answer=TOKENS, cuts=st.lists(st.integers(1, 9), min_size=1, max_size=9))
+def test_following_in_pieces_is_following_at_once(
+    case: dict[str, list[int]], answer: list[int], cuts: list[int]
+) -> None:
+    at_once, in_pieces = EditProposer(**case), EditProposer(**case)  # type: ignore[arg-type]
+    expected = at_once.propose(64).token_ids
+    at_once.commit(expected)
+    done = 0
+    while done < len(expected):
+        size = cuts[done % len(cuts)]
+        in_pieces.commit(expected[done : done + size])
+        done += size
+    left, right = at_once.propose(64), in_pieces.propose(64)
+    assert (left.token_ids, left.match_length) == (right.token_ids, right.match_length)
+
+
+@pytest.mark.parametrize("unit", [[5], [5, 6], [5, 5, 6]], ids=["equal", "period-2", "period-3"])
+def test_repetitive_references_cost_linear_work(unit: list[int]) -> None:
+    def work(size: int) -> int:
+        original = (unit * size)[:size]
+        segments = [original[: size // 2], [7, *original[: size // 4]]]
+
+        def diverge_all_along() -> None:
+            proposer = EditProposer(
+                original=original, snippet_segments=segments, end_token_ids=END
+            )
+            proposer.build()
+            for _ in range(size // 100):
+                proposer.propose(64)
+                proposer.commit([*original[:40], 7])
+
+        return count_lines(diverge_all_along)
+
+    assert work(8_000) <= 2.2 * work(4_000)
+
+
+def test_a_hundred_thousand_equal_tokens_are_followed(searches: list[str]) -> None:
+    original = [5] * 100_000
+    proposer = EditProposer(original=original, snippet_segments=[[5] * 50], end_token_ids=END)
+    passes = write(proposer, [*original, *END])
+    assert len(passes) <= 100_002 // 65 + 3
+    assert len(searches) <= 8
