@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from apply_service.edit.alignment import Hunk
-from apply_service.edit.comparison import Comparison, shown, squeeze
+from apply_service.edit.blank_lines import gaps_of, squeeze
+from apply_service.edit.comparison import Comparison, shown
 from apply_service.edit.finding import Finding, Severity
 from apply_service.edit.markers import parse_marker
 
@@ -119,13 +120,27 @@ def _check_whitespace_changed(comparison: Comparison) -> Iterator[Finding]:
             and (comparison.original_counts[text] or comparison.snippet_counts[text])
         ):
             yield _whitespace_finding(number, f"has other white space than in its source: {text}")
-    for hunk in comparison.hunks:
-        changed = comparison.original[hunk.old_start : hunk.old_end]
-        changed += comparison.result[hunk.new_start : hunk.new_end]
-        is_near = any(comparison.snippet_counts[text] for text in comparison.neighbours(hunk))
-        if not any(line.strip() for line in changed) and not is_near:
+
+
+def _check_blank_lines(comparison: Comparison) -> Iterator[Finding]:
+    """Between two lines stand as many blank lines as in the original or in the update.
+
+    Where the two meet, both neighbours have a say: the line before and the line after. Where lines
+    went, the blank lines on both sides of them may have come together.
+    """
+    original, snippet = comparison.original_gaps, comparison.snippet_gaps
+    for gap in gaps_of(comparison.result):
+        pair = (gap.left, gap.right)
+        allowed = original.between[pair] | snippet.between[pair]
+        if not allowed:
+            after, before = original.after[gap.left], original.before[gap.right]
+            allowed = after | before | {above + below for above in after for below in before}
+            allowed |= snippet.after[gap.left] | snippet.before[gap.right]
+        if allowed and gap.num_blank not in allowed:
             yield _whitespace_finding(
-                hunk.new_start + 1, "has blank lines added or dropped away from the update"
+                gap.number,
+                f"has {gap.num_blank} blank lines before it where the original or the update has"
+                f" {min(allowed)}",
             )
 
 
@@ -228,6 +243,7 @@ CHECKS: tuple[Callable[[Comparison], Iterator[Finding]], ...] = (
     _check_segment_broken,
     _check_unknown_line,
     _check_whitespace_changed,
+    _check_blank_lines,
     _check_repeated_line,
     _check_misplaced_line,
     _check_lines_lost,

@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from apply_service.edit.alignment import Hunk, changed_hunks
+from apply_service.edit.blank_lines import GapTable, gaps_of, squeeze
 from apply_service.edit.markers import MarkerReader
 
 
@@ -84,6 +85,37 @@ class Comparison:
         return pairs
 
     @cached_property
+    def original_gaps(self) -> GapTable:
+        """Blank lines in the original."""
+        table = GapTable()
+        table.add(gaps_of(self.original))
+        return table
+
+    @cached_property
+    def snippet_gaps(self) -> GapTable:
+        """Blank lines in the update; next to a marker they count for their one neighbour."""
+        table = GapTable()
+        for segment in self.segments:
+            if not segment:
+                continue
+            first, last = segment[0][0], segment[-1][0]
+            start = first - self._num_blank(range(first - 2, -1, -1))
+            end = last + self._num_blank(range(last, len(self.update)))
+            for gap in gaps_of(self.update[start - 1 : end]):
+                if gap.left and gap.right:
+                    table.add([gap])
+                elif gap.right:
+                    table.before[gap.right].add(gap.num_blank)
+                else:
+                    table.after[gap.left].add(gap.num_blank)
+        return table
+
+    def _num_blank(self, places: range) -> int:
+        """How many of the update's lines at these places are blank before the first filled one."""
+        filled = (count for count, place in enumerate(places) if self.update[place].strip())
+        return next(filled, len(places))
+
+    @cached_property
     def hunks(self) -> list[Hunk]:
         return changed_hunks(self.original, self.result)
 
@@ -92,11 +124,6 @@ class Comparison:
         before = (self.result[place] for place in range(hunk.new_start - 1, -1, -1))
         after = (self.result[place] for place in range(hunk.new_end, len(self.result)))
         return first_filled(before), first_filled(after)
-
-
-def squeeze(line: str) -> str:
-    """A line without its indentation and with single spaces, to compare by content."""
-    return " ".join(line.split())
 
 
 def first_filled(lines: Iterator[str]) -> str:

@@ -161,11 +161,33 @@ def test_unknown_line() -> None:
         [line.replace("        print", "    print") for line in RIGHT],
         ["import os ", *RIGHT[1:]],
         [*RIGHT[:-3], *RIGHT[-2:]],
+        [*RIGHT[:4], *RIGHT[5:]],
+        [*RIGHT[:9], *RIGHT[10:]],
+        [*RIGHT[:3], "", *RIGHT[3:]],
+        [*RIGHT, ""],
     ],
-    ids=["indentation", "trailing", "blank lines"],
+    ids=["indentation", "trailing", "far", "before", "after", "added", "at the end"],
 )
 def test_whitespace_changed(result: list[str]) -> None:
     assert codes(ORIGINAL, UPDATE, result) == ("needs_review", {"whitespace_changed"})
+
+
+@pytest.mark.parametrize(
+    ("update", "num_blank", "status"),
+    [
+        (["# ...", "    return sys.argv", "", "", "def last():", "    pass"], 2, "applied"),
+        (["# ...", "    return sys.argv", "", "def last():", "    pass"], 1, "applied"),
+        (["# ...", "    return sys.argv", "", "", "def last():", "    pass"], 1, "needs_review"),
+        (["# ...", "", "def last():", "    pass"], 1, "applied"),
+        (["# ...", "def last():", "    pass"], 0, "applied"),
+        (["# ...", "def last():", "    pass"], 5, "needs_review"),
+    ],
+)
+def test_blank_lines_where_update_and_original_meet(
+    update: list[str], num_blank: int, status: str
+) -> None:
+    result = [*ORIGINAL, *[""] * num_blank, "def last():", "    pass"]
+    assert codes(ORIGINAL, update, result)[0] == status
 
 
 def test_repeated_line() -> None:
