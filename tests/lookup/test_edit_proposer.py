@@ -1,4 +1,4 @@
-"""The proposer: where drafts begin, how they are stitched, what a divergence does, what it costs."""
+"""The proposer: where drafts begin, how they are stitched, what a divergence does and costs."""
 
 from __future__ import annotations
 
@@ -242,9 +242,7 @@ def test_repetitive_references_cost_linear_work(unit: list[int]) -> None:
         segments = [original[: size // 2], [7, *original[: size // 4]]]
 
         def diverge_all_along() -> None:
-            proposer = EditProposer(
-                original=original, snippet_segments=segments, end_token_ids=END
-            )
+            proposer = EditProposer(original=original, snippet_segments=segments, end_token_ids=END)
             proposer.build()
             for _ in range(size // 100):
                 proposer.propose(64)

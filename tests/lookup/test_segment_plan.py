@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,6 +85,6 @@ def test_planned_switches_are_copies_in_the_order_of_the_file(
         head = segment[: switch.offset]
         assert original[switch.enter - len(head) : switch.enter] == head
         assert 0 <= switch.enter <= switch.exit <= len(original)
-    for before, after in zip(switches, switches[1:], strict=False):
+    for before, after in pairwise(switches):
         assert before.segment < after.segment
         assert before.exit <= after.enter

@@ -33,6 +33,4 @@ def longest_repeated_suffix(text: Sequence[int]) -> int:
 
 def num_distinct_substrings(text: Sequence[int]) -> int:
     """Number of distinct substrings, the empty one left out."""
-    return len(
-        {tuple(text[i:j]) for i in range(len(text)) for j in range(i + 1, len(text) + 1)}
-    )
+    return len({tuple(text[i:j]) for i in range(len(text)) for j in range(i + 1, len(text) + 1)})
