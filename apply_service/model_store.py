@@ -35,6 +35,8 @@ from apply_service.model_manifest import (
 from apply_service.model_source import EMBEDDED_SOURCE, Report, WheelSource, fetch_gguf
 
 EMBEDDED_NAME = "embedded"
+# The same model without the adapter, which is what an adapter is trained on.
+BASE_NAME = "embedded-base"
 _DTYPE = "float32"
 
 
@@ -96,16 +98,19 @@ class ModelStore:
             adapter = self._adapter()
             if adapter is not None and not self._is_whole(self._embedded_dir(adapter)):
                 self._merge(adapter)
+            self._drop_superseded(adapter)
         return self._location(self._embedded_dir(adapter))
 
     def resolve(self, name_or_path: str, revision: str | None = None) -> ModelLocation:
-        """Find a model: "embedded", a folder, a GGUF file, or a name for transformers.
+        """Find a model: "embedded", "embedded-base", a folder, a GGUF file, or a name on the hub.
 
         A name is looked for on this machine first, then fetched. A GGUF file is converted once.
         Raises `ModelStoreError`, `ModelLoadError`.
         """
         if name_or_path == EMBEDDED_NAME:
-            return self._resolve_embedded()
+            return self._resolve_embedded(self._adapter())
+        if name_or_path == BASE_NAME:
+            return self._resolve_embedded(None)
         path = Path(name_or_path).expanduser()
         if path.is_dir():
             return self._resolve_dir(path)
@@ -143,8 +148,7 @@ class ModelStore:
                 shutil.rmtree(folder)
         return folders
 
-    def _resolve_embedded(self) -> ModelLocation:
-        adapter = self._adapter()
+    def _resolve_embedded(self, adapter: Adapter | None) -> ModelLocation:
         model_dir = self._embedded_dir(adapter)
         if not model_dir.exists():
             base_dir = self._embedded_dir(None)
@@ -234,6 +238,13 @@ class ModelStore:
             self._embedded_manifest(adapter),
             lambda folder: merge_adapter(base_dir, adapter.path, folder),
         )
+
+    def _drop_superseded(self, adapter: Adapter | None) -> None:
+        """Delete what was merged with adapters that are no longer shipped."""
+        kept = {self._embedded_dir(None), self._embedded_dir(adapter)}
+        pattern = f"{EMBEDDED_NAME}-{self._source.gguf_sha256[:12]}-*"
+        for folder in set(self._root.glob(pattern)) - kept:
+            shutil.rmtree(folder)
 
     def _write(self, model_dir: Path, manifest: Manifest, fill: Callable[[Path], None]) -> None:
         """Fill a hidden sibling folder and let it take the place of `model_dir`."""

@@ -179,7 +179,12 @@ def test_adapter_is_merged_once_and_again_when_it_changes(
     assert store.resolve("embedded") == merged
     card = tmp_path / "adapter" / "apply_adapter.json"
     card.write_text(card.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    assert store.resolve("embedded").path not in (plain.path, merged.path)
+    newer = store.resolve("embedded")
+    assert newer.path not in (plain.path, merged.path)
+    assert store.resolve("embedded-base") == plain
+    assert len(store.prepared()) == 3
+    store.prepare_embedded()
+    assert {found.path for found in store.prepared()} == {plain.path, newer.path}
 
 
 def test_damaged_merge_is_mended_from_the_base(
