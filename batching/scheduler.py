@@ -29,6 +29,8 @@ class Scheduler:
         self, config: SchedulerConfig, *, block_pool: BlockPool, prefix_cache: PrefixCache
     ) -> None:
         self._config = config
+        # Every running request gets a row in each step, so there can be no more of them than rows.
+        self._max_running = min(config.max_running, config.max_tokens_per_step)
         self._block_pool = block_pool
         self._prefix_cache = prefix_cache
         self._waiting: list[RequestState] = []
@@ -126,7 +128,7 @@ class Scheduler:
         while self._waiting:
             state = self._waiting[0]
             self._preempt_lower_class(state, now)
-            if len(self._running) >= self._config.max_running or not self._try_start(state):
+            if len(self._running) >= self._max_running or not self._try_start(state):
                 return
             if state.first_scheduled is None:
                 state.first_scheduled = now
@@ -154,8 +156,7 @@ class Scheduler:
         lower.sort(key=lambda s: self._rank(s, now))
         num_blocks = self._num_blocks(state.num_tokens)
         while lower and (
-            len(self._running) >= self._config.max_running
-            or self._block_pool.num_free_blocks < num_blocks
+            len(self._running) >= self._max_running or self._block_pool.num_free_blocks < num_blocks
         ):
             self._preempt(lower.pop())
 
@@ -215,6 +216,8 @@ class Scheduler:
         if reason is not None:
             self._drop(state)
             yield Finished(request.request_id, reason, state.stats(now))
+        elif scheduled.draft is not None:
+            self._release_surplus(state)
 
     def _find_end(
         self, state: RequestState, token_ids: tuple[int, ...]
@@ -278,6 +281,12 @@ class Scheduler:
         state.block_ids = []
         state.num_computed_tokens = 0
         state.num_stored_blocks = 0
+
+    def _release_surplus(self, state: RequestState) -> None:
+        """Give back the blocks that only rejected drafts needed; others may start in them."""
+        num_blocks = self._num_blocks(state.num_tokens)
+        self._block_pool.release(state.block_ids[num_blocks:])
+        del state.block_ids[num_blocks:]
 
     def _max_draft_tokens(self, state: RequestState) -> int:
         if state.request.proposer is None:
