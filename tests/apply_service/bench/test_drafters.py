@@ -56,7 +56,7 @@ def test_json_holds_the_contract(
             "propose_us",
         }
         passes = figures["tokens_per_target_pass"]
-        assert passes["p10"] <= passes["mean"]
+        assert 1 <= passes["p10"] <= passes["mean"] + 1e-9
         assert 0 < figures["acceptance"] <= 1
         assert 0 < figures["drafted_per_pass"] <= 64
     assert {style: figures["cases"] for style, figures in report["by_style"].items()} == {
