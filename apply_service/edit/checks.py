@@ -111,14 +111,11 @@ def _check_unknown_line(comparison: Comparison) -> Iterator[Finding]:
 
 
 def _check_whitespace_changed(comparison: Comparison) -> Iterator[Finding]:
-    exact = comparison.original_lines | {line for _, line in comparison.snippet}
+    exact = comparison.original_lines | {"", *comparison.update}
     for number, line in enumerate(comparison.result, start=1):
         text = squeeze(line)
-        if (
-            text
-            and line not in exact
-            and (comparison.original_counts[text] or comparison.snippet_counts[text])
-        ):
+        is_known = comparison.original_counts[text] or comparison.snippet_counts[text]
+        if line not in exact and (is_known or not text):
             yield _whitespace_finding(number, f"has other white space than in its source: {text}")
 
 

@@ -165,8 +165,9 @@ def test_unknown_line() -> None:
         [*RIGHT[:9], *RIGHT[10:]],
         [*RIGHT[:3], "", *RIGHT[3:]],
         [*RIGHT, ""],
+        [*RIGHT[:2], "    ", *RIGHT[3:]],
     ],
-    ids=["indentation", "trailing", "far", "before", "after", "added", "at the end"],
+    ids=["indentation", "trailing", "far", "before", "after", "added", "at the end", "not empty"],
 )
 def test_whitespace_changed(result: list[str]) -> None:
     assert codes(ORIGINAL, UPDATE, result) == ("needs_review", {"whitespace_changed"})
