@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from lookup.suffix_automaton import ROOT, SuffixAutomaton
 
 MIN_CONTEXT = 3
-MAX_LEVELS = 8
-MAX_PLACES = 48
+MAX_LEVELS = 4
+MAX_PLACES = 24
 MAX_EXITS = 256
 CONTEXT_CAP = 48
 REMOVED_COST = 1.0
