@@ -94,10 +94,14 @@ def _pack_sampling(plan: StepPlan, device: torch.device) -> SamplingTensors | No
     if all(scheduled.sampling.temperature == 0 for scheduled in verified):
         return None
     params = [scheduled.sampling for scheduled in verified]
+
+    def as_float32(values: list[float]) -> Tensor:
+        return torch.tensor(values, dtype=torch.float32, device=device)
+
     return SamplingTensors(
-        temperature=torch.tensor([p.temperature for p in params], device=device),
+        temperature=as_float32([p.temperature for p in params]),
         top_k=torch.tensor([p.top_k for p in params], device=device),
-        top_p=torch.tensor([p.top_p for p in params], device=device),
+        top_p=as_float32([p.top_p for p in params]),
         seeds=torch.tensor([_wrap_seed(p.seed) for p in params], device=device),
         positions=torch.tensor([s.output_position for s in verified], device=device),
     )
