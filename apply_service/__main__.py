@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,8 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_ERROR
     except Exception as error:
-        if os.environ.get("PYTHONDEVMODE"):
-            raise
+        if not _is_foreseen(error):
+            traceback.print_exc()
         return _fail(error, EXIT_ERROR)
 
 
@@ -163,6 +164,11 @@ def _add_setting_flags(parser: argparse.ArgumentParser, fields: Sequence[Setting
 def _load_settings(args: argparse.Namespace, environment: Mapping[str, str]) -> LoadedSettings:
     flags = {field.name: getattr(args, field.name, None) for field in setting_fields()}
     return load_settings(flags=flags, environment=environment, config_path=args.config)
+
+
+def _is_foreseen(error: Exception) -> bool:
+    """Errors of our own say all there is to say; the others are mistakes that need their trace."""
+    return type(error).__module__.partition(".")[0] in ("apply_service", "batching")
 
 
 def _fail(error: Exception, exit_code: int) -> int:

@@ -153,12 +153,11 @@ def _whitespace_finding(number: int, what: str) -> Finding:
 
 def _check_repeated_line(comparison: Comparison) -> Iterator[Finding]:
     """No line is in the result more often than in the original and the update together."""
+    known = Counter(comparison.original) + Counter(line for _, line in comparison.snippet)
     seen: Counter[str] = Counter()
     for number, line in enumerate(comparison.result, start=1):
-        text = squeeze(line)
-        seen[text] += 1
-        known = comparison.original_counts[text] + comparison.snippet_counts[text]
-        if text and 0 < known < seen[text]:
+        seen[line] += 1
+        if line.strip() and 0 < known[line] < seen[line]:
             yield Finding(
                 code="repeated_line",
                 severity="warning",
@@ -231,6 +230,31 @@ def _is_loss_explained(comparison: Comparison, hunk: Hunk, lost: Sequence[int]) 
         return len(lost) <= max(MAX_EXPLAINED_LOSS, len(inserted))
     num_sent = sum(1 for text in inserted if comparison.snippet_counts[text])
     return len(lost) <= num_sent
+
+
+def check_neighbours(comparison: Comparison) -> Iterator[Finding]:
+    """Lines that follow each other do so in the original or the update, or the two meet there.
+
+    This is what is left of a valid merge when one looks at two lines at a time; it repeats much of
+    the other checks, so it is only asked when they found nothing.
+    """
+    filled = ["", *filter(None, map(squeeze, comparison.original)), ""]
+    original_pairs = set(pairwise(filled))
+    starts = {squeeze(segment[0][1]) for segment in comparison.segments if segment}
+    ends = {squeeze(segment[-1][1]) for segment in comparison.segments if segment}
+    for gap in gaps_of(comparison.result):
+        pair = (gap.left, gap.right)
+        is_known = pair in original_pairs or pair in comparison.snippet_pairs
+        is_meeting = gap.right in starts or gap.left in ends
+        if not (is_known or is_meeting or comparison.removed_names):
+            yield Finding(
+                code="misplaced_line",
+                severity="warning",
+                message=f"line {gap.number} of the result follows a line that it follows neither"
+                f" in the original nor in the update: {shown(gap.right)}",
+                hint="lines that move have to be in the update; check the order",
+                line=gap.number,
+            )
 
 
 CHECKS: tuple[Callable[[Comparison], Iterator[Finding]], ...] = (

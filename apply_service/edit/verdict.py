@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from apply_service.edit.checks import CHECKS
+from apply_service.edit.checks import CHECKS, check_neighbours
 from apply_service.edit.comparison import Comparison
 from apply_service.edit.finding import Finding
 
@@ -42,6 +42,8 @@ def judge(
     findings: list[Finding] = []
     for check in CHECKS:
         findings.extend(_capped(check(comparison)))
+    if not findings:
+        findings.extend(_capped(check_neighbours(comparison)))
     is_changed = list(original_lines) != list(result_lines)
     return Verdict(status_of(findings, is_changed=is_changed), tuple(findings))
 

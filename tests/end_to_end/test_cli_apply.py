@@ -201,6 +201,17 @@ def test_ctrl_c_is_130_and_the_file_stays(
     assert file.read_bytes() == ORIGINAL.encode()
 
 
+def test_a_mistake_of_ours_shows_its_trace(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("APPLY_SERVICE_URL", raising=False)
+    monkeypatch.setattr(local, "load_model", lambda _settings, report: {}["missing"])
+    assert run(file, "--write") == 1
+    errors = capfd.readouterr().err
+    assert "Traceback" in errors
+    assert "apply-service: 'missing'" in errors
+
+
 def test_no_server_there(
     file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -201,6 +201,20 @@ def test_misplaced_line() -> None:
     assert codes(ORIGINAL, UPDATE, result) == ("needs_review", {"misplaced_line"})
 
 
+def test_neighbours_are_known_from_somewhere() -> None:
+    original = ["a {", "  x", "}", "b {", "  y", "}"]
+    update = ["// ...", "b {", "  y2", "}", "// ..."]
+    right = ["a {", "  x", "}", "b {", "  y2", "}"]
+    swapped = ["a {", "}", "  x", "b {", "  y2", "}"]
+    assert codes(original, update, right) == ("applied", set())
+    assert codes(original, update, swapped) == ("needs_review", {"misplaced_line"})
+
+
+def test_a_line_with_the_indentation_of_another_is_repeated() -> None:
+    result = [*RIGHT[:-1], "        print(number)"]
+    assert "repeated_line" in codes(ORIGINAL, UPDATE, result)[1]
+
+
 @pytest.mark.parametrize(
     "lost", ["import sys", "LIMIT = 10", "    return sys.argv", "        print(number)"]
 )

@@ -269,6 +269,18 @@ def test_a_deadline_that_passes_is_504(client: TestClient[Any], oracle: OracleSe
     assert events[-1][1]["code"] == "deadline-exceeded"
 
 
+def test_a_mistake_of_ours_is_500_without_its_text(
+    client: TestClient[Any], oracle: OracleService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_options: object) -> None:
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr(oracle.service, "check_options", fail)
+    found = problem(client.post("/v1/apply", json=EDIT), 500)
+    assert found["code"] == "internal"
+    assert "secret" not in found["detail"]
+
+
 def test_other_addresses_and_methods(client: TestClient[Any]) -> None:
     assert problem(client.get("/v1/nothing"), 404)["code"] == "not-found"
     assert problem(client.get("/v1/apply"), 405)["code"] == "method-not-allowed"

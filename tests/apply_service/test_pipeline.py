@@ -1,0 +1,113 @@
+"""The pipeline by itself: what it refuses, what it asks for, what it makes of answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from oracle_service import OracleService
+
+from apply_service.edit.text_file import LoneSurrogateError, TextFile
+from apply_service.edit_request import EditRequest, SamplingOptions
+from apply_service.errors import EmptyUpdateError, FileTooLargeError, PromptTooLongError
+from apply_service.outcome import Outcome
+from apply_service.pipeline import ApplyPipeline
+from batching.async_engine import AsyncEngine
+
+ORIGINAL = "a = 1\nb = 2\nc = 3\n"
+UPDATE = "# ... existing code ...\nb = 2\nb2 = 2\n# ... existing code ...\n"
+MERGED = ["a = 1", "b = 2", "b2 = 2", "c = 3"]
+
+Run = Callable[[EditRequest], list[str | Outcome]]
+
+
+@pytest.fixture
+def oracle(tiny_model_dir: Path) -> OracleService:
+    oracle = OracleService(tiny_model_dir, max_position=400)
+    oracle.will_answer(MERGED)
+    return oracle
+
+
+@pytest.fixture
+def run(oracle: OracleService) -> Run:
+    async def collect(edit: EditRequest) -> list[str | Outcome]:
+        engine = AsyncEngine(oracle.make_engine())
+        engine.start()
+        try:
+            pipeline = ApplyPipeline(engine, oracle.profile, oracle.limits)
+            return [item async for item in await pipeline.start(edit)]
+        finally:
+            await engine.stop()
+
+    return lambda edit: asyncio.run(collect(edit))
+
+
+def edit(update: str = UPDATE, **options: object) -> EditRequest:
+    original = TextFile.from_text(str(options.pop("original", ORIGINAL)))
+    return EditRequest(original=original, update=update, **options)  # type: ignore[arg-type]
+
+
+def outcome(items: list[str | Outcome]) -> Outcome:
+    assert isinstance(items[-1], Outcome)
+    return items[-1]
+
+
+def test_pieces_then_the_outcome(run: Run) -> None:
+    items = run(edit(max_draft_tokens=2))
+    assert "".join(str(piece) for piece in items[:-1]) == "\n".join(MERGED)
+    result = outcome(items)
+    assert result.merged == "a = 1\nb = 2\nb2 = 2\nc = 3\n"
+    assert result.verdict.status == "applied"
+    assert result.stats.num_output_tokens > result.stats.decode_passes
+
+
+@pytest.mark.parametrize("path", ["a.py", None])
+def test_a_fence_around_the_update_is_no_text(run: Run, path: str | None) -> None:
+    assert outcome(run(edit(f"```python\n{UPDATE}```\n", path=path))).verdict.status == "applied"
+    kept = outcome(run(edit(f"```python\n{UPDATE}```\n", path="a.md")))
+    assert {finding.code for finding in kept.verdict.findings} == {"snippet_line_missing"}
+
+
+def test_line_endings_and_final_newline_are_the_files_own(run: Run) -> None:
+    crlf = outcome(run(edit(original="a = 1\r\nb = 2\r\nc = 3")))
+    assert crlf.merged == "a = 1\r\nb = 2\r\nb2 = 2\r\nc = 3"
+    assert outcome(run(edit(UPDATE.replace("\n", "\r\n")))).merged == "\n".join([*MERGED, ""])
+
+
+def test_an_instruction_and_a_prediction_are_taken(run: Run) -> None:
+    plain = outcome(run(edit())).stats
+    told = outcome(run(edit(instruction="Add b2.", prediction="\n".join(MERGED)))).stats
+    assert told.num_prompt_tokens > plain.num_prompt_tokens
+
+
+def test_what_cannot_be_applied_is_refused(run: Run) -> None:
+    with pytest.raises(EmptyUpdateError):
+        run(edit(" \n"))
+    for name in ("update", "instruction", "prediction", "path"):
+        with pytest.raises(LoneSurrogateError, match=f"the {name} has .* character 1"):
+            run(edit(**{name: "a\ud800"}))
+    with pytest.raises(FileTooLargeError, match="the update has 20001 bytes, the limit is 20000"):
+        run(edit("x" * 20_001))
+    with pytest.raises(PromptTooLongError, match="the limit is 400; send a smaller file"):
+        run(edit(original=ORIGINAL * 30))
+    with pytest.raises(PromptTooLongError):
+        run(edit(sampling=SamplingOptions(max_tokens=400)))
+
+
+def test_an_answer_that_never_ends_is_truncated(run: Run, oracle: OracleService) -> None:
+    oracle.runner.answer = oracle.runner.answer[:4] * 200
+    result = outcome(run(edit()))
+    assert result.verdict.status == "rejected"
+    assert [finding.code for finding in result.verdict.findings] == ["truncated"]
+    assert result.stats.num_output_tokens < 200
+
+
+def test_nothing_but_a_new_file_needs_no_model(run: Run, oracle: OracleService) -> None:
+    oracle.runner.gate.clear()
+    new_file = outcome(run(edit("x = 1\n", original="")))
+    assert (new_file.merged, new_file.source) == ("x = 1\n", "update")
+    kept = outcome(run(edit("# ...\n")))
+    assert (kept.merged, kept.source, kept.verdict.status) == (ORIGINAL, "original", "unchanged")
+    assert kept.diff == ""
