@@ -187,6 +187,16 @@ def _make_ours(prompt: Prompt) -> EditProposer:
     )
 
 
+def _make_short_output_match(prompt: Prompt) -> EditProposer:
+    """Ours with the output copied after three repeated tokens already."""
+    return EditProposer(
+        original=prompt.original_token_ids,
+        snippet_segments=prompt.snippet_segments,
+        end_token_ids=prompt.end_token_ids,
+        min_output_match=3,
+    )
+
+
 def _make_cursors_only(prompt: Prompt) -> EditProposer:
     """Ours with its cursors alone: nothing is found that is not near one of them."""
     return EditProposer(
@@ -236,8 +246,11 @@ def _by_style(
 def _measure_ablation(
     cases: Sequence[Case], profile: Profile, args: argparse.Namespace
 ) -> dict[str, Any]:
-    """Figures of all drafters on the changed cases; `ours_cursors_only` is ours without search."""
-    factories = _drafters(args) | {"ours_cursors_only": _make_cursors_only}
+    """Figures of all drafters, and of ours with less and with more search, on changed cases."""
+    factories = _drafters(args) | {
+        "ours_cursors_only": _make_cursors_only,
+        "ours_output_match_3": _make_short_output_match,
+    }
     report: dict[str, Any] = {}
     for name, change in (("moved", move_block), ("renamed", rename_identifier)):
         changed = [case for case in map(change, cases) if case is not None]

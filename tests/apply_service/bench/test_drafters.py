@@ -65,7 +65,11 @@ def test_json_holds_the_contract(
     }
     assert list(report["ablation"]) == ["moved", "renamed"]
     for changed in report["ablation"].values():
-        assert list(changed["drafters"]) == [*report["drafters"], "ours_cursors_only"]
+        assert list(changed["drafters"]) == [
+            *report["drafters"],
+            "ours_cursors_only",
+            "ours_output_match_3",
+        ]
 
 
 def test_ours_crosses_the_edit_and_the_others_do_not(
