@@ -1,0 +1,75 @@
+# Everything starts from here; `make` alone lists the targets.
+# Each step of the set-up leaves a stamp in .venv and is done again only when its inputs change.
+
+PYTHON ?= python3
+# Another package index, asked only for torch (for example one with builds for the CPU alone).
+TORCH_INDEX ?=
+# More arguments for the command that a target runs, such as ARGS="--port 9000".
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo serve test cases train clean
+
+help:
+	@echo 'make demo    merge an example edit over HTTP, with speculation on and off'
+	@echo 'make serve   run the server until Ctrl-C'
+	@echo 'make test    lint, types, import borders and tests'
+	@echo 'make cases   build case files of real edits in build/cases'
+	@echo 'make train   train an adapter for the embedded model'
+	@echo 'make clean   remove .venv, build and caches from this folder'
+	@echo 'Options: PYTHON=python3.12, TORCH_INDEX=URL, ARGS="..."'
+
+demo: $(VENV)/service.stamp $(VENV)/model.stamp
+	@$(BIN)/python -m apply_service.demo $(ARGS)
+
+serve: $(VENV)/service.stamp $(VENV)/model.stamp
+	@$(BIN)/apply-service serve $(ARGS)
+
+test: $(VENV)/dev.stamp $(VENV)/model.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest $(ARGS)
+
+cases: $(VENV)/training.stamp
+	$(BIN)/python -m training.corpus $(ARGS)
+
+train: $(VENV)/training.stamp $(VENV)/model.stamp
+	$(BIN)/python -m training.finetune $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(VENV)/python.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo 'Python 3.11 or newer is needed; name one with PYTHON=python3.12' >&2; exit 1; }
+	@echo 'Setting up .venv; this is done once.'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/torch.stamp: $(VENV)/python.stamp constraints.txt
+	$(PIP_INSTALL) $(if $(TORCH_INDEX),--extra-index-url '$(TORCH_INDEX)') torch
+	@touch $@
+
+$(VENV)/service.stamp: $(VENV)/torch.stamp pyproject.toml
+	$(PIP_INSTALL) --editable '.[service]'
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/torch.stamp pyproject.toml
+	$(PIP_INSTALL) --editable '.[service,training,dev]'
+	@touch $@ $(VENV)/service.stamp $(VENV)/training.stamp
+
+$(VENV)/training.stamp: $(VENV)/torch.stamp pyproject.toml
+	$(PIP_INSTALL) --editable '.[service,training]'
+	@touch $@ $(VENV)/service.stamp
+
+# Not redone when the packages change: the model is checked by its own hash.
+$(VENV)/model.stamp: | $(VENV)/service.stamp
+	$(BIN)/apply-service model prepare
+	@touch $@
