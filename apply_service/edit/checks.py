@@ -137,7 +137,7 @@ def _check_blank_lines(comparison: Comparison) -> Iterator[Finding]:
             yield _whitespace_finding(
                 gap.number,
                 f"has {gap.num_blank} blank lines before it where the original or the update has"
-                f" {min(allowed)}",
+                f" {' or '.join(map(str, sorted(allowed)))}",
             )
 
 

@@ -93,7 +93,10 @@ class Comparison:
 
     @cached_property
     def snippet_gaps(self) -> GapTable:
-        """Blank lines in the update; next to a marker they count for their one neighbour."""
+        """Blank lines in the update; next to a marker they count for their one neighbour.
+
+        None beside a marker says nothing: the original's own may stand there.
+        """
         table = GapTable()
         for segment in self.segments:
             if not segment:
@@ -104,9 +107,9 @@ class Comparison:
             for gap in gaps_of(self.update[start - 1 : end]):
                 if gap.left and gap.right:
                     table.add([gap])
-                elif gap.right:
+                elif gap.num_blank and gap.right:
                     table.before[gap.right].add(gap.num_blank)
-                else:
+                elif gap.num_blank:
                     table.after[gap.left].add(gap.num_blank)
         return table
 

@@ -147,18 +147,11 @@ def _kill_when_busy(server: ServeProcess, url: str) -> None:
     server.process.kill()
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [("no-such-folder/at-all/here", "no-such-folder"), ("empty", "config.json")],
-)
-def test_a_model_that_cannot_be_loaded_ends_the_server(
-    tmp_path: Path, model: str, message: str
-) -> None:
-    (tmp_path / "empty").mkdir()
-    server = ServeProcess("--model", str(tmp_path / model), "--port", "0")
+def test_a_model_that_cannot_be_loaded_ends_the_server(tmp_path: Path) -> None:
+    server = ServeProcess("--model", str(tmp_path / "no" / "such" / "folder"), "--port", "0")
     assert server.end() == 1
     log = "".join(server.log)
-    assert message in log
+    assert "no/such/folder" in log
     assert "the model cannot be served" in log
     assert "Traceback" not in log
 

@@ -143,7 +143,7 @@ def test_snippet_line_missing() -> None:
 def test_segment_broken() -> None:
     update = ["# ...", "    return name", "def extra():", "    return 1", "# ..."]
     place = ORIGINAL.index("def third():")
-    result = [*ORIGINAL[:place], "def extra():", "    return 1", *ORIGINAL[place:]]
+    result = [*ORIGINAL[:place], "def extra():", "    return 1", "", "", *ORIGINAL[place:]]
     assert codes(ORIGINAL, update, result) == ("needs_review", {"segment_broken"})
 
 
@@ -163,11 +163,22 @@ def test_unknown_line() -> None:
         [*RIGHT[:-3], *RIGHT[-2:]],
         [*RIGHT[:4], *RIGHT[5:]],
         [*RIGHT[:9], *RIGHT[10:]],
+        [*RIGHT[:9], *RIGHT[11:]],
         [*RIGHT[:3], "", *RIGHT[3:]],
         [*RIGHT, ""],
         [*RIGHT[:2], "    ", *RIGHT[3:]],
     ],
-    ids=["indentation", "trailing", "far", "before", "after", "added", "at the end", "not empty"],
+    ids=[
+        "indentation",
+        "trailing",
+        "far",
+        "before",
+        "after",
+        "both",
+        "added",
+        "at the end",
+        "not empty",
+    ],
 )
 def test_whitespace_changed(result: list[str]) -> None:
     assert codes(ORIGINAL, UPDATE, result) == ("needs_review", {"whitespace_changed"})
