@@ -19,6 +19,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 import batching.model_runner
 from batching.config import EngineConfig, SchedulerConfig
+from batching.events import Finished
 from batching.request import EngineRequest, SamplingParams
 from kernels.ops import Ops, select_ops
 from kernels.philox import philox_uniform
@@ -98,7 +99,12 @@ def draw_answers(
                 proposer=ScriptedProposer(script),
             )
         )
-    return [tuple(outcome.token_ids) for outcome in engine.run(requests)]
+    for request in requests:
+        engine.submit(request)
+    num_live = num_answers
+    while num_live:  # counted, because looking through thousands after each event takes as long
+        num_live -= isinstance(engine.take_event(), Finished)
+    return [tuple(engine.outcomes.pop(request.request_id).token_ids) for request in requests]
 
 
 def check_distribution(answers: Sequence[Answer], joint: dict[Answer, float]) -> None:
