@@ -238,8 +238,7 @@ def check_neighbours(comparison: Comparison) -> Iterator[Finding]:
     This is what is left of a valid merge when one looks at two lines at a time; it repeats much of
     the other checks, so it is only asked when they found nothing.
     """
-    filled = ["", *filter(None, map(squeeze, comparison.original)), ""]
-    original_pairs = set(pairwise(filled))
+    original_pairs = comparison.original_pairs
     starts = {squeeze(segment[0][1]) for segment in comparison.segments if segment}
     ends = {squeeze(segment[-1][1]) for segment in comparison.segments if segment}
     for gap in gaps_of(comparison.result):

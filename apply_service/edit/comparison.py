@@ -71,6 +71,11 @@ class Comparison:
         ]
 
     @cached_property
+    def original_pairs(self) -> set[tuple[str, str]]:
+        """Neighbouring filled lines of the original; "" stands for the border of the file."""
+        return set(pairwise(["", *filter(None, map(squeeze, self.original)), ""]))
+
+    @cached_property
     def snippet_pairs(self) -> set[tuple[str, str]]:
         """Adjacent lines of the update; "" stands for the border of the file."""
         pairs = {
