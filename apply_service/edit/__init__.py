@@ -1,1 +1,3 @@
-"""Text in, text out: `text_file` (bytes and newlines), `markers`, `verdict`, `diff`."""
+"""Text in, text out: `text_file` (bytes and newlines), `markers`, `verdict`, `diff`.
+
+Behind the verdict: `comparison` (three texts side by side), `checks` (one a finding code)."""
