@@ -11,15 +11,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
 
+# Prints the folder of the embedded model without an adapter.
+BASE_MODEL_DIR := $(BIN)/python -c 'from apply_service.model_store import cache_dir; \
+	print(*cache_dir().glob("models/embedded-*-base"))'
+ADAPTER_FILES := $(wildcard apply_service/models/*)
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+.NOTPARALLEL:
 .PHONY: help demo serve test cases train clean
 
 help:
 	@echo 'make demo    merge an example edit over HTTP, with speculation on and off'
 	@echo 'make serve   run the server until Ctrl-C'
 	@echo 'make test    lint, types, import borders and tests'
-	@echo 'make cases   build case files of real edits in build/cases'
+	@echo 'make cases   build case files of real edits in build/cases (needs npm too)'
 	@echo 'make train   train an adapter for the embedded model'
 	@echo 'make clean   remove .venv, build and caches from this folder'
 	@echo 'Options: PYTHON=python3.12, TORCH_INDEX=URL, ARGS="..."'
@@ -41,7 +47,7 @@ cases: $(VENV)/training.stamp
 	$(BIN)/python -m training.corpus $(ARGS)
 
 train: $(VENV)/training.stamp $(VENV)/model.stamp
-	$(BIN)/python -m training.finetune $(ARGS)
+	$(BIN)/python -m training.finetune --base "$$($(BASE_MODEL_DIR))" $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
@@ -70,6 +76,6 @@ $(VENV)/training.stamp: $(VENV)/torch.stamp pyproject.toml
 	@touch $@ $(VENV)/service.stamp
 
 # Not redone when the packages change: the model is checked by its own hash.
-$(VENV)/model.stamp: | $(VENV)/service.stamp
+$(VENV)/model.stamp: $(ADAPTER_FILES) | $(VENV)/service.stamp
 	$(BIN)/apply-service model prepare
 	@touch $@

@@ -7,37 +7,38 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Loaded by every Python process at its start: sockets reach loopback addresses only.
+# Loaded by every Python process at its start: other hosts are out of reach, and attempts are noted.
 LOOPBACK_ONLY = """
+import pathlib
 import socket
 
-LOCAL = ("127.", "::1", "localhost", "0.0.0.0")
+ATTEMPTS = pathlib.Path(__file__).with_name("attempts")
+getaddrinfo = socket.getaddrinfo
 
 
-def refuse(address):
-    host = address[0] if isinstance(address, tuple) else address
-    if isinstance(host, str) and not host.startswith(LOCAL):
-        raise SystemExit(f"a connection to {host} was tried")
+def check_is_local(host):
+    if host is not None and not str(host).startswith(("127.", "::1", "localhost")):
+        with ATTEMPTS.open("a") as file:
+            print(host, file=file)
+        raise OSError(f"{host} is out of reach")
 
 
-def guard(method):
-    def guarded(self, address, *rest):
+def guard(connect):
+    def guarded(self, address):
         if self.family != socket.AF_UNIX:
-            refuse(address)
-        return method(self, address, *rest)
+            check_is_local(address[0])
+        return connect(self, address)
 
     return guarded
 
 
 def guarded_getaddrinfo(host, *rest, **options):
-    if host is not None:
-        refuse((host,))
+    check_is_local(host)
     return getaddrinfo(host, *rest, **options)
 
 
-getaddrinfo = socket.getaddrinfo
 socket.getaddrinfo = guarded_getaddrinfo
-for name in ("connect", "connect_ex", "sendto"):
+for name in ("connect", "connect_ex"):
     setattr(socket.socket, name, guard(getattr(socket.socket, name)))
 """
 
@@ -54,9 +55,15 @@ def run_guarded(folder: Path, *arguments: str) -> subprocess.CompletedProcess[st
     )
 
 
-def test_the_guard_refuses_other_hosts(tmp_path: Path) -> None:
-    code = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=1)"
-    assert "192.0.2.1 was tried" in run_guarded(tmp_path, "-c", code).stderr
+def attempts(folder: Path) -> list[str]:
+    path = folder / "attempts"
+    return path.read_text().split() if path.exists() else []
+
+
+def test_the_guard_notes_and_refuses_other_hosts(tmp_path: Path) -> None:
+    code = "import socket; socket.socket().connect(('192.0.2.1', 80))"
+    assert "192.0.2.1 is out of reach" in run_guarded(tmp_path, "-c", code).stderr
+    assert attempts(tmp_path) == ["192.0.2.1"]
 
 
 def test_the_demo_merges_the_example_without_a_network(tmp_path: Path) -> None:
@@ -65,3 +72,4 @@ def test_the_demo_merges_the_example_without_a_network(tmp_path: Path) -> None:
     assert "applied, no findings; equal to the expected merge" in demo.stdout
     assert "tokens per target pass" in demo.stdout
     assert "times as fast" in demo.stdout
+    assert attempts(tmp_path) == []
