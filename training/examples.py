@@ -1,0 +1,159 @@
+"""Cuts cases to windows around their hunks and turns them into the tokens that are served."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from apply_service.prompts.errors import PromptError
+from apply_service.prompts.profile import Profile, PromptRequest
+from training.case_file import TrainingCase, split_lines
+from training.hunks import Hunk, find_hunks
+from training.snippets import GENERATOR_VERSION, write_snippet
+
+MAX_TOKENS = 700
+MAX_LONG_TOKENS = 850
+LONG_SHARE = 0.15
+MIN_WINDOW_LINES = 4
+_CHARACTERS_PER_TOKEN = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of a case: consecutive lines before and after, and an update written for them."""
+
+    case_id: str
+    original: list[str]
+    update: list[str]
+    expected: list[str]
+    style: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One training sequence: the prompt's tokens, then the answer's with its end."""
+
+    case_id: str
+    style: str
+    prompt_token_ids: tuple[int, ...]
+    answer_token_ids: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.prompt_token_ids) + len(self.answer_token_ids)
+
+
+def cut_window(case: TrainingCase, *, max_tokens: int, rng: random.Random) -> Window | None:
+    """A window of about `max_tokens` tokens of prompt and answer around some of the hunks.
+
+    It holds whole hunks only. None if no snippet makes the edit in the window clear.
+    """
+    original, expected = split_lines(case.original), split_lines(case.expected)
+    hunks = find_hunks(original, expected)
+    first = rng.randrange(len(hunks))
+    last = first
+    max_characters = int(max_tokens * _CHARACTERS_PER_TOKEN)
+    start, end = hunks[first].old_start, hunks[first].old_end
+    while last + 1 < len(hunks) and rng.random() < 0.7:
+        following = hunks[last + 1]
+        if 2 * _num_characters(original[start : following.old_end]) > max_characters * 0.6:
+            break
+        last, end = last + 1, following.old_end
+    floor = hunks[first - 1].old_end if first else 0
+    ceiling = hunks[last + 1].old_start if last + 1 < len(hunks) else len(original)
+    added = [line for h in hunks[first : last + 1] for line in expected[h.new_start : h.new_end]]
+    room = max_characters - 3 * _num_characters(added) - 300
+    start, end = _grow(original, start, end, floor, ceiling, room // 2, rng)
+    start, end = _snap(original, start, end, hunks[first], hunks[last])
+    if end - start < MIN_WINDOW_LINES:
+        return None
+    shift_before = hunks[first].new_start - hunks[first].old_start
+    shift_after = hunks[last].new_end - hunks[last].old_end
+    old, new = original[start:end], expected[start + shift_before : end + shift_after]
+    snippet = write_snippet(old, new, language=case.language, rng=rng)
+    if snippet is None:
+        return None
+    return Window(case.id, old, snippet.lines, new, snippet.style)
+
+
+def _num_characters(lines: Sequence[str]) -> int:
+    return sum(map(len, lines)) + len(lines)
+
+
+def _grow(
+    lines: Sequence[str],
+    start: int,
+    end: int,
+    floor: int,
+    ceiling: int,
+    room: int,
+    rng: random.Random,
+) -> tuple[int, int]:
+    """Add lines on both sides, unevenly, until `room` characters are used up."""
+    room -= _num_characters(lines[start:end])
+    share_above = rng.uniform(0.15, 0.85)
+    while room > 0 and (start > floor or end < ceiling):
+        is_above = rng.random() < share_above if start > floor and end < ceiling else start > floor
+        added = lines[start - 1] if is_above else lines[end]
+        room -= len(added) + 1
+        if room < 0:
+            break
+        start, end = (start - 1, end) if is_above else (start, end + 1)
+    return start, end
+
+
+def _snap(
+    lines: Sequence[str], start: int, end: int, first: Hunk, last: Hunk
+) -> tuple[int, int]:
+    """Move borders inwards to a blank line if one is near and leaves some context."""
+    if start > 0:
+        for border in range(start, min(start + 8, first.old_start - 3)):
+            if not lines[border - 1].strip() and lines[border].strip():
+                start = border
+                break
+    if end < len(lines):
+        for border in range(end, max(end - 8, last.old_end + 3), -1):
+            if not lines[border].strip() and lines[border - 1].strip():
+                end = border
+                break
+    return start, end
+
+
+def tokenise(window: Window, profile: Profile) -> Example | None:
+    """The window as the service would ask it; None if its text cannot be encoded."""
+    request = PromptRequest(window.original, window.update, segments=())
+    try:
+        prompt = profile.build(request)
+        answer = prompt.answer_token_ids(window.expected)
+    except PromptError:
+        return None
+    return Example(window.case_id, window.style, prompt.token_ids, answer + prompt.end_token_ids)
+
+
+def make_examples(
+    cases: Iterable[TrainingCase], profile: Profile, *, per_case: int = 1, seed: int = 0
+) -> Iterator[Example]:
+    """Up to `per_case` different windows of every case, each within the limit of tokens."""
+    for case in cases:
+        seen: set[tuple[int, ...]] = set()
+        for number in range(per_case):
+            rng = random.Random(f"{GENERATOR_VERSION}:{seed}:{number}:{case.id}")
+            is_long = rng.random() < LONG_SHARE
+            limit = MAX_LONG_TOKENS if is_long else MAX_TOKENS
+            wanted = limit if is_long else int(rng.triangular(140, MAX_TOKENS, 420))
+            example = _example(case, profile, wanted, limit, rng)
+            if example is not None and example.prompt_token_ids not in seen:
+                seen.add(example.prompt_token_ids)
+                yield example
+
+
+def _example(
+    case: TrainingCase, profile: Profile, wanted: int, limit: int, rng: random.Random
+) -> Example | None:
+    """An example within `limit`; the window is made smaller once if it is too long."""
+    for max_tokens in (wanted, int(wanted * 0.6)):
+        window = cut_window(case, max_tokens=max_tokens, rng=rng)
+        example = tokenise(window, profile) if window is not None else None
+        if example is not None and len(example) <= limit:
+            return example
+    return None

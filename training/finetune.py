@@ -1,0 +1,224 @@
+"""Trains the embedded model's adapter; may be stopped at any time and goes on where it was.
+
+`python -m training.finetune --base MODEL_DIR --minutes 60` reads `build/cases/{train,dev}.jsonl`
+and writes `build/train/ckpt` (adapter and state) and `build/train/log.jsonl`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from apply_service.prompts.profile import load_profile
+from training.adapter_model import AdapterModel, mean_loss
+from training.case_file import read_training_cases
+from training.examples import Example, make_examples
+from training.snippets import GENERATOR_VERSION
+
+EXAMPLES_PER_STEP = 8
+LEARNING_RATE = 1e-3
+MIN_LEARNING_RATE_SHARE = 0.02
+WARM_UP_STEPS = 5
+MAX_GRADIENT_NORM = 1.0
+DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
+STATE_NAME = "state.pt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """When training ends: after `max_steps`, or else after `minutes` of training."""
+
+    minutes: float
+    max_steps: int | None = None
+
+    def progress(self, step: int, elapsed_s: float) -> float:
+        """How much of the training is done, 0 to 1."""
+        done = step / self.max_steps if self.max_steps else elapsed_s / (self.minutes * 60)
+        return min(done, 1.0)
+
+    def learning_rate(self, step: int, elapsed_s: float) -> float:
+        """Warm-up by steps, then a cosine over the progress."""
+        warm_up = min((step + 1) / WARM_UP_STEPS, 1.0)
+        cosine = 0.5 + 0.5 * math.cos(math.pi * self.progress(step, elapsed_s))
+        share = MIN_LEARNING_RATE_SHARE + (1 - MIN_LEARNING_RATE_SHARE) * cosine
+        return LEARNING_RATE * warm_up * share
+
+
+class Trainer:
+    """One training run. `step` and `elapsed_s` count over all its parts."""
+
+    def __init__(self, model: AdapterModel, examples: Sequence[Example], *, seed: int) -> None:
+        self.step = 0
+        self.elapsed_s = 0.0
+        self._model = model
+        self._examples = examples
+        self._seed = seed
+        self._optimizer = torch.optim.AdamW(
+            model.parameters(), lr=LEARNING_RATE, weight_decay=0.01, betas=(0.9, 0.98)
+        )
+
+    def batch(self, step: int) -> list[Example]:
+        """The examples of a step: a new order every epoch, the same in every run."""
+        chosen = []
+        for position in range(step * EXAMPLES_PER_STEP, (step + 1) * EXAMPLES_PER_STEP):
+            epoch, place = divmod(position, len(self._examples))
+            chosen.append(self._examples[_order(len(self._examples), self._seed, epoch)[place]])
+        return chosen
+
+    def train_step(self, schedule: Schedule) -> dict[str, float]:
+        """One update of the weights; what happened in it."""
+        started = time.monotonic()
+        rate = schedule.learning_rate(self.step, self.elapsed_s)
+        batch = self.batch(self.step)
+        num_answer_tokens = sum(len(example.answer_token_ids) for example in batch)
+        total = 0.0
+        for example in batch:
+            loss = self._model.answer_loss(example) / num_answer_tokens
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += loss.item()
+        norm = torch.nn.utils.clip_grad_norm_(self._model.parameters(), MAX_GRADIENT_NORM)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+        self.step += 1
+        seconds = time.monotonic() - started
+        self.elapsed_s += seconds
+        return {
+            "step": self.step,
+            "loss": round(total, 5),
+            "lr": round(rate, 7),
+            "gradient_norm": round(float(norm), 4),
+            "tokens_per_s": round(sum(map(len, batch)) / seconds, 1),
+            "elapsed_s": round(self.elapsed_s, 1),
+        }
+
+    def evaluate(self, examples: Sequence[Example]) -> dict[str, float]:
+        """Loss per answer token and the share of exact answers; changes nothing."""
+        scores = [self._model.score(example) for example in examples]
+        num_exact = sum(score.is_exact for score in scores)
+        return {
+            "step": self.step,
+            "dev_loss": round(mean_loss(scores), 5),
+            "dev_exact": round(num_exact / max(len(scores), 1), 4),
+            "dev_examples": len(scores),
+        }
+
+    def save(self, folder: Path) -> None:
+        """Write adapter and state; a run that is killed meanwhile keeps the older ones."""
+        self._model.save_adapter(folder, dtype=torch.float32)
+        partial = folder / (STATE_NAME + ".partial")
+        torch.save(
+            {
+                "step": self.step,
+                "elapsed_s": self.elapsed_s,
+                "seed": self._seed,
+                "parameters": [p.detach() for p in self._model.parameters()],
+                "optimizer": self._optimizer.state_dict(),
+            },
+            partial,
+        )
+        partial.replace(folder / STATE_NAME)
+
+    def try_resume(self, folder: Path) -> bool:
+        """Go on from the state in `folder`, if there is one."""
+        path = folder / STATE_NAME
+        if not path.exists():
+            return False
+        state = torch.load(path, weights_only=True)
+        with torch.no_grad():
+            for parameter, saved in zip(
+                self._model.parameters(), state["parameters"], strict=True
+            ):
+                parameter.copy_(saved)
+        self._optimizer.load_state_dict(state["optimizer"])
+        self.step, self.elapsed_s, self._seed = state["step"], state["elapsed_s"], state["seed"]
+        return True
+
+
+def _order(num_examples: int, seed: int, epoch: int) -> list[int]:
+    order = list(range(num_examples))
+    random.Random(f"{seed}:{epoch}").shuffle(order)
+    return order
+
+
+def run(trainer: Trainer, schedule: Schedule, dev: Sequence[Example], out: Path, every_s: float) -> None:
+    """Train until the schedule ends, with a checkpoint and an evaluation every `every_s`."""
+    log = out / "log.jsonl"
+    due_s = trainer.elapsed_s + every_s
+    while schedule.progress(trainer.step, trainer.elapsed_s) < 1:
+        _append(log, trainer.train_step(schedule))
+        if trainer.elapsed_s >= due_s:
+            trainer.save(out / "ckpt")
+            _append(log, trainer.evaluate(dev))
+            due_s = trainer.elapsed_s + every_s
+    trainer.save(out / "ckpt")
+    _append(log, trainer.evaluate(dev) | {"is_last": True})
+
+
+def _append(log: Path, entry: dict[str, float]) -> None:
+    with log.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(entry) + "\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prepare the examples and train."""
+    chosen = _parse(arguments)
+    torch.set_num_threads(chosen.threads)
+    profile = load_profile("embedded", chosen.base)
+    train = list(
+        make_examples(
+            read_training_cases(chosen.cases / "train.jsonl"), profile, per_case=chosen.per_case
+        )
+    )
+    dev = list(make_examples(read_training_cases(chosen.cases / "dev.jsonl"), profile))
+    model = AdapterModel(
+        chosen.base,
+        rank=chosen.rank,
+        alpha=2 * chosen.rank,
+        seed=chosen.seed,
+        dtype=DTYPES[chosen.dtype],
+    )
+    trainer = Trainer(model, train, seed=chosen.seed)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    is_resumed = trainer.try_resume(chosen.out / "ckpt")
+    start = {
+        "generator_version": GENERATOR_VERSION,
+        "examples": len(train),
+        "tokens": sum(map(len, train)),
+        "resumed_at": trainer.step if is_resumed else 0,
+    }
+    _append(chosen.out / "log.jsonl", start)
+    schedule = Schedule(minutes=chosen.minutes, max_steps=chosen.max_steps)
+    run(trainer, schedule, dev[: chosen.dev_examples], chosen.out, chosen.every_s)
+    return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m training.finetune", description=__doc__)
+    parser.add_argument("--base", type=Path, required=True, help="folder of the prepared model")
+    parser.add_argument("--cases", type=Path, default=Path("build/cases"))
+    parser.add_argument("--out", type=Path, default=Path("build/train"))
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--max-steps", type=int, default=None, help="end by steps, not by time")
+    parser.add_argument("--rank", type=int, default=16)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--dtype", choices=sorted(DTYPES), default="bfloat16")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--per-case", type=int, default=3)
+    parser.add_argument("--dev-examples", type=int, default=32)
+    parser.add_argument("--every-s", type=float, default=300.0)
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""Where two versions of a text differ, as whole lines."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines `old_start:old_end` of the original became lines `new_start:new_end`."""
+
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
+
+    @property
+    def is_insertion(self) -> bool:
+        """Nothing of the original goes away."""
+        return self.old_start == self.old_end
+
+    @property
+    def is_deletion(self) -> bool:
+        """Nothing new is written."""
+        return self.new_start == self.new_end
+
+    @property
+    def num_changed(self) -> int:
+        """Lines removed plus lines added."""
+        return self.old_end - self.old_start + self.new_end - self.new_start
+
+    def shifted(self, old_by: int, new_by: int) -> Hunk:
+        """The same hunk seen from a window that starts later."""
+        return Hunk(
+            self.old_start - old_by,
+            self.old_end - old_by,
+            self.new_start - new_by,
+            self.new_end - new_by,
+        )
+
+
+def find_hunks(original: Sequence[str], expected: Sequence[str]) -> list[Hunk]:
+    """All hunks in order; between them the lines are equal."""
+    num_head = 0
+    for old, new in zip(original, expected, strict=False):
+        if old != new:
+            break
+        num_head += 1
+    num_tail = 0
+    longest_tail = min(len(original), len(expected)) - num_head
+    while num_tail < longest_tail and original[-1 - num_tail] == expected[-1 - num_tail]:
+        num_tail += 1
+    old = original[num_head : len(original) - num_tail]
+    new = expected[num_head : len(expected) - num_tail]
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    return [
+        Hunk(i1 + num_head, i2 + num_head, j1 + num_head, j2 + num_head)
+        for tag, i1, i2, j1, j2 in matcher.get_opcodes()
+        if tag != "equal"
+    ]

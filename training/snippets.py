@@ -1,0 +1,294 @@
+"""Writes an edit the way coding agents do: the changed code, some context, and markers.
+
+Every snippet determines its merge: the context is lengthened until it stands only once in the
+original. An edit for which that cannot be done gives no snippet.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+
+from training.anchors import Anchors, is_placed
+from training.definitions import definition_around, definition_name
+from training.hunks import Hunk, find_hunks
+from training.marker_forms import MarkerWriter
+
+GENERATOR_VERSION = 1
+
+MAX_CONTEXT = 8
+_CONTEXT_WEIGHTS = ((0, 6), (1, 28), (2, 34), (3, 24), (4, 8))
+_MIN_SIMILARITY = 0.6
+_MAX_DEFINITION_LINES = 40
+_AIRY_SHARE = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """The lines that an agent would send, and the name of the way it wrote them."""
+
+    lines: list[str]
+    style: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """A run of the snippet without markers: `old` of the original is shown as `new_lines`."""
+
+    old_start: int
+    old_end: int
+    new_lines: list[str]
+    style: str
+
+
+def write_snippet(
+    original: Sequence[str], expected: Sequence[str], *, language: str, rng: random.Random
+) -> Snippet | None:
+    """A lazy update that turns `original` into `expected`, or None if none would be clear."""
+    hunks = find_hunks(original, expected)
+    if not hunks or not original:
+        return None
+    writer = _SegmentWriter(original, expected, language, rng)
+    segments = []
+    for hunk in hunks:
+        segment = writer.write(hunk)
+        if segment is None:
+            return None
+        segments.append(segment)
+    offsets = _Offsets(hunks)
+    joined = _join(segments, original, expected, offsets, rng)
+    if rng.random() < _AIRY_SHARE:
+        joined = _airy(joined, original)
+    if _splice(joined, original) != list(expected):
+        return None
+    markers = MarkerWriter(language, rng)
+    lines = _with_markers(joined, original, markers)
+    if any(line.strip() for line in lines):
+        return Snippet(lines, _style_name(joined, original))
+    return None
+
+
+class _Offsets:
+    """Maps borders between lines of the original to borders of the expected text."""
+
+    def __init__(self, hunks: Sequence[Hunk]) -> None:
+        self._hunks = hunks
+
+    def new(self, old: int) -> int:
+        """The border in the expected text; `old` is not inside a hunk. At a hunk: before it."""
+        shift = 0
+        for hunk in self._hunks:
+            if hunk.old_start >= old:
+                break
+            shift = hunk.new_end - hunk.old_end
+        return old + shift
+
+    def new_after(self, old: int) -> int:
+        """As `new`, but after a hunk that ends at `old`."""
+        shift = 0
+        for hunk in self._hunks:
+            if hunk.old_end > old:
+                break
+            shift = hunk.new_end - hunk.old_end
+        return old + shift
+
+
+class _SegmentWriter:
+    """Chooses for one hunk how it is written and how much context it needs."""
+
+    def __init__(
+        self, original: Sequence[str], expected: Sequence[str], language: str, rng: random.Random
+    ) -> None:
+        self._original = original
+        self._expected = expected
+        self._language = language
+        self._rng = rng
+        self._anchors = Anchors(original)
+
+    def write(self, hunk: Hunk) -> _Segment | None:
+        """The segment, or None if no context makes its place clear."""
+        roll = self._rng.random()
+        if roll < 0.3:
+            segment = self._definition(hunk)
+            if segment is not None:
+                return segment
+        if roll < 0.6 and hunk.is_deletion:
+            segment = self._directive(hunk)
+            if segment is not None:
+                return segment
+        return self._with_context(hunk)
+
+    def _definition(self, hunk: Hunk) -> _Segment | None:
+        """The whole definition around the hunk, without any context."""
+        span = definition_around(self._original, hunk.old_start, hunk.old_end, self._language)
+        if span is None or span[1] - span[0] > _MAX_DEFINITION_LINES:
+            return None
+        start, end = span
+        if not self._anchors.is_unique([self._original[start]]):
+            return None
+        if start >= hunk.old_start or end <= hunk.old_end or start == 0 or end == len(self._original):
+            return None
+        return _Segment(start, end, [], "definition")
+
+    def _directive(self, hunk: Hunk) -> _Segment | None:
+        """`# remove name` in place of a definition that goes away."""
+        removed = list(self._original[hunk.old_start : hunk.old_end])
+        code = [line for line in removed if line.strip()]
+        name = definition_name(code[0]) if code else None
+        if name is None:
+            return None
+        span = definition_around(
+            self._original,
+            hunk.old_start + removed.index(code[0]),
+            hunk.old_start + removed.index(code[0]) + 1,
+            self._language,
+        )
+        first = hunk.old_start + removed.index(code[0])
+        if span != (first, first + len(removed[removed.index(code[0]) :])) and span is not None:
+            trailing = removed[span[1] - hunk.old_start :]
+            if span[0] != first or any(line.strip() for line in trailing):
+                return None
+        if span is None or not self._anchors.is_unique([code[0]]):
+            return None
+        indent = code[0][: len(code[0]) - len(code[0].lstrip())]
+        writer = MarkerWriter(self._language, self._rng)
+        line = indent + writer.comment(f"remove {name}")
+        return _Segment(hunk.old_start, hunk.old_end, [line], "remove_directive")
+
+    def _with_context(self, hunk: Hunk) -> _Segment | None:
+        num_before, num_after = self._choose_context(hunk)
+        longest = MAX_CONTEXT * 2
+        for extra in range(longest):
+            start = self._anchors.reach_up(hunk.old_start, num_before)
+            end = self._anchors.reach_down(hunk.old_end, num_after)
+            if is_placed(self._anchors, hunk, start, end):
+                return _Segment(start, end, [], self._context_style(hunk, start, end))
+            if self._needs_after(hunk, num_before, num_after) or (extra % 2 and num_after):
+                num_after += 1
+            else:
+                num_before += 1
+            if max(num_before, num_after) > MAX_CONTEXT:
+                return None
+        return None
+
+    def _choose_context(self, hunk: Hunk) -> tuple[int, int]:
+        sizes, weights = zip(*_CONTEXT_WEIGHTS, strict=True)
+        before, after = self._rng.choices(sizes, weights, k=2)
+        if not hunk.is_insertion and not self._is_look_alike(hunk):
+            return max(before, 1), max(after, 1)
+        if before == after == 0:
+            before = 1
+        if self._rng.random() < 0.3:
+            return (before or 1, 0) if self._rng.random() < 0.7 else (0, after or 1)
+        return before, after
+
+    def _needs_after(self, hunk: Hunk, num_before: int, num_after: int) -> bool:
+        return num_after == 0 and num_before > 2 and not hunk.is_insertion
+
+    def _is_look_alike(self, hunk: Hunk) -> bool:
+        """Each new line resembles the line it replaces, so that it is an anchor by itself."""
+        old = self._original[hunk.old_start : hunk.old_end]
+        new = self._expected[hunk.new_start : hunk.new_end]
+        return len(old) == len(new) and all(
+            SequenceMatcher(None, a, b, autojunk=False).ratio() >= _MIN_SIMILARITY
+            for a, b in zip(old, new, strict=True)
+        )
+
+    def _context_style(self, hunk: Hunk, start: int, end: int) -> str:
+        if start < hunk.old_start and end > hunk.old_end:
+            return "context"
+        if start < hunk.old_start:
+            return "context_before"
+        return "context_after" if end > hunk.old_end else "border"
+
+
+def _join(
+    segments: Sequence[_Segment],
+    original: Sequence[str],
+    expected: Sequence[str],
+    offsets: _Offsets,
+    rng: random.Random,
+) -> list[_Segment]:
+    """Fill in the new lines, and make one segment of those that (almost) touch."""
+    joined: list[_Segment] = []
+    for segment in segments:
+        last = joined[-1] if joined else None
+        if last is not None and last.style != "remove_directive" != segment.style:
+            gap = original[last.old_end : segment.old_start]
+            is_close = not any(line.strip() for line in gap) or (len(gap) < 3 and rng.random() < 0.7)
+            if is_close or segment.old_start <= last.old_end:
+                style = last.style if last.style == segment.style else "context"
+                joined[-1] = replace(
+                    last,
+                    old_start=min(last.old_start, segment.old_start),
+                    old_end=max(last.old_end, segment.old_end),
+                    style=style,
+                )
+                continue
+        joined.append(segment)
+    return [
+        segment
+        if segment.style == "remove_directive"
+        else replace(
+            segment,
+            new_lines=list(
+                expected[offsets.new(segment.old_start) : offsets.new_after(segment.old_end)]
+            ),
+        )
+        for segment in joined
+    ]
+
+
+def _airy(segments: Sequence[_Segment], original: Sequence[str]) -> list[_Segment]:
+    """Show the blank lines that stand between a segment and what its markers leave out."""
+    airy: list[_Segment] = []
+    for number, segment in enumerate(segments):
+        start, end, lines = segment.old_start, segment.old_end, segment.new_lines
+        floor = airy[-1].old_end if airy else 0
+        ceiling = segments[number + 1].old_start if number + 1 < len(segments) else len(original)
+        if start > floor + 1 and not original[start - 1].strip():
+            start, lines = start - 1, [original[start - 1], *lines]
+        if end + 1 < ceiling and not original[end].strip():
+            end, lines = end + 1, [*lines, original[end]]
+        is_directive = segment.style == "remove_directive"
+        airy.append(
+            segment
+            if is_directive
+            else replace(segment, old_start=start, old_end=end, new_lines=lines)
+        )
+    return airy
+
+
+def _splice(segments: Sequence[_Segment], original: Sequence[str]) -> list[str]:
+    """What the segments make of the original; they may not overlap, so this is a check of them."""
+    spliced: list[str] = []
+    shown_until = 0
+    for segment in segments:
+        spliced += original[shown_until : segment.old_start]
+        spliced += [] if segment.style == "remove_directive" else segment.new_lines
+        shown_until = segment.old_end
+    return spliced + list(original[shown_until:])
+
+
+def _with_markers(
+    segments: Sequence[_Segment], original: Sequence[str], markers: MarkerWriter
+) -> list[str]:
+    lines: list[str] = []
+    shown_until = 0
+    for segment in segments:
+        if segment.old_start > shown_until:
+            lines.append(markers.marker(original, shown_until, segment.old_start))
+        lines.extend(segment.new_lines)
+        shown_until = segment.old_end
+    if shown_until < len(original):
+        lines.append(markers.marker(original, shown_until, len(original)))
+    return lines
+
+
+def _style_name(segments: Sequence[_Segment], original: Sequence[str]) -> str:
+    if len(segments) == 1 and segments[0].old_start == 0 and segments[0].old_end == len(original):
+        return "whole"
+    names = sorted({segment.style for segment in segments})
+    return "+".join(names)
