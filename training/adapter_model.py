@@ -18,6 +18,7 @@ from transformers import AutoModelForCausalLM
 from training.examples import Example
 
 LINEAR_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 WEIGHTS_NAME = "adapter_model.safetensors"
 CONFIG_NAME = "adapter_config.json"
 
@@ -59,6 +60,17 @@ class AdapterModel:
         self._config = config
         self._dtype = dtype
         self._causal: Any = self._peft.get_base_model()
+
+    @classmethod
+    def for_use(cls, base: Path, adapter: Path | None, *, dtype: torch.dtype) -> AdapterModel:
+        """The model with a finished adapter, or bare: a fresh adapter changes nothing."""
+        settings = {"r": 1, "lora_alpha": 1}
+        if adapter is not None:
+            settings = json.loads((adapter / CONFIG_NAME).read_text(encoding="utf-8"))
+        model = cls(base, rank=settings["r"], alpha=settings["lora_alpha"], seed=0, dtype=dtype)
+        if adapter is not None:
+            model.load_adapter(adapter)
+        return model
 
     def parameters(self) -> list[torch.nn.Parameter]:
         """The adapter's weights, always in the same order."""

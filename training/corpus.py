@@ -107,9 +107,7 @@ def edits_between(
 def edits_of(releases: Sequence[Release]) -> list[Edit]:
     """At most `MAX_CASES_PER_PACKAGE` edits of one package, chosen by hash."""
     edits: list[Edit] = []
-    present = [
-        (release, read_sources(release.archive)) for release in releases if release.archive
-    ]
+    present = [(release, read_sources(release.archive)) for release in releases if release.archive]
     for (old, old_sources), (new, new_sources) in pairwise(present):
         edits.extend(edits_between(old, new, old_sources, new_sources))
     unique = {fingerprint(edit): edit for edit in reversed(edits)}
@@ -170,15 +168,15 @@ def make_cases(releases: Iterable[Release]) -> dict[str, list[TrainingCase]]:
             seen.add(mark)
             if case is not None:
                 cases[split_of(package.name)].append(case)
-    return {split: sorted(found, key=lambda case: _share(case.id)) for split, found in cases.items()}
+    for found in cases.values():
+        found.sort(key=lambda case: _share(case.id))
+    return cases
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the case files and say what is in them."""
     parser = argparse.ArgumentParser(prog="python -m training.corpus", description=__doc__)
-    parser.add_argument(
-        "--packages", type=Path, default=Path(__file__).with_name("packages.toml")
-    )
+    parser.add_argument("--packages", type=Path, default=Path(__file__).with_name("packages.toml"))
     parser.add_argument("--releases", type=Path, default=Path("build/releases"))
     parser.add_argument("--out", type=Path, default=Path("build/cases"))
     chosen = parser.parse_args(arguments)

@@ -14,7 +14,9 @@ _HEADER = re.compile(
     re.VERBOSE,
 )
 _METHOD = re.compile(r"^\s+(?:static |async |get |set )*(?P<name>[A-Za-z_$][\w$]*)\([^;]*\{\s*$")
-_STATEMENTS = frozenset("if for while switch catch return else with function do try".split())
+_STATEMENTS = frozenset(
+    ("if", "for", "while", "switch", "catch", "return", "else", "with", "function", "do", "try")
+)
 
 
 def definition_name(line: str) -> str | None:

@@ -102,9 +102,7 @@ def _grow(
     return start, end
 
 
-def _snap(
-    lines: Sequence[str], start: int, end: int, first: Hunk, last: Hunk
-) -> tuple[int, int]:
+def _snap(lines: Sequence[str], start: int, end: int, first: Hunk, last: Hunk) -> tuple[int, int]:
     """Move borders inwards to a blank line if one is near and leaves some context."""
     if start > 0:
         for border in range(start, min(start + 8, first.old_start - 3)):

@@ -12,14 +12,14 @@ import math
 import random
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from apply_service.prompts.profile import load_profile
-from training.adapter_model import AdapterModel, mean_loss
+from training.adapter_model import DTYPES, AdapterModel, mean_loss
 from training.case_file import read_training_cases
 from training.examples import Example, make_examples
 from training.snippets import GENERATOR_VERSION
@@ -29,7 +29,6 @@ LEARNING_RATE = 1e-3
 MIN_LEARNING_RATE_SHARE = 0.02
 WARM_UP_STEPS = 5
 MAX_GRADIENT_NORM = 1.0
-DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 STATE_NAME = "state.pt"
 
 
@@ -136,9 +135,7 @@ class Trainer:
             return False
         state = torch.load(path, weights_only=True)
         with torch.no_grad():
-            for parameter, saved in zip(
-                self._model.parameters(), state["parameters"], strict=True
-            ):
+            for parameter, saved in zip(self._model.parameters(), state["parameters"], strict=True):
                 parameter.copy_(saved)
         self._optimizer.load_state_dict(state["optimizer"])
         self.step, self.elapsed_s, self._seed = state["step"], state["elapsed_s"], state["seed"]
@@ -151,7 +148,9 @@ def _order(num_examples: int, seed: int, epoch: int) -> list[int]:
     return order
 
 
-def run(trainer: Trainer, schedule: Schedule, dev: Sequence[Example], out: Path, every_s: float) -> None:
+def run(
+    trainer: Trainer, schedule: Schedule, *, dev: Sequence[Example], out: Path, every_s: float
+) -> None:
     """Train until the schedule ends, with a checkpoint and an evaluation every `every_s`."""
     log = out / "log.jsonl"
     due_s = trainer.elapsed_s + every_s
@@ -165,7 +164,7 @@ def run(trainer: Trainer, schedule: Schedule, dev: Sequence[Example], out: Path,
     _append(log, trainer.evaluate(dev) | {"is_last": True})
 
 
-def _append(log: Path, entry: dict[str, float]) -> None:
+def _append(log: Path, entry: Mapping[str, float]) -> None:
     with log.open("a", encoding="utf-8") as file:
         file.write(json.dumps(entry) + "\n")
 
@@ -199,7 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     _append(chosen.out / "log.jsonl", start)
     schedule = Schedule(minutes=chosen.minutes, max_steps=chosen.max_steps)
-    run(trainer, schedule, dev[: chosen.dev_examples], chosen.out, chosen.every_s)
+    run(trainer, schedule, dev=dev[: chosen.dev_examples], out=chosen.out, every_s=chosen.every_s)
     return 0
 
 

@@ -44,8 +44,8 @@ class Hunk:
 def find_hunks(original: Sequence[str], expected: Sequence[str]) -> list[Hunk]:
     """All hunks in order; between them the lines are equal."""
     num_head = 0
-    for old, new in zip(original, expected, strict=False):
-        if old != new:
+    for old_line, new_line in zip(original, expected, strict=False):
+        if old_line != new_line:
             break
         num_head += 1
     num_tail = 0

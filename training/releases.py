@@ -31,6 +31,7 @@ PERMISSIVE_LICENCES = frozenset(
         "MIT",
         "MIT-0",
         "PSF-2.0",
+        "TCL",
         "Unlicense",
     }
 )

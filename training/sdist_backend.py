@@ -21,7 +21,7 @@ _BACKENDS = (
     "sipbuild.api",
 )
 
-_SOURCE = '''\
+_SOURCE = """\
 import pathlib
 import re
 
@@ -47,7 +47,7 @@ class _Backend:
 get_requires_for_build_wheel = _Backend.get_requires_for_build_wheel
 prepare_metadata_for_build_wheel = _Backend.prepare_metadata_for_build_wheel
 __legacy__ = _Backend
-'''
+"""
 
 
 def write_backends(folder: Path) -> None:

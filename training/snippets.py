@@ -16,7 +16,7 @@ from training.definitions import definition_around, definition_name
 from training.hunks import Hunk, find_hunks
 from training.marker_forms import MarkerWriter
 
-GENERATOR_VERSION = 1
+GENERATOR_VERSION = 2
 
 MAX_CONTEXT = 8
 _CONTEXT_WEIGHTS = ((0, 6), (1, 28), (2, 34), (3, 24), (4, 8))
@@ -128,34 +128,27 @@ class _SegmentWriter:
         start, end = span
         if not self._anchors.is_unique([self._original[start]]):
             return None
-        if start >= hunk.old_start or end <= hunk.old_end or start == 0 or end == len(self._original):
+        is_inside = start < hunk.old_start and hunk.old_end < end
+        if not is_inside or start == 0 or end == len(self._original):
             return None
         return _Segment(start, end, [], "definition")
 
     def _directive(self, hunk: Hunk) -> _Segment | None:
         """`# remove name` in place of a definition that goes away."""
-        removed = list(self._original[hunk.old_start : hunk.old_end])
-        code = [line for line in removed if line.strip()]
-        name = definition_name(code[0]) if code else None
-        if name is None:
+        first = hunk.old_start
+        while first < hunk.old_end and not self._original[first].strip():
+            first += 1
+        header = self._original[first] if first < hunk.old_end else ""
+        name = definition_name(header)
+        span = definition_around(self._original, first, first + 1, self._language)
+        if name is None or span is None or span[0] != first or span[1] > hunk.old_end:
             return None
-        span = definition_around(
-            self._original,
-            hunk.old_start + removed.index(code[0]),
-            hunk.old_start + removed.index(code[0]) + 1,
-            self._language,
-        )
-        first = hunk.old_start + removed.index(code[0])
-        if span != (first, first + len(removed[removed.index(code[0]) :])) and span is not None:
-            trailing = removed[span[1] - hunk.old_start :]
-            if span[0] != first or any(line.strip() for line in trailing):
-                return None
-        if span is None or not self._anchors.is_unique([code[0]]):
+        rest = self._original[span[1] : hunk.old_end]
+        if any(line.strip() for line in rest) or not self._anchors.is_unique([header]):
             return None
-        indent = code[0][: len(code[0]) - len(code[0].lstrip())]
-        writer = MarkerWriter(self._language, self._rng)
-        line = indent + writer.comment(f"remove {name}")
-        return _Segment(hunk.old_start, hunk.old_end, [line], "remove_directive")
+        indent = header[: len(header) - len(header.lstrip())]
+        comment = MarkerWriter(self._language, self._rng).comment(f"remove {name}")
+        return _Segment(hunk.old_start, hunk.old_end, [indent + comment], "remove_directive")
 
     def _with_context(self, hunk: Hunk) -> _Segment | None:
         num_before, num_after = self._choose_context(hunk)
@@ -217,7 +210,9 @@ def _join(
         last = joined[-1] if joined else None
         if last is not None and last.style != "remove_directive" != segment.style:
             gap = original[last.old_end : segment.old_start]
-            is_close = not any(line.strip() for line in gap) or (len(gap) < 3 and rng.random() < 0.7)
+            is_close = not any(line.strip() for line in gap) or (
+                len(gap) < 3 and rng.random() < 0.7
+            )
             if is_close or segment.old_start <= last.old_end:
                 style = last.style if last.style == segment.style else "context"
                 joined[-1] = replace(

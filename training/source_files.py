@@ -37,9 +37,32 @@ LANGUAGES = {
 }
 
 _NOT_WRITTEN_HERE = frozenset(
-    """_vendor vendor vendored third_party thirdparty node_modules extern external deps bundled
-    dist build cjs _cjs _esm _types umd amd bundles generated locale locales legacy
-    snapshots""".split()
+    [
+        "_vendor",
+        "vendor",
+        "vendored",
+        "third_party",
+        "thirdparty",
+        "node_modules",
+        "extern",
+        "external",
+        "deps",
+        "bundled",
+        "dist",
+        "build",
+        "cjs",
+        "_cjs",
+        "_esm",
+        "_types",
+        "umd",
+        "amd",
+        "bundles",
+        "generated",
+        "locale",
+        "locales",
+        "legacy",
+        "snapshots",
+    ]
 )
 _GENERATED = re.compile(
     r"generated (by|from|file|using)|auto-?generated|@generated|do not (edit|modify)"

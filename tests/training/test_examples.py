@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from apply_service.prompts.profile import Profile, PromptRequest, load_profile
+from training.case_file import TrainingCase
+from training.examples import (
+    MAX_LONG_TOKENS,
+    Window,
+    cut_window,
+    make_examples,
+    tokenise,
+)
+
+ORIGINAL = [
+    line
+    for number in range(40)
+    for line in (f"def function_{number}(value):", f"    return value + {number}", "", "")
+]
+
+
+def case_of(expected: list[str], name: str = "package@1..2:a.py") -> TrainingCase:
+    return TrainingCase(
+        id=name,
+        path="a.py",
+        language="python",
+        package="package",
+        original="\n".join(ORIGINAL) + "\n",
+        update="",
+        expected="\n".join(expected) + "\n",
+        style="context",
+        generator_version=1,
+    )
+
+
+@pytest.fixture
+def case() -> TrainingCase:
+    expected = list(ORIGINAL)
+    expected[81] = "    return value * 20"
+    expected[120:120] = ["LATE = 1", ""]
+    del expected[4:8]
+    return case_of(expected)
+
+
+@pytest.fixture(scope="module")
+def profile(tiny_model_dir: Path) -> Profile:
+    return load_profile("embedded", tiny_model_dir)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_window_is_a_true_part_of_both_files(case: TrainingCase, seed: int) -> None:
+    window = cut_window(case, max_tokens=400, rng=random.Random(seed))
+    if window is None:
+        return
+    original, expected = case.original.split("\n"), case.expected.split("\n")
+    assert contains(original, window.original)
+    assert contains(expected, window.expected)
+    assert window.original != window.expected
+    assert window.update
+
+
+def contains(lines: list[str], part: list[str]) -> bool:
+    return any(lines[n : n + len(part)] == part for n in range(len(lines)))
+
+
+def test_most_windows_succeed_and_are_about_as_large_as_asked(case: TrainingCase) -> None:
+    sizes = {}
+    for max_tokens in (200, 700):
+        windows = [
+            cut_window(case, max_tokens=max_tokens, rng=random.Random(seed)) for seed in range(50)
+        ]
+        lengths = [len("\n".join(w.original)) for w in windows if w is not None]
+        assert len(lengths) >= 40
+        sizes[max_tokens] = sum(lengths) / len(lengths)
+    assert sizes[700] > 2 * sizes[200]
+
+
+def test_windows_are_deterministic(case: TrainingCase) -> None:
+    first = cut_window(case, max_tokens=300, rng=random.Random(1))
+    assert first == cut_window(case, max_tokens=300, rng=random.Random(1))
+
+
+def test_small_files_stay_whole() -> None:
+    small = TrainingCase("i", "a.py", "python", "p", "a = 1\nb = 2\nc = 3\nd = 4\n", "", "", "", 1)
+    small = TrainingCase(
+        **{name: getattr(small, name) for name in small.__slots__}
+        | {"expected": "a = 1\nb = 5\nc = 3\nd = 4\n"}
+    )
+    window = cut_window(small, max_tokens=700, rng=random.Random(0))
+    assert window is not None
+    assert window.original == ["a = 1", "b = 2", "c = 3", "d = 4"]
+
+
+def test_an_example_is_what_the_service_would_ask_and_expect(profile: Profile) -> None:
+    window = Window("id", ["a = 1", "b = 2"], ["# ...", "b = 3"], ["a = 1", "b = 3"], "context")
+    example = tokenise(window, profile)
+    assert example is not None
+    prompt = profile.build(PromptRequest(window.original, window.update, segments=()))
+    assert example.prompt_token_ids == prompt.token_ids
+    assert prompt.parse_answer(example.answer_token_ids) == ["a = 1", "b = 3"]
+    assert example.answer_token_ids[-1] in prompt.stop_token_ids
+    assert len(example) == len(example.prompt_token_ids) + len(example.answer_token_ids)
+
+
+def test_text_that_cannot_be_encoded_is_left_out(profile: Profile) -> None:
+    assert tokenise(Window("id", ["\ud800"], ["x"], ["y"], "context"), profile) is None
+
+
+def test_examples_keep_to_the_limit_and_differ(case: TrainingCase, profile: Profile) -> None:
+    examples = list(make_examples([case], profile, per_case=6))
+    assert len(examples) >= 2
+    assert len({example.prompt_token_ids for example in examples}) == len(examples)
+    assert all(len(example) <= MAX_LONG_TOKENS for example in examples)
+    assert examples == list(make_examples([case], profile, per_case=6))
+    other_seed = list(make_examples([case], profile, per_case=6, seed=1))
+    assert examples != other_seed

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from training.adapter_model import AdapterModel
+from training.examples import Example
+from training.finetune import EXAMPLES_PER_STEP, LEARNING_RATE, Schedule, Trainer, run
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
+
+
+@pytest.fixture
+def examples() -> list[Example]:
+    rng = random.Random(0)
+    drawn = []
+    for number in range(12):
+        prompt = tuple(rng.randrange(200) for _ in range(10))
+        drawn.append(Example(str(number), "context", prompt, (*prompt[2:8], 5)))
+    return drawn
+
+
+def new_model(base: Path) -> AdapterModel:
+    return AdapterModel(base, rank=4, alpha=8, seed=3)
+
+
+def weights(model: AdapterModel) -> list[torch.Tensor]:
+    return [parameter.detach().clone() for parameter in model.parameters()]
+
+
+def is_equal(first: list[torch.Tensor], second: list[torch.Tensor]) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_the_loss_counts_the_answer_alone(tiny_model_dir: Path, examples: list[Example]) -> None:
+    """Against the loss taken from all logits, position by position."""
+    model = new_model(tiny_model_dir)
+    example = examples[0]
+    whole = Example(
+        "whole",
+        "",
+        example.prompt_token_ids[:1],
+        (
+            *example.prompt_token_ids[1:],
+            *example.answer_token_ids,
+        ),
+    )
+    log_probs = model.answer_logits(whole).log_softmax(-1)
+    expected = torch.zeros(())
+    first = len(example.prompt_token_ids) - 1
+    for offset, token_id in enumerate(example.answer_token_ids):
+        expected = expected - log_probs[first + offset, token_id]
+    assert torch.allclose(model.answer_loss(example), expected, rtol=1e-4)
+    assert model.answer_logits(example).shape[0] == len(example.answer_token_ids)
+
+
+def test_a_score_is_exact_if_greedy_decoding_would_write_the_answer(
+    tiny_model_dir: Path, examples: list[Example]
+) -> None:
+    model = new_model(tiny_model_dir)
+    prompt = examples[0].prompt_token_ids
+    written: tuple[int, ...] = ()
+    for _ in range(5):
+        logits = model.answer_logits(Example("", "", prompt, (*written, 0)))
+        written += (int(logits[-1].argmax()),)
+    assert model.score(Example("", "", prompt, written)).is_exact
+    wrong = (*written[:-1], (written[-1] + 1) % 100)
+    score = model.score(Example("", "", prompt, wrong))
+    assert (score.num_wrong, score.num_tokens) == (1, 5)
+
+
+def test_training_changes_the_adapter_and_lowers_the_loss(
+    tiny_model_dir: Path, examples: list[Example]
+) -> None:
+    model = new_model(tiny_model_dir)
+    trainer = Trainer(model, examples, seed=0)
+    before = weights(model)
+    schedule = Schedule(minutes=1, max_steps=40)
+    losses = [trainer.train_step(schedule)["loss"] for _ in range(25)]
+    assert not is_equal(before, weights(model))
+    assert losses[-1] < losses[0]
+
+
+def test_a_resumed_run_ends_in_the_same_state(
+    tiny_model_dir: Path, examples: list[Example], tmp_path: Path
+) -> None:
+    schedule = Schedule(minutes=1, max_steps=6)
+    straight_model = new_model(tiny_model_dir)
+    straight = Trainer(straight_model, examples, seed=7)
+    for _ in range(6):
+        straight.train_step(schedule)
+    interrupted = Trainer(new_model(tiny_model_dir), examples, seed=7)
+    for _ in range(3):
+        interrupted.train_step(schedule)
+    interrupted.save(tmp_path)
+    resumed_model = AdapterModel(tiny_model_dir, rank=4, alpha=8, seed=99)
+    resumed = Trainer(resumed_model, examples, seed=0)
+    assert resumed.try_resume(tmp_path)
+    assert resumed.step == 3
+    for _ in range(3):
+        resumed.train_step(schedule)
+    assert is_equal(weights(straight_model), weights(resumed_model))
+
+
+def test_there_is_nothing_to_resume_in_an_empty_folder(
+    tiny_model_dir: Path, examples: list[Example], tmp_path: Path
+) -> None:
+    assert not Trainer(new_model(tiny_model_dir), examples, seed=0).try_resume(tmp_path)
+
+
+def test_every_epoch_has_every_example_once_in_a_new_order(
+    tiny_model_dir: Path, examples: list[Example]
+) -> None:
+    trainer = Trainer(new_model(tiny_model_dir), examples, seed=0)
+    ids = [example.case_id for step in range(3) for example in trainer.batch(step)]
+    assert len(ids) == 3 * EXAMPLES_PER_STEP == 2 * len(examples)
+    first, second = ids[: len(examples)], ids[len(examples) :]
+    assert sorted(first) == sorted(second) == sorted(example.case_id for example in examples)
+    assert first != second
+
+
+def test_a_run_writes_checkpoint_and_log_and_can_be_loaded_for_use(
+    tiny_model_dir: Path, examples: list[Example], tmp_path: Path
+) -> None:
+    model = new_model(tiny_model_dir)
+    trainer = Trainer(model, examples, seed=0)
+    run(trainer, Schedule(minutes=1, max_steps=3), dev=examples[:2], out=tmp_path, every_s=0.0)
+    entries = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().split("\n")[:-1]]
+    assert [entry["step"] for entry in entries if "loss" in entry] == [1, 2, 3]
+    assert entries[-1]["is_last"]
+    settings = json.loads((tmp_path / "ckpt" / "adapter_config.json").read_text())
+    assert settings["peft_type"] == "LORA"
+    assert settings["base_model_name_or_path"] is None
+    loaded = AdapterModel.for_use(tiny_model_dir, tmp_path / "ckpt", dtype=torch.float32)
+    assert torch.equal(loaded.answer_logits(examples[0]), model.answer_logits(examples[0]))
+
+
+def test_the_learning_rate_warms_up_and_falls_with_the_time() -> None:
+    schedule = Schedule(minutes=10)
+    assert schedule.learning_rate(0, 0.0) == pytest.approx(LEARNING_RATE / 5)
+    assert schedule.learning_rate(10, 0.0) == pytest.approx(LEARNING_RATE)
+    rates = [schedule.learning_rate(50, seconds) for seconds in (60.0, 300.0, 590.0)]
+    assert rates == sorted(rates, reverse=True)
+    assert schedule.progress(3, 900.0) == 1.0
+    assert Schedule(minutes=10, max_steps=4).progress(1, 599.0) == 0.25
