@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from training.adapter_model import AdapterModel
+from training.examples import Example
+from training.publish import BASE_MODEL_SHA256, main
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
+REPORT = {
+    "exact": 0.8,
+    "num_exact": 8,
+    "n": 10,
+    "wilson_95": [0.49, 0.9433],
+    "loss_per_token": 0.0123,
+    "answer_tokens": 100,
+    "wrong_tokens": {"one": 2},
+}
+
+
+def test_a_published_adapter_names_its_base_and_computes_the_same(
+    tiny_model_dir: Path, tmp_path: Path
+) -> None:
+    checkpoint, out = tmp_path / "ckpt", tmp_path / "published"
+    model = AdapterModel(tiny_model_dir, rank=4, alpha=8, seed=0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn_like(parameter).half().float() * 0.125)
+    model.save_adapter(checkpoint, dtype=torch.float32)
+    log, report = tmp_path / "log.jsonl", tmp_path / "report.json"
+    log.write_text('{"generator_version": 7}\n{"step": 5, "loss": 0.1, "elapsed_s": 90.0}\n')
+    report.write_text(json.dumps({"windows": REPORT, "short_edits": REPORT}))
+    arguments = ["--checkpoint", checkpoint, "--log", log, "--report", report, "--out", out]
+    assert main([str(argument) for argument in arguments]) == 0
+
+    record = json.loads((out / "apply_adapter.json").read_text())
+    assert record["base_model_sha256"] == BASE_MODEL_SHA256
+    assert record["recipe"]["steps"] == 5
+    assert record["recipe"]["minutes"] == 1.5
+    assert record["recipe"]["generator_version"] == 7
+    assert "wrong_tokens" not in record["figures"]["windows"]
+    weights = load_file(out / "adapter_model.safetensors")
+    assert {weight.dtype for weight in weights.values()} == {torch.float16}
+    card = (out / "README.md").read_text()
+    assert "8 of 10 (80%) | 49% to 94%" in card
+    assert BASE_MODEL_SHA256 in card
+
+    example = Example("", "", (1, 2, 3), (4, 5))
+    published = AdapterModel.for_use(tiny_model_dir, out, dtype=torch.float32)
+    assert torch.allclose(published.answer_logits(example), model.answer_logits(example))
