@@ -17,7 +17,7 @@ from apply_service.demo.edit_client import EditFailedError, Result, post_edit, s
 from apply_service.demo.local_server import HOST, LocalServer, LocalServerError
 from apply_service.demo.screen import Screen
 
-_FILE_NAME = "rate_limiter.py"
+_FILE_NAME = "settings.py"
 _READY_TIMEOUT_S = 120.0
 _EXAMPLE = files("apply_service.demo") / "example"
 

@@ -1,37 +1,34 @@
-"""A token bucket: short bursts pass, the average rate holds."""
+"""Settings, one in a line, as name = value."""
 
-import time
+from pathlib import Path
+
+COMMENT = "#"
 
 
-class RateLimiter:
-    def __init__(self, rate: float, burst: int) -> None:
-        self.rate = rate
-        self.burst = burst
-        self.tokens = float(burst)
-        self.updated_at = time.monotonic()
+def parse_line(line: str) -> tuple[str, str]:
+    """Split a line at its first equals sign."""
+    name, separator, value = line.partition("=")
+    if not separator:
+        raise ValueError(f"no equals sign in {line!r}")
+    if not name.strip():
+        raise ValueError(f"no name in {line!r}")
+    return name.strip(), value.strip()
 
-    def try_acquire(self, amount: int = 1) -> bool:
-        """Take tokens if enough are there; never wait."""
-        if amount > self.burst:
-            raise ValueError(f"{amount} tokens exceed the burst of {self.burst}")
-        self.refill()
-        if amount > self.tokens:
-            return False
-        self.tokens -= amount
-        return True
 
-    def acquire(self, amount: int = 1) -> None:
-        """Wait until enough tokens are there."""
-        while not self.try_acquire(amount):
-            time.sleep(amount / self.rate)
+def parse_settings(text: str) -> dict[str, str]:
+    """All settings of a text, the last one of each name."""
+    settings = {}
+    for line in text.splitlines():
+        line = line.strip()
+        if not line or line.startswith(COMMENT):
+            continue
+        name, value = parse_line(line)
+        settings[name] = value
+    return settings
 
-    def refill(self) -> None:
-        now = time.monotonic()
-        gained = (now - self.updated_at) * self.rate
-        self.tokens = min(self.burst, self.tokens + gained)
-        self.updated_at = now
 
-    def reset(self) -> None:
-        """Fill the bucket again."""
-        self.tokens = float(self.burst)
-        self.updated_at = time.monotonic()
+def load_settings(path: Path) -> dict[str, str]:
+    """The settings of a file, none if it is missing."""
+    if not path.exists():
+        return {}
+    return parse_settings(path.read_text())

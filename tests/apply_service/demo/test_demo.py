@@ -90,11 +90,11 @@ def test_a_right_merge_ends_with_success(
 def test_a_wrong_merge_is_said_and_fails(
     canned: CannedServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    canned.result["merged"] = demo.read_expected().replace("self.refill()\n", "", 1)
+    canned.result["merged"] = demo.read_expected().replace("        return {}\n", "", 1)
     assert demo.main([]) == 1
     shown = capsys.readouterr().out
     assert "NOT the expected merge" in shown
-    assert "-        self.refill()" in shown.partition("The merge is wrong")[2]
+    assert "-        return {}" in shown.partition("The merge is wrong")[2]
 
 
 def test_a_right_text_with_a_doubtful_verdict_fails(canned: CannedServer) -> None:
