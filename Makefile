@@ -14,7 +14,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constr
 # Prints the folder of the embedded model without an adapter.
 BASE_MODEL_DIR := $(BIN)/python -c 'from apply_service.model_store import cache_dir; \
 	print(*cache_dir().glob("models/embedded-*-base"))'
-ADAPTER_FILES := $(wildcard apply_service/models/*)
+ADAPTER_FILES := $(wildcard apply_service/models/*/*)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
