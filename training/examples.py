@@ -138,7 +138,7 @@ def make_examples(
             rng = random.Random(f"{GENERATOR_VERSION}:{seed}:{number}:{case.id}")
             is_long = rng.random() < LONG_SHARE
             limit = MAX_LONG_TOKENS if is_long else MAX_TOKENS
-            wanted = limit if is_long else int(rng.triangular(140, MAX_TOKENS, 420))
+            wanted = limit if is_long else int(rng.triangular(120, MAX_TOKENS, 300))
             example = _example(case, profile, wanted, limit, rng)
             if example is not None and example.prompt_token_ids not in seen:
                 seen.add(example.prompt_token_ids)

@@ -27,6 +27,7 @@ _FORMS = (
     ("named", 8),
 )
 _SLASHES_ANYWHERE = 0.2
+_INDENTED_SHARE = 0.4
 
 
 class MarkerWriter:
@@ -39,7 +40,7 @@ class MarkerWriter:
             self._opening, self._closing = "// ", ""
         forms, weights = zip(*_FORMS, strict=True)
         self._form = rng.choices(forms, weights)[0]
-        self._is_indented = rng.random() < 0.75
+        self._is_indented = rng.random() < _INDENTED_SHARE
 
     def comment(self, text: str) -> str:
         """`text` as a comment."""

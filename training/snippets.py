@@ -16,7 +16,7 @@ from training.definitions import definition_around, definition_name
 from training.hunks import Hunk, find_hunks
 from training.marker_forms import MarkerWriter
 
-GENERATOR_VERSION = 2
+GENERATOR_VERSION = 3
 
 MAX_CONTEXT = 8
 _CONTEXT_WEIGHTS = ((0, 6), (1, 28), (2, 34), (3, 24), (4, 8))
