@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from apply_service.prompts.errors import PromptError
 from apply_service.prompts.profile import Profile, PromptRequest
 from training.case_file import TrainingCase, split_lines
+from training.definitions import definition_around
 from training.hunks import Hunk, find_hunks
 from training.snippets import GENERATOR_VERSION, write_snippet
 
@@ -17,6 +18,8 @@ MAX_LONG_TOKENS = 850
 LONG_SHARE = 0.15
 MIN_WINDOW_LINES = 4
 _CHARACTERS_PER_TOKEN = 3.0
+_DEFINITION_SHARE = 0.6
+_OTHER_STYLES_KEPT = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ def cut_window(case: TrainingCase, *, max_tokens: int, rng: random.Random) -> Wi
     last = first
     max_characters = int(max_tokens * _CHARACTERS_PER_TOKEN)
     start, end = hunks[first].old_start, hunks[first].old_end
-    while last + 1 < len(hunks) and rng.random() < 0.7:
+    while last + 1 < len(hunks) and rng.random() < 0.8:
         following = hunks[last + 1]
         if 2 * _num_characters(original[start : following.old_end]) > max_characters * 0.6:
             break
@@ -63,6 +66,10 @@ def cut_window(case: TrainingCase, *, max_tokens: int, rng: random.Random) -> Wi
     ceiling = hunks[last + 1].old_start if last + 1 < len(hunks) else len(original)
     added = [line for h in hunks[first : last + 1] for line in expected[h.new_start : h.new_end]]
     room = max_characters - 3 * _num_characters(added) - 300
+    span = definition_around(original, start, max(end, start + 1), case.language)
+    is_fitting = span is not None and 2 * _num_characters(original[slice(*span)]) < room * 0.8
+    if span is not None and is_fitting and rng.random() < _DEFINITION_SHARE:
+        start, end = max(span[0], floor), max(min(span[1], ceiling), end)
     start, end = _grow(original, start, end, floor, ceiling, room // 2, rng)
     start, end = _snap(original, start, end, hunks[first], hunks[last])
     if end - start < MIN_WINDOW_LINES:
@@ -138,9 +145,11 @@ def make_examples(
             rng = random.Random(f"{GENERATOR_VERSION}:{seed}:{number}:{case.id}")
             is_long = rng.random() < LONG_SHARE
             limit = MAX_LONG_TOKENS if is_long else MAX_TOKENS
-            wanted = limit if is_long else int(rng.triangular(120, MAX_TOKENS, 300))
+            wanted = limit if is_long else int(rng.triangular(200, MAX_TOKENS, 520))
             example = _example(case, profile, wanted, limit, rng)
-            if example is not None and example.prompt_token_ids not in seen:
+            if example is None or example.prompt_token_ids in seen:
+                continue
+            if "definition" in example.style or rng.random() < _OTHER_STYLES_KEPT:
                 seen.add(example.prompt_token_ids)
                 yield example
 

@@ -16,13 +16,17 @@ from training.definitions import definition_around, definition_name
 from training.hunks import Hunk, find_hunks
 from training.marker_forms import MarkerWriter
 
-GENERATOR_VERSION = 3
+GENERATOR_VERSION = 4
 
 MAX_CONTEXT = 8
-_CONTEXT_WEIGHTS = ((0, 6), (1, 28), (2, 34), (3, 24), (4, 8))
+_CONTEXT_WEIGHTS = ((0, 6), (1, 26), (2, 30), (3, 22), (4, 10), (6, 6))
 _MIN_SIMILARITY = 0.6
 _MAX_DEFINITION_LINES = 40
 _AIRY_SHARE = 0.3
+_DEFINITION_SHARE = 0.55
+_DIRECTIVE_SHARE = 0.3
+_HEADER_SHARE = 0.3
+_MAX_HEADER_DISTANCE = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +114,11 @@ class _SegmentWriter:
     def write(self, hunk: Hunk) -> _Segment | None:
         """The segment, or None if no context makes its place clear."""
         roll = self._rng.random()
-        if roll < 0.3:
+        if roll < _DEFINITION_SHARE:
             segment = self._definition(hunk)
             if segment is not None:
                 return segment
-        if roll < 0.6 and hunk.is_deletion:
+        if roll > 1 - _DIRECTIVE_SHARE and hunk.is_deletion:
             segment = self._directive(hunk)
             if segment is not None:
                 return segment
@@ -129,7 +133,7 @@ class _SegmentWriter:
         if not self._anchors.is_unique([self._original[start]]):
             return None
         is_inside = start < hunk.old_start and hunk.old_end < end
-        if not is_inside or start == 0 or end == len(self._original):
+        if not is_inside or end - start == len(self._original):
             return None
         return _Segment(start, end, [], "definition")
 
@@ -157,6 +161,7 @@ class _SegmentWriter:
             start = self._anchors.reach_up(hunk.old_start, num_before)
             end = self._anchors.reach_down(hunk.old_end, num_after)
             if is_placed(self._anchors, hunk, start, end):
+                start = self._reach_header(hunk, start)
                 return _Segment(start, end, [], self._context_style(hunk, start, end))
             if self._needs_after(hunk, num_before, num_after) or (extra % 2 and num_after):
                 num_after += 1
@@ -165,6 +170,14 @@ class _SegmentWriter:
             if max(num_before, num_after) > MAX_CONTEXT:
                 return None
         return None
+
+    def _reach_header(self, hunk: Hunk, start: int) -> int:
+        """Sometimes the context goes on up to the header of the definition around the hunk."""
+        if self._rng.random() >= _HEADER_SHARE or start == hunk.old_start:
+            return start
+        span = definition_around(self._original, start, start + 1, self._language)
+        is_near = span is not None and start - span[0] <= _MAX_HEADER_DISTANCE
+        return span[0] if span is not None and is_near else start
 
     def _choose_context(self, hunk: Hunk) -> tuple[int, int]:
         sizes, weights = zip(*_CONTEXT_WEIGHTS, strict=True)
