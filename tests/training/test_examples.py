@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,10 +85,10 @@ def test_windows_are_deterministic(case: TrainingCase) -> None:
 
 
 def test_small_files_stay_whole() -> None:
-    small = TrainingCase("i", "a.py", "python", "p", "a = 1\nb = 2\nc = 3\nd = 4\n", "", "", "", 1)
-    small = TrainingCase(
-        **{name: getattr(small, name) for name in small.__slots__}
-        | {"expected": "a = 1\nb = 5\nc = 3\nd = 4\n"}
+    small = replace(
+        case_of([]),
+        original="a = 1\nb = 2\nc = 3\nd = 4\n",
+        expected="a = 1\nb = 5\nc = 3\nd = 4\n",
     )
     window = cut_window(small, max_tokens=700, rng=random.Random(0))
     assert window is not None
@@ -110,10 +111,12 @@ def test_text_that_cannot_be_encoded_is_left_out(profile: Profile) -> None:
 
 
 def test_examples_keep_to_the_limit_and_differ(case: TrainingCase, profile: Profile) -> None:
-    examples = list(make_examples([case], profile, per_case=6))
-    assert len(examples) >= 2
-    assert len({example.prompt_token_ids for example in examples}) == len(examples)
+    cases = [replace(case, id=f"package@1..2:{number}.py") for number in range(6)]
+    examples = list(make_examples(cases, profile, per_case=4))
+    assert len(examples) >= 4
+    for one in cases:
+        prompts = [e.prompt_token_ids for e in examples if e.case_id == one.id]
+        assert len(set(prompts)) == len(prompts) <= 4
     assert all(len(example) <= MAX_LONG_TOKENS for example in examples)
-    assert examples == list(make_examples([case], profile, per_case=6))
-    other_seed = list(make_examples([case], profile, per_case=6, seed=1))
-    assert examples != other_seed
+    assert examples == list(make_examples(cases, profile, per_case=4))
+    assert examples != list(make_examples(cases, profile, per_case=4, seed=1))
