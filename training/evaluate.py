@@ -12,6 +12,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,7 +20,7 @@ from pathlib import Path
 import torch
 
 from apply_service.prompts.profile import Profile, load_profile
-from training.adapter_model import DTYPES, AdapterModel, AnswerScore, mean_loss
+from training.adapter_model import DTYPES, AdapterModel, mean_loss
 from training.case_file import read_training_cases, split_lines
 from training.examples import Example, Window, make_examples, tokenise
 
@@ -76,11 +77,13 @@ def read_short_edits(path: Path, profile: Profile) -> Iterator[Example]:
             yield example
 
 
-def evaluate(model: AdapterModel, examples: Iterable[Example]) -> dict[str, object]:
+def evaluate(
+    model: AdapterModel, examples: Iterable[Example], *, num_workers: int = 1
+) -> dict[str, object]:
     """Exactness and loss over `examples`, and which of them went wrong in how many tokens."""
-    scored: list[tuple[Example, AnswerScore]] = []
-    for example in examples:
-        scored.append((example, model.score(example)))
+    chosen = list(examples)
+    with ThreadPoolExecutor(num_workers) as workers:
+        scored = list(zip(chosen, workers.map(model.score, chosen), strict=True))
     scores = [score for _, score in scored]
     return {
         **Share(sum(score.is_exact for score in scores), len(scores)).to_json(),
@@ -101,16 +104,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--short-edits", type=Path, default=Path("tests/cases/short_edits.jsonl"))
     parser.add_argument("--limit", type=int, default=100)
     parser.add_argument("--dtype", choices=sorted(DTYPES), default="float32")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=2, help="examples at a time")
     chosen = parser.parse_args(arguments)
-    torch.set_num_threads(chosen.threads)
+    torch.set_num_threads(1)
     profile = load_profile("embedded", chosen.base)
     model = AdapterModel.for_use(chosen.base, chosen.adapter, dtype=DTYPES[chosen.dtype])
     cases = read_training_cases(chosen.cases)
     windows = islice(make_examples(cases, profile, seed=TEST_SEED), chosen.limit)
     report = {
-        "short_edits": evaluate(model, read_short_edits(chosen.short_edits, profile)),
-        "windows": evaluate(model, windows),
+        "short_edits": evaluate(
+            model, read_short_edits(chosen.short_edits, profile), num_workers=chosen.threads
+        ),
+        "windows": evaluate(model, windows, num_workers=chosen.threads),
     }
     print(json.dumps(report, indent=2))
     return 0
