@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from apply_service.prompts.errors import PromptError
 from apply_service.prompts.profile import Profile, PromptRequest
 from training.case_file import TrainingCase, split_lines
+from training.condense import condense
 from training.definitions import definition_around
 from training.hunks import Hunk, find_hunks
 from training.snippets import GENERATOR_VERSION, write_snippet
@@ -20,6 +21,7 @@ MIN_WINDOW_LINES = 4
 _CHARACTERS_PER_TOKEN = 3.0
 _DEFINITION_SHARE = 0.6
 _OTHER_STYLES_KEPT = 0.4
+_CONDENSED_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +55,16 @@ def cut_window(case: TrainingCase, *, max_tokens: int, rng: random.Random) -> Wi
     """
     original, expected = split_lines(case.original), split_lines(case.expected)
     hunks = find_hunks(original, expected)
+    if len(hunks) > 1 and rng.random() < _CONDENSED_SHARE:
+        original, expected = condense(original, expected, hunks, rng=rng)
+        hunks = find_hunks(original, expected)
     first = rng.randrange(len(hunks))
     last = first
     max_characters = int(max_tokens * _CHARACTERS_PER_TOKEN)
     start, end = hunks[first].old_start, hunks[first].old_end
     while last + 1 < len(hunks) and rng.random() < 0.8:
         following = hunks[last + 1]
-        if 2 * _num_characters(original[start : following.old_end]) > max_characters * 0.6:
+        if 2 * _num_characters(original[start : following.old_end]) > max_characters * 0.9:
             break
         last, end = last + 1, following.old_end
     floor = hunks[first - 1].old_end if first else 0
@@ -145,11 +150,12 @@ def make_examples(
             rng = random.Random(f"{GENERATOR_VERSION}:{seed}:{number}:{case.id}")
             is_long = rng.random() < LONG_SHARE
             limit = MAX_LONG_TOKENS if is_long else MAX_TOKENS
-            wanted = limit if is_long else int(rng.triangular(200, MAX_TOKENS, 520))
+            wanted = limit if is_long else int(rng.triangular(250, 760, 650))
             example = _example(case, profile, wanted, limit, rng)
             if example is None or example.prompt_token_ids in seen:
                 continue
-            if "definition" in example.style or rng.random() < _OTHER_STYLES_KEPT:
+            is_rare = "definition" in example.style or "+" in example.style
+            if is_rare or rng.random() < _OTHER_STYLES_KEPT:
                 seen.add(example.prompt_token_ids)
                 yield example
 

@@ -48,7 +48,7 @@ def read_recipe(checkpoint: Path, log: Path) -> Recipe:
     """What the log and the settings of a finished run say."""
     entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     last = [entry for entry in entries if "loss" in entry][-1]
-    start = next(entry for entry in entries if "generator_version" in entry)
+    start = [entry for entry in entries if "generator_version" in entry][-1]
     settings = json.loads((checkpoint / CONFIG_NAME).read_text(encoding="utf-8"))
     return Recipe(
         steps=last["step"],
@@ -65,6 +65,7 @@ def publish(checkpoint: Path, out: Path, recipe: Recipe, figures: dict[str, Any]
     shutil.copyfile(checkpoint / CONFIG_NAME, out / CONFIG_NAME)
     weights = {name: w.half() for name, w in load_file(checkpoint / WEIGHTS_NAME).items()}
     save_file(weights, out / WEIGHTS_NAME, metadata={"format": "pt"})
+    (out / WEIGHTS_NAME).chmod(0o644)
     num_bytes = (out / WEIGHTS_NAME).stat().st_size
     if num_bytes > MAX_FILE_BYTES:
         raise ValueError(f"{WEIGHTS_NAME}: {num_bytes} bytes, limit {MAX_FILE_BYTES}; lower --rank")
@@ -114,7 +115,8 @@ A LoRA adapter that teaches a 135M model one thing: to merge a lazy edit into a 
 `apply-service` runs when no other model is named.
 
 - Base: {base} (Apache-2.0), as dequantised from the GGUF with SHA-256
-  `{base_sha256}`. It fits no other weights; the loader refuses them.
+  `{base_sha256}`.
+  It fits no other weights; the loader refuses them.
 - Adapter: rank {rank}, alpha {alpha}, on all linear layers, float16.
 - Licence: Apache-2.0.
 - Prompt: the profile `embedded` (every line tokenised by itself, newline first).

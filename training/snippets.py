@@ -16,7 +16,7 @@ from training.definitions import definition_around, definition_name
 from training.hunks import Hunk, find_hunks
 from training.marker_forms import MarkerWriter
 
-GENERATOR_VERSION = 4
+GENERATOR_VERSION = 5
 
 MAX_CONTEXT = 8
 _CONTEXT_WEIGHTS = ((0, 6), (1, 26), (2, 30), (3, 22), (4, 10), (6, 6))
