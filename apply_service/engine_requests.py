@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from lookup.edit_proposer import EditProposer
-
 from apply_service.prompts.prompt import Prompt
+from lookup.edit_proposer import EditProposer
 
 
 def make_proposer(prompt: Prompt) -> EditProposer:

@@ -10,7 +10,7 @@ from typing import Self
 
 from batching.config import ModelInfo
 from batching.engine import Engine
-from batching.errors import EngineError, EngineStoppedError
+from batching.errors import EngineStoppedError
 from batching.events import Cancelled, Event, Failed, Finished
 from batching.request import EngineRequest
 from batching.stats import EngineStats
@@ -87,16 +87,13 @@ class AsyncEngine:
         await asyncio.to_thread(self._engine.stop)
 
     def submit(self, request: EngineRequest) -> RequestHandle:
-        """Accept a request; raises RequestTooLongError, QueueFullError or EngineStoppedError."""
+        """Accept a request; raises what `Engine.submit` raises."""
         if self._loop is None:
             raise EngineStoppedError("the engine has not been started")
+        self._engine.submit(request)
+        # Events reach `_dispatch` through the loop, so none can come before the handle is known.
         handle = RequestHandle(self._engine, request.request_id)
         self._handles[request.request_id] = handle
-        try:
-            self._engine.submit(request)
-        except EngineError:
-            del self._handles[request.request_id]
-            raise
         return handle
 
     def stats(self) -> EngineStats:

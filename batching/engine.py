@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from batching.block_pool import BlockPool
 from batching.config import EngineConfig, ModelInfo, SchedulerConfig
 from batching.errors import (
+    DuplicateRequestError,
+    EngineError,
     EngineStoppedError,
     QueueFullError,
     RequestTooLongError,
@@ -62,7 +64,7 @@ class Engine:
         self._publish: Callable[[Event], None] = _discard
         self._counters = EngineCounters()
         self._lock = threading.Lock()
-        self._num_live = 0
+        self._live_ids: set[str] = set()
         self._is_accepting = True
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
 
@@ -79,19 +81,24 @@ class Engine:
     def submit(self, request: EngineRequest) -> None:
         """Accept a request from any thread.
 
-        Raises RequestTooLongError, QueueFullError or EngineStoppedError, and then nothing happened.
+        Raises RequestTooLongError, QueueFullError, DuplicateRequestError or EngineStoppedError, and
+        then nothing happened.
         """
         self._check_length(request)
         with self._lock:
             if not self._is_accepting:
                 raise EngineStoppedError("the engine is stopping and takes no new requests")
             limit = self._config.max_waiting + self._config.max_running
-            if self._num_live >= limit:
+            if len(self._live_ids) >= limit:
                 raise QueueFullError(
-                    f"{self._num_live} requests are queued or running, the limit is {limit};"
+                    f"{len(self._live_ids)} requests are queued or running, the limit is {limit};"
                     " try again in a moment"
                 )
-            self._num_live += 1
+            if request.request_id in self._live_ids:
+                raise DuplicateRequestError(
+                    f"a request with the id {request.request_id!r} is still live; use another id"
+                )
+            self._live_ids.add(request.request_id)
             self._commands.put(request)
 
     def cancel(self, request_id: str) -> None:
@@ -136,11 +143,20 @@ class Engine:
         self._publish_all(self._scheduler.commit(plan, result, now=time.monotonic()))
 
     def _run(self) -> None:
-        while self._take_commands():
-            self._publish_all(self._scheduler.expire(time.monotonic()))
-            self.step()
-        error = EngineStoppedError("the engine was stopped before the request was done")
+        error: EngineError
+        try:
+            while self._take_commands():
+                self._publish_all(self._scheduler.expire(time.monotonic()))
+                self.step()
+            error = EngineStoppedError("the engine was stopped before the request was done")
+        except Exception as failure:  # a bug of ours; without this its victims would wait forever
+            _LOGGER.exception("the engine thread failed")
+            error = EngineStoppedError(f"the engine failed: {failure!r}; restart the service")
+        self.refuse_new()
         self._publish_all(self._scheduler.fail_all(error))
+        with self._lock:
+            unseen = sorted(self._live_ids)
+        self._publish_all(Failed(request_id, error) for request_id in unseen)
 
     def _take_commands(self) -> bool:
         """Apply what came in since the last step, waiting for something if there is no work."""
@@ -160,7 +176,7 @@ class Engine:
         for event in events:
             if isinstance(event, Finished | Failed | Cancelled):
                 with self._lock:
-                    self._num_live -= 1
+                    self._live_ids.discard(event.request_id)
                 self._counters.count_end(event)
             self._publish(event)
 

@@ -1,7 +1,7 @@
 """Errors of the engine.
 
 EngineError ← RequestTooLongError, QueueFullError, EngineStoppedError, DeadlineExceededError,
-              ModelLoadError, StepFailedError
+              ModelLoadError, StepFailedError, DuplicateRequestError
 """
 
 
@@ -31,3 +31,7 @@ class ModelLoadError(EngineError):
 
 class StepFailedError(EngineError):
     """A forward pass failed; the requests in it were lost."""
+
+
+class DuplicateRequestError(EngineError):
+    """A live request has the same id."""

@@ -17,6 +17,7 @@ from batching.config import EngineConfig, SchedulerConfig
 from batching.engine import build_engine
 from batching.errors import (
     DeadlineExceededError,
+    DuplicateRequestError,
     EngineStoppedError,
     QueueFullError,
     RequestTooLongError,
@@ -294,3 +295,32 @@ def test_a_failed_step_fails_its_requests_and_the_engine_lives_on(
         assert len(after.token_ids) == 5
     finally:
         engine.stop()
+
+
+def test_an_id_that_is_live_cannot_be_used_again(running: RunningEngine) -> None:
+    running.submit(make_request("a", make_prompt(0, 20), 100))
+    with pytest.raises(DuplicateRequestError, match="'a'"):
+        running.engine.submit(make_request("a", make_prompt(0, 20), 5))
+    outcomes = running.wait_all()
+    assert len(outcomes["a"].token_ids) == 100
+
+
+def test_a_bug_in_the_loop_leaves_nobody_waiting(
+    tiny_model_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = build_engine(EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=KV_BYTES))
+
+    def fail(_now: float) -> StepPlan:
+        raise IndexError("a bug")
+
+    running = RunningEngine(engine)
+    running.submit(make_request("a", make_prompt(0, 20), 3000))
+    running.take_event()
+    monkeypatch.setattr(engine._scheduler, "schedule", fail)
+    outcomes = running.wait_all()
+    last = outcomes["a"].last
+    assert isinstance(last, Failed)
+    assert "a bug" in str(last.error)
+    with pytest.raises(EngineStoppedError):
+        engine.submit(make_request("b", make_prompt(0, 20), 5))
+    engine.stop()

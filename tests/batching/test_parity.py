@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from engine_runs import RunningEngine, running_engine
-from lookup.edit_proposer import EditProposer
 from parity import check_parity, find_differences
 
 from batching.config import EngineConfig
 from batching.request import EngineRequest, SamplingParams
+from lookup.edit_proposer import EditProposer
 from lookup.proposer import Proposer
 
 NUM_CASES = 50
