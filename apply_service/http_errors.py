@@ -7,7 +7,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
-from apply_service.errors import ApplyError
+from apply_service.errors import ApplyError, NotReadyError
 from apply_service.problems import Problem, make_problem, problem_of
 from batching.errors import EngineError
 
@@ -60,7 +60,8 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
             detail=f"the body is larger than {limit} bytes",
             remedy="send a smaller file, or raise max_body_bytes",
         )
-    if problem.status >= 500:
+    # Whoever polls for readiness is told so often enough; it is no failure of the server.
+    if problem.status >= 500 and not isinstance(error, NotReadyError):
         log_failure(error)
     return problem_response(problem)
 

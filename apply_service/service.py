@@ -65,7 +65,7 @@ class ApplyService:
         self._limits = limits
         self._drain_s = drain_s
         self._on_load_failed: Callable[[], None] = _nobody_to_tell
-        self._load_error: Exception | None = None
+        self._load_error: BaseException | None = None
         self._served: ServedModel | None = None
         self._loading: asyncio.Task[None] | None = None
 
@@ -74,13 +74,14 @@ class ApplyService:
         self._on_load_failed = tell
 
     @property
-    def load_error(self) -> Exception | None:
+    def load_error(self) -> BaseException | None:
         """Why the model could not be loaded."""
         return self._load_error
 
     def start(self) -> None:
         """Begin to load the model; must run on the event loop."""
         self._loading = asyncio.create_task(self._load())
+        self._loading.add_done_callback(self._note_failure)
 
     async def stop(self) -> None:
         """Take no more requests and let those under way end, for a while."""
@@ -119,13 +120,7 @@ class ApplyService:
             )
 
     async def _load(self) -> None:
-        try:
-            loaded = await asyncio.to_thread(self._load_model)
-        except (ModelStoreError, EngineError, PromptError) as error:
-            _LOGGER.error("the model cannot be served: %s", error)
-            self._load_error = error
-            self._on_load_failed()
-            return
+        loaded = await asyncio.to_thread(self._load_model)
         engine = AsyncEngine(loaded.engine)
         engine.start()
         self.telemetry.watch_engine(engine.stats)
@@ -137,6 +132,17 @@ class ApplyService:
             pipeline=ApplyPipeline(engine, loaded.profile, self._limits),
         )
         _LOGGER.info("ready: model %s, profile %s", loaded.name, loaded.profile.name)
+
+    def _note_failure(self, loading: asyncio.Task[None]) -> None:
+        """Remember why loading failed, foreseen or not, and tell the server to end."""
+        error = None if loading.cancelled() else loading.exception()
+        if error is None:
+            return
+        is_foreseen = isinstance(error, ModelStoreError | EngineError | PromptError)
+        trace = None if is_foreseen else error
+        _LOGGER.error("the model cannot be served: %s", error, exc_info=trace)
+        self._load_error = error
+        self._on_load_failed()
 
 
 def _nobody_to_tell() -> None:
