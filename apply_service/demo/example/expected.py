@@ -28,7 +28,7 @@ def parse_settings(text: str) -> dict[str, str]:
 
 
 def load_settings(path: Path) -> dict[str, str]:
-    """The settings of a file, none if it is missing."""
+    """The settings of a file."""
     if not path.exists():
         return {}
     return parse_settings(path.read_text())
