@@ -114,7 +114,8 @@ def _gather_context(cache: Tensor, table: Tensor, context_len: int) -> Tensor:
     if blocks == list(range(first, first + len(blocks))):
         rows = cache.view(-1, *cache.shape[2:])[first * block_size :][:context_len]
     else:
-        rows = cache[torch.tensor(blocks)].flatten(0, 1)[:context_len]
+        # index_select copies whole blocks; indexing would copy number by number.
+        rows = cache.index_select(0, table[: len(blocks)]).flatten(0, 1)[:context_len]
     return rows.transpose(0, 1)
 
 
