@@ -23,6 +23,7 @@ from apply_service.bench.cases import Case, CaseFileError, read_cases
 from apply_service.bench.replay import ReplayFigures, replay, summarise
 from apply_service.edit.markers import split_segments
 from apply_service.edit.text_file import TextFile
+from apply_service.engine_requests import make_proposer
 from apply_service.model_store import resolve_model
 from apply_service.prompts.errors import TextNotEncodableError
 from apply_service.prompts.profile import (
@@ -170,21 +171,13 @@ def _to_tokens(case: Case, profile: Profile) -> ReplayCase:
 def _drafters(args: argparse.Namespace) -> dict[str, DrafterFactory]:
     """The drafters of the contract, ours first."""
     return {
-        "ours": _make_ours,
+        "ours": make_proposer,
         "ngram": lambda prompt: NgramDrafter(
             prompt.token_ids, min_n=args.ngram_min, max_n=args.ngram_max
         ),
         "automaton": lambda prompt: AutomatonDrafter(prompt.token_ids),
         "original_cursor": _make_original_cursor,
     }
-
-
-def _make_ours(prompt: Prompt) -> EditProposer:
-    return EditProposer(
-        original=prompt.original_token_ids,
-        snippet_segments=prompt.snippet_segments,
-        end_token_ids=prompt.end_token_ids,
-    )
 
 
 def _make_short_output_match(prompt: Prompt) -> EditProposer:
