@@ -1,0 +1,49 @@
+"""Where a segment goes: the lines of the original that give way to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+PlacementReason = Literal["explicit", "context", "symbol", "similar", "order", "border"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Segment `segment` stands in the place of lines `[start, end)` of the original (from 0).
+
+    `lines` is the segment as it will be written there, re-indented if need be. `weight` is how
+    well it fits: the logarithm of an odds, to be added up and compared within one request only.
+    `is_certain` says that this place is decided by anchors alone: no other place comes near, and
+    no more than a few original lines are dropped between two adjacent lines of the segment.
+    """
+
+    segment: int
+    start: int
+    end: int
+    lines: tuple[str, ...]
+    weight: float
+    reason: PlacementReason
+    is_certain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedSpan:
+    """Lines `[start, end)` of the original that a removal directive takes away."""
+
+    start: int
+    end: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergePath:
+    """One valid merge: a placement for every segment, in the order of the file."""
+
+    placements: tuple[Placement, ...]
+    removed: tuple[RemovedSpan, ...] = ()
+
+    @property
+    def weight(self) -> float:
+        """How well the path fits as a whole."""
+        return sum(placement.weight for placement in self.placements)

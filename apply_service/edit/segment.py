@@ -1,0 +1,72 @@
+"""What an update says, whatever format it was written in: segments, and names to remove."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+SnippetFormat = Literal["lazy", "fragment", "whole", "diff", "search_replace", "patch"]
+LineRole = Literal["unknown", "context", "new"]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentLine:
+    """A line that belongs into the result.
+
+    `number` is its place in the update, from 1. A lazy update does not say which of its lines are
+    new, so their role is "unknown". An optional line is an instruction comment ("// Add a method
+    to close the file"): a result may hold it or not.
+    """
+
+    text: str
+    number: int
+    role: LineRole = "unknown"
+    is_optional: bool = False
+    has_inline_marker: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """Lines that stand together in the result, in the place of some lines of the original.
+
+    `old` are the lines that give way, if the format names them (context and removed lines of a
+    hunk, the SEARCH side of a block); None leaves them to be found. Without a gap before, the
+    segment begins where the previous one ends, or at the start of the file; likewise after.
+    `old_line_hint` is the line number of a hunk header, from 1; agents often get it wrong.
+    """
+
+    lines: tuple[SegmentLine, ...]
+    old: tuple[str, ...] | None = None
+    has_gap_before: bool = True
+    has_gap_after: bool = True
+    old_line_hint: int | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """The lines as text, optional ones included."""
+        return [line.text for line in self.lines]
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A directive that names something of the original that goes ("# remove parse_header").
+
+    It stands in the update at line `number`, before segment `before_segment` (or after the last).
+    """
+
+    name: str
+    number: int
+    before_segment: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snippet:
+    """An update in one form. `is_ordered` says that segments should follow the file's order.
+
+    A lazy update may still have segments out of order when their anchors say so.
+    """
+
+    format: SnippetFormat
+    segments: tuple[Segment, ...]
+    removals: tuple[Removal, ...] = ()
+    is_ordered: bool = True
