@@ -1,0 +1,37 @@
+"""Wilson intervals against published values and against scipy."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from apply_service.bench.intervals import wilson_interval
+
+
+@pytest.mark.parametrize(
+    ("successes", "total", "expected"),
+    [
+        (0, 10, (0.0, 0.2775)),
+        (10, 10, (0.7225, 1.0)),
+        (81, 263, (0.2553, 0.3662)),
+        (0, 0, (0.0, 1.0)),
+    ],
+)
+def test_known_values(successes: int, total: int, expected: tuple[float, float]) -> None:
+    assert wilson_interval(successes, total) == pytest.approx(expected, abs=1e-4)
+
+
+@given(st.integers(1, 5000), st.data())
+def test_as_scipy_computes_it(total: int, data: st.DataObject) -> None:
+    successes = data.draw(st.integers(0, total))
+    reference = binomtest(successes, total).proportion_ci(0.95, method="wilson")
+    low, high = wilson_interval(successes, total, z=1.959963984540054)
+    assert (low, high) == pytest.approx((reference.low, reference.high), abs=1e-9)
+    assert low <= successes / total <= high
+
+
+def test_more_trials_narrow_it() -> None:
+    widths = [high - low for low, high in (wilson_interval(n // 2, n) for n in (10, 100, 1000))]
+    assert widths == sorted(widths, reverse=True)
