@@ -196,20 +196,26 @@ def strip_fence(
     update_lines: Sequence[str], *, path: str | None = None, language: str | None = None
 ) -> list[str]:
     """The update without the one code fence around it; Markdown files keep theirs."""
-    lines = list(update_lines)
-    if is_markdown(path=path, language=language):
-        return lines
-    filled = [place for place, line in enumerate(lines) if line.strip()]
-    if len(filled) < 2:
-        return lines
+    start, end = fence_span(update_lines, path=path, language=language)
+    return list(update_lines[start:end])
+
+
+def fence_span(
+    update_lines: Sequence[str], *, path: str | None = None, language: str | None = None
+) -> tuple[int, int]:
+    """The lines `[start, end)` inside the one code fence around the update, or all of them."""
+    whole = (0, len(update_lines))
+    filled = [place for place, line in enumerate(update_lines) if line.strip()]
+    if len(filled) < 2 or is_markdown(path=path, language=language):
+        return whole
     first, last = filled[0], filled[-1]
-    opening = _FENCE_OPEN.fullmatch(lines[first])
-    closing = lines[last].strip()
+    opening = _FENCE_OPEN.fullmatch(update_lines[first])
+    closing = update_lines[last].strip()
     if opening is None or set(closing) != {opening["ticks"][0]}:
-        return lines
+        return whole
     if len(closing) < len(opening["ticks"]):
-        return lines
-    return lines[first + 1 : last]
+        return whole
+    return first + 1, last
 
 
 def is_markdown(*, path: str | None = None, language: str | None = None) -> bool:

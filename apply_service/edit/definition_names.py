@@ -1,0 +1,52 @@
+"""Names that lines define, by the look of one line alone: no grammar, any language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+MAX_LINE_LENGTH = 400
+
+_MODIFIERS = (
+    r"(?:(?:export|default|declare|public|private|protected|internal|static|async|abstract|final|"
+    r"override|virtual|inline|extern|unsafe|const|open|sealed|suspend|pub(?:\([\w:]{1,40}\))?|"
+    r"partial|local|data|inner|companion|fileprivate|mutating|lazy|implicit|case)\s+)*"
+)
+_KEYWORD = re.compile(
+    rf"\s*{_MODIFIERS}(?:def|class|function\*?|func|fn|interface|struct|enum|trait|impl|module|"
+    r"namespace|object|fun|record|union|protocol|extension|type|macro_rules!|sub|proc|"
+    r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:TABLE|VIEW|FUNCTION|PROCEDURE|TRIGGER|INDEX))\s+"
+    r"(?:\([^()]{0,80}\)\s*)?(?:self\.)?(?P<name>[A-Za-z_$][\w$]*(?:[.:][A-Za-z_$][\w$]*)*)"
+)
+_BOUND_FUNCTION = re.compile(
+    rf"\s*{_MODIFIERS}(?:(?:const|let|var|val)\s+)?(?P<name>[A-Za-z_$][\w$.]*)\s*(?:=|:)\s*"
+    r"(?:async\s+)?(?:function\b|fn\b|lambda\b|\([^()]{0,200}\)\s*(?::[^=]{0,80})?=>|\w+\s*=>)"
+)
+_CALL_LIKE = re.compile(
+    r"\s*(?:[\w$<>\[\],.*&?:@]+\s+){0,6}[*&~]?(?P<name>[A-Za-z_$][\w$]*)\s*"
+    r"\([^;{}]{0,200}\)[^;(){}=]{0,80}\{\s*"
+)
+_SHELL_FUNCTION = re.compile(r"\s*(?P<name>[\w-]+)\s*\(\)\s*\{?\s*")
+_NOT_NAMES = frozenset(
+    {"if", "for", "while", "switch", "catch", "with", "return", "match", "else", "elif", "do"}
+    | {"try", "when", "unless", "until", "and", "or", "not", "synchronized", "lock", "using"}
+    | {"foreach", "case", "function"}
+)
+
+
+def definition_name(line: str) -> str | None:
+    """The name that `line` begins to define, without what qualifies it, or None."""
+    if len(line) > MAX_LINE_LENGTH or not line.strip():
+        return None
+    match = _KEYWORD.match(line) or _BOUND_FUNCTION.match(line)
+    if match is None:
+        match = _SHELL_FUNCTION.fullmatch(line) or _CALL_LIKE.fullmatch(line)
+    if match is None:
+        return None
+    name = re.split(r"[.:]+", match["name"])[-1]
+    return None if name in _NOT_NAMES else name
+
+
+def definition_names(lines: Iterable[str]) -> set[str]:
+    """All names that the lines define."""
+    return {name for line in lines if (name := definition_name(line)) is not None}

@@ -1,0 +1,59 @@
+"""What the readers of an update ask about the original, computed on first use."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+
+# A line with less than this much of words and digits ("}", "else:") anchors nothing by itself.
+MIN_ANCHOR_LETTERS = 5
+_NOT_WORD = re.compile(r"[\W_]+")
+
+
+class OriginalIndex:
+    """The lines of one original, found by their text without the space around it."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+
+    @cached_property
+    def stripped(self) -> list[str]:
+        """The lines without the space around them."""
+        return [line.strip() for line in self.lines]
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How often each stripped line stands in the original."""
+        return Counter(self.stripped)
+
+    @cached_property
+    def first_places(self) -> dict[str, int]:
+        """Where each stripped line stands first, counted from 0."""
+        places: dict[str, int] = {}
+        for place, text in enumerate(self.stripped):
+            places.setdefault(text, place)
+        return places
+
+    @cached_property
+    def last_places(self) -> dict[str, int]:
+        """Where each stripped line stands last, counted from 0."""
+        return {text: place for place, text in enumerate(self.stripped)}
+
+    @cached_property
+    def num_filled_before(self) -> list[int]:
+        """For each border between lines the number of lines before it that are not blank."""
+        counts = [0]
+        for text in self.stripped:
+            counts.append(counts[-1] + bool(text))
+        return counts
+
+    def has(self, line: str) -> bool:
+        """Whether `line` stands in the original, whatever its indentation."""
+        return line.strip() in self.counts
+
+
+def is_telling(line: str) -> bool:
+    """Whether a line says enough to be an anchor by itself."""
+    return len(_NOT_WORD.sub("", line[:200])) >= MIN_ANCHOR_LETTERS

@@ -1,0 +1,115 @@
+"""Updates without any marker: a fragment of the file, the whole file, or neither."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from apply_service.edit.alignment import Block, matching_blocks
+from apply_service.edit.definition_names import definition_name, definition_names
+from apply_service.edit.original_index import OriginalIndex, is_telling
+from apply_service.edit.segment import Segment, SegmentLine, Snippet, SnippetFormat
+from apply_service.edit.snippet_error import NoMarkerError
+
+# The share of the original's filled lines that an update shows in order when it is the whole file.
+MIN_WHOLE_SHARE = 0.5
+# More lines than these, lost between two adjacent lines of a fragment, want a marker.
+MAX_LOST_INSIDE = 10
+_MAX_LOST_AT_BORDER = 2
+
+
+def read_plain(lines: Sequence[SegmentLine], original: OriginalIndex) -> Snippet:
+    """Read an update that has neither a marker nor a known form. Raises NoMarkerError."""
+    view = _Alignment(lines, original)
+    if not any(original.stripped) or view.is_whole():
+        return _snippet("whole", lines, has_gaps=False)
+    lost = view.lost_inside()
+    if lost is not None:
+        raise NoMarkerError(_lost_message(*lost, original))
+    if not view.is_fragment():
+        raise NoMarkerError(_unanchored_message(lines, original))
+    return _snippet("fragment", lines, has_gaps=True)
+
+
+def _snippet(name: SnippetFormat, lines: Sequence[SegmentLine], *, has_gaps: bool) -> Snippet:
+    segment = Segment(lines=tuple(lines), has_gap_before=has_gaps, has_gap_after=has_gaps)
+    return Snippet(format=name, segments=(segment,))
+
+
+class _Alignment:
+    """The filled lines of an update beside those of the original."""
+
+    def __init__(self, lines: Sequence[SegmentLine], original: OriginalIndex) -> None:
+        self._lines = [line for line in lines if line.text.strip()]
+        self._texts = [line.text.strip() for line in self._lines]
+        self._original = original
+        self._places = [place for place, text in enumerate(original.stripped) if text]
+        self._old = [original.stripped[place] for place in self._places]
+        self._blocks = matching_blocks(self._old, self._texts)
+
+    def is_whole(self) -> bool:
+        """Whether the update shows the file from its first to its last line."""
+        num_matched = sum(block.length for block in self._blocks)
+        has_start = self._texts[0] == self._old[0]
+        has_end = self._texts[-1] == self._old[-1]
+        if has_start and has_end and len(self._texts) * 2 >= len(self._old):
+            return True
+        if num_matched < MIN_WHOLE_SHARE * len(self._old):
+            return False
+        first, last = self._blocks[0], self._blocks[-1]
+        num_after = len(self._texts) - last.new_start - last.length
+        lost_before = first.old_start - first.new_start
+        lost_after = len(self._old) - last.old_start - last.length - num_after
+        return max(lost_before, lost_after) <= _MAX_LOST_AT_BORDER
+
+    def lost_inside(self) -> tuple[SegmentLine, int] | None:
+        """The line of the update before which the most lines of the original are lost, if many."""
+        anchors = [block for block in self._blocks if self._is_anchor(block)]
+        worst: tuple[SegmentLine, int] | None = None
+        for left, right in pairwise(anchors):
+            num_old = right.old_start - left.old_start - left.length
+            num_new = right.new_start - left.new_start - left.length
+            num_lost = num_old - num_new
+            if num_lost > MAX_LOST_INSIDE + num_new and (worst is None or num_lost > worst[1]):
+                worst = (self._lines[right.new_start], num_lost)
+        return worst
+
+    def is_fragment(self) -> bool:
+        """Whether one border stands at one place of the original, or a definition has its name."""
+        texts, counts = self._texts, self._original.counts
+        for border in (texts, texts[::-1]):
+            run: list[str] = []
+            for text in border:
+                if text not in counts:
+                    break
+                run.append(text)
+            if any(counts[text] == 1 and is_telling(text) for text in run):
+                return True
+        names = {definition_name(line.text) for line in self._lines[:1]} - {None}
+        if names & definition_names(self._original.lines):
+            return True
+        num_anchors = sum(counts.get(text) == 1 and is_telling(text) for text in texts)
+        return num_anchors >= 2 and num_anchors * 2 >= sum(map(is_telling, texts))
+
+    def _is_anchor(self, block: Block) -> bool:
+        texts = self._texts[block.new_start : block.new_start + block.length]
+        return any(is_telling(text) for text in texts)
+
+
+def _lost_message(line: SegmentLine, num_lost: int, original: OriginalIndex) -> str:
+    return (
+        f"the update has no marker, and {num_lost} lines of the original (it has"
+        f" {len(original.lines)}) would be lost just before line {line.number} of the update"
+        f" (`{line.text.strip()[:80]}`); add a line `// ... existing code ...` there, in the"
+        " comment syntax of the file, or `// remove NAME` for what goes"
+    )
+
+
+def _unanchored_message(lines: Sequence[SegmentLine], original: OriginalIndex) -> str:
+    return (
+        f"the update has {len(lines)} lines without a marker, and the original has"
+        f" {len(original.lines)}: it is not the whole file, and its borders do not stand in the"
+        " original, so applying it could replace everything; add unchanged lines around the change"
+        " and a line `// ... existing code ...`, in the comment syntax of the file, for each part"
+        " that stays"
+    )

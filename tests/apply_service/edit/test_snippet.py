@@ -1,0 +1,116 @@
+"""An update is read in one form, whatever it was written in."""
+
+from __future__ import annotations
+
+import pytest
+
+from apply_service.edit.segment import Segment, Snippet
+from apply_service.edit.snippet import EmptySnippetError, NoMarkerError, read_snippet
+
+ORIGINAL = """\
+import os
+import sys
+
+LIMIT = 10
+
+
+def first(path):
+    name = os.path.basename(path)
+    return name
+
+
+def second(count):
+    for number in range(count):
+        print(number)
+
+
+def third():
+    return sys.argv
+""".splitlines()
+
+
+def read(update: str, original: list[str] = ORIGINAL, path: str | None = None) -> Snippet:
+    return read_snippet(update.splitlines(), original, path=path)
+
+
+def borders(segment: Segment) -> tuple[bool, bool]:
+    return segment.has_gap_before, segment.has_gap_after
+
+
+def test_a_lazy_update_is_cut_at_its_markers() -> None:
+    snippet = read(
+        "import os\nimport re\n# ... existing code ...\n\ndef fourth():\n    pass\n# ..."
+        "\n# remove second\n# ..."
+    )
+    assert snippet.format == "lazy"
+    assert [segment.texts for segment in snippet.segments] == [
+        ["import os", "import re"],
+        ["", "def fourth():", "    pass"],
+    ]
+    assert [borders(segment) for segment in snippet.segments] == [(False, True), (True, True)]
+    assert [line.number for line in snippet.segments[1].lines] == [4, 5, 6]
+    (removal,) = snippet.removals
+    assert (removal.name, removal.number, removal.before_segment) == ("second", 8, 2)
+
+
+def test_forgotten_outer_markers_are_gaps() -> None:
+    (segment,) = read("def second(count):\n    # ...\n    print(number)").segments[:1]
+    assert borders(segment) == (True, True)
+    assert borders(read("# ...\ndef first(path):").segments[0]) == (True, True)
+    assert borders(read("# ...\n    return sys.argv, 1").segments[0]) == (True, False)
+    assert borders(read("# ...\ndef third():\n    return 3").segments[0]) == (True, False)
+
+
+def test_an_update_of_markers_alone_says_nothing() -> None:
+    assert read("# ... existing code ...").segments == ()
+
+
+def test_an_outer_fence_is_no_line_and_numbers_count_from_the_update() -> None:
+    snippet = read("```python\nLIMIT = 10\nSTEP = 2\n# ...\n```")
+    assert [(line.number, line.text) for line in snippet.segments[0].lines] == [
+        (2, "LIMIT = 10"),
+        (3, "STEP = 2"),
+    ]
+
+
+@pytest.mark.parametrize("update", ["", "\n \n", "```python\n\n```"])
+def test_an_update_without_text_is_an_error(update: str) -> None:
+    with pytest.raises(EmptySnippetError, match="none of them is text"):
+        read(update)
+
+
+def test_a_whole_file_is_one_segment_without_gaps() -> None:
+    text = "\n".join(ORIGINAL).replace("LIMIT = 10", "LIMIT = 20")
+    snippet = read(text)
+    assert snippet.format == "whole"
+    assert [borders(segment) for segment in snippet.segments] == [(False, False)]
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        "    for number in range(count):\n        print(number, count)",
+        "def second(count, start=0):\n    for i in range(start, count):\n        print(i)",
+        "LIMIT = 10\nSTEP = 2",
+    ],
+)
+def test_a_fragment_has_gaps_on_both_sides(update: str) -> None:
+    snippet = read(update)
+    assert snippet.format == "fragment"
+    assert [borders(segment) for segment in snippet.segments] == [(True, True)]
+
+
+def test_a_text_that_anchors_nowhere_is_refused() -> None:
+    with pytest.raises(NoMarkerError, match="existing code"):
+        read("def fourth():\n    return 4")
+
+
+def test_lines_lost_inside_a_fragment_are_refused_with_the_place_of_the_marker() -> None:
+    original = [*ORIGINAL[:4], *(f"value_{number} = {number}" for number in range(30))]
+    original += ORIGINAL[4:]
+    with pytest.raises(NoMarkerError, match=r"before line 3 of the update \(`def third\(\):`\)"):
+        read("import os\nimport re\ndef third():\n    return 3", original)
+
+
+def test_an_update_for_an_empty_file_is_the_file() -> None:
+    assert read("x = 1\ny = 2", []).format == "whole"
