@@ -6,13 +6,13 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from apply_service.bench.snippet_writer.definitions import definition_around
+from apply_service.bench.snippet_writer.hunks import Hunk, find_hunks
+from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION, write_snippet
 from apply_service.prompts.errors import PromptError
 from apply_service.prompts.profile import Profile, PromptRequest
 from training.case_file import TrainingCase, split_lines
 from training.condense import condense
-from training.definitions import definition_around
-from training.hunks import Hunk, find_hunks
-from training.snippets import GENERATOR_VERSION, write_snippet
 
 MAX_TOKENS = 700
 MAX_LONG_TOKENS = 850

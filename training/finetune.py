@@ -20,11 +20,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION
 from apply_service.prompts.profile import load_profile
 from training.adapter_model import DTYPES, AdapterModel, mean_loss
 from training.case_file import read_training_cases
 from training.examples import Example, make_examples
-from training.snippets import GENERATOR_VERSION
 
 EXAMPLES_PER_STEP = 8
 LEARNING_RATE = 1e-3

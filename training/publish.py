@@ -16,12 +16,12 @@ from typing import Any
 
 from safetensors.torch import load_file, save_file
 
+from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION
 from training.adapter_model import CONFIG_NAME, WEIGHTS_NAME
 from training.corpus import TEST_SHARE, split_of
 from training.examples import MAX_LONG_TOKENS, MAX_TOKENS
 from training.finetune import EXAMPLES_PER_STEP, LEARNING_RATE
 from training.releases import read_packages
-from training.snippets import GENERATOR_VERSION
 
 BASE_MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"
 BASE_MODEL_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
@@ -128,7 +128,7 @@ JavaScript, TypeScript, Rust, C and C++, all under permissive licences
 (`training/packages.toml`; the files themselves are not part of this repository). Packages are
 split by the hash of their name: about {test_share} of them ({num_test}) are for testing alone.
 Generated, minified and vendored files, rewrites and version bumps are left out.
-`training/snippets.py` (version {generator_version}) wrote the updates: up to four lines of context,
+`apply_service/bench/snippet_writer` (version {generator_version}) wrote the updates: up to four lines of context,
 whole definitions, removal directives, several kinds of markers. Cases were cut to windows of at
 most {max_tokens} tokens (one in seven up to {max_long_tokens}), prompt and answer together.
 

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
+from apply_service.bench.snippet_writer.hunks import find_hunks
 from training.condense import condense
-from training.hunks import find_hunks
 
 ORIGINAL = [
     line

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
-from training.anchors import Anchors, is_placed
-from training.definitions import definition_around, definition_name
-from training.hunks import Hunk, find_hunks
-from training.marker_forms import MarkerWriter
+from apply_service.bench.snippet_writer.anchors import Anchors, is_placed
+from apply_service.bench.snippet_writer.definitions import definition_around, definition_name
+from apply_service.bench.snippet_writer.hunks import Hunk, find_hunks
+from apply_service.bench.snippet_writer.marker_forms import MarkerWriter
 
 GENERATOR_VERSION = 5
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from training.hunks import Hunk
+from apply_service.bench.snippet_writer.hunks import Hunk
 
 
 class Anchors:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from training.hunks import find_hunks
-from training.marker_forms import MarkerWriter
-from training.snippets import write_snippet
+from apply_service.bench.snippet_writer.hunks import find_hunks
+from apply_service.bench.snippet_writer.marker_forms import MarkerWriter
+from apply_service.bench.snippet_writer.snippets import write_snippet
 
 PROGRAM = [
     "import os",
