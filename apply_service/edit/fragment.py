@@ -1,0 +1,189 @@
+"""Makes a piece of a file parse: guesses what stood around it, in lines before and after.
+
+A fragment may be methods without their class, the end of one function and the next one whole, or
+a definition whose body is cut off. Each `Frame` is one guess; the parser tells which fits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from apply_service.edit.frame_words import FRAME_WORDS, KEYWORD_FRAMES, FrameWords
+
+MAX_FRAMED_LINES = 2000
+MAX_UNCLOSED = 40
+
+_CLOSERS = {"(": ")", "[": "]", "{": "}"}
+_OPENERS = {closer: opener for opener, closer in _CLOSERS.items()}
+# Strings and comments, so that brackets in them do not count; an apostrophe pairs on one line.
+_OPAQUE = (
+    r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*\"|`(?:\\.|[^`\\])*`"
+    r"|'(?:\\.|[^'\\\n]){0,200}?'"
+)
+_OPAQUE_HASH = (
+    r"#[^\n]*|\"\"\".*?(?:\"\"\"|\Z)|'''.*?(?:'''|\Z)|\"(?:\\.|[^\"\\\n])*\""
+    r"|'(?:\\.|[^'\\\n])*'"
+)
+_BRACKETS = {
+    is_hash: re.compile(rf"(?P<opaque>{opaque})|(?P<bracket>[()\[\]{{}}])", re.DOTALL)
+    for is_hash, opaque in ((False, _OPAQUE), (True, _OPAQUE_HASH))
+}
+_HASH_LANGUAGES = frozenset({"python", "ruby", "bash", "yaml", "toml", "lua"})
+_PYTHON_CLAUSES: Mapping[str, str] = {
+    "elif": "if _:",
+    "else": "if _:",
+    "except": "try:",
+    "finally": "try:",
+    "case": "match _:",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Lines to put before and after a fragment."""
+
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unbalanced:
+    """Brackets of a fragment without partner, in the order of the text."""
+
+    closers: str
+    openers: str
+
+
+def dedent(lines: Sequence[str]) -> list[str]:
+    """The lines without the white space that all filled ones begin with."""
+    filled = [line for line in lines if line.strip()]
+    if not filled:
+        return list(lines)
+    shortest, longest = min(filled), max(filled)
+    width = len(shortest) - len(shortest.lstrip(" \t"))
+    common = 0
+    while common < width and longest[common : common + 1] == shortest[common]:
+        common += 1
+    return [line[common:] if line.strip() else "" for line in lines]
+
+
+def frames(lines: Sequence[str], language: str) -> Iterator[Frame]:
+    """Guesses, the likeliest first, for dedented `lines`."""
+    if language == "python":
+        yield from _python_frames(lines)
+        return
+    yield Frame()
+    if len(lines) > MAX_FRAMED_LINES:
+        return
+    if language in KEYWORD_FRAMES:
+        opening, closing = KEYWORD_FRAMES[language]
+        for before, after in product(opening, closing):
+            yield Frame(before, after)
+    if language in FRAME_WORDS:
+        yield from _bracket_frames(FRAME_WORDS[language], _unbalanced(lines, language))
+
+
+def _unbalanced(lines: Sequence[str], language: str) -> Unbalanced:
+    """The brackets of a fragment that have no partner in it."""
+    closers: list[str] = []
+    openers: list[str] = []
+    for match in _BRACKETS[language in _HASH_LANGUAGES].finditer("\n".join(lines)):
+        bracket = match["bracket"]
+        if bracket is None:
+            continue
+        if bracket in _CLOSERS:
+            openers.append(bracket)
+        elif openers and openers[-1] == _OPENERS[bracket]:
+            openers.pop()
+        else:
+            closers.append(bracket)
+    return Unbalanced("".join(closers[:MAX_UNCLOSED]), "".join(openers[:MAX_UNCLOSED]))
+
+
+def _bracket_frames(words: FrameWords, unbalanced: Unbalanced) -> Iterator[Frame]:
+    """Open what the fragment closes, then close what it leaves open.
+
+    The contexts of the language take the place of the outermost bracket that is opened.
+    """
+    after = "".join(_CLOSERS[opener] for opener in reversed(unbalanced.openers))
+    tail = (after,) if after else ()
+    if not unbalanced.closers:
+        if tail:
+            yield Frame((*words.preamble,), tail)
+        for context in words.contexts:
+            closing = "".join(_CLOSERS[bracket] for bracket in context[-1][-1:])
+            rest = tuple("}" for _ in context[1:])
+            yield Frame((*words.preamble, *context), (*tail, closing, *rest))
+        return
+    outermost_first = unbalanced.closers[::-1]
+    for context in words.contexts:
+        yield Frame((*words.preamble, *_openings(words, context, outermost_first)), tail)
+    for context in words.contexts:
+        # The class around a method whose end is in the fragment is itself still open.
+        openings = _openings(words, context, "}" + outermost_first)
+        yield Frame((*words.preamble, *openings), (*tail, "}"))
+
+
+def _openings(words: FrameWords, context: tuple[str, ...], closers: str) -> list[str]:
+    """One line for each closing bracket, the outermost first."""
+    lines: list[str] = []
+    for depth, closer in enumerate(closers):
+        if closer == ")":
+            lines.append("_(")
+        elif closer == "]":
+            lines.append("_[")
+        elif depth < len(context):
+            lines.append(context[depth])
+        elif depth == 1 and len(context) == 1:
+            lines.append(words.member)
+        else:
+            lines.append(words.block)
+    return lines
+
+
+def _python_frames(lines: Sequence[str]) -> Iterator[Frame]:
+    """Headers for deeper first lines, bodies for headers at the end, partners of clauses."""
+    filled = [line for line in lines if line.strip()]
+    if not filled:
+        yield Frame()
+        return
+    before = _python_headers(filled)
+    yield Frame(before)
+    if len(lines) > MAX_FRAMED_LINES:
+        return
+    first_word = re.match(r"\s*(\w*)", filled[0])
+    clause = _PYTHON_CLAUSES.get(first_word[1]) if first_word else None
+    heads: list[tuple[str, ...]] = [before]
+    if clause is not None:
+        margin = filled[0][: len(filled[0]) - len(filled[0].lstrip())]
+        body = () if clause.startswith("match") else (f"{margin} pass",)
+        heads.insert(0, (*before, margin + clause, *body))
+    unbalanced = _unbalanced(lines, "python")
+    closing = "".join(_CLOSERS[opener] for opener in reversed(unbalanced.openers))
+    last = filled[-1]
+    margin = last[: len(last) - len(last.lstrip())]
+    tails: list[tuple[str, ...]] = [(), (f"{margin}    pass",), (f"{margin}def _(): pass",)]
+    if closing:
+        tails += [(closing,), (f"{closing}:", f"{margin}    pass")]
+    tails += [(f'{margin}"""',), (f"{margin}'''",)]
+    for head, tail in product(heads, tails):
+        yield Frame(head, tail)
+
+
+def _python_headers(filled: Sequence[str]) -> tuple[str, ...]:
+    """One header for each indentation below the first line's that a later line falls back to."""
+    width = len(filled[0]) - len(filled[0].lstrip())
+    levels: list[str] = []
+    for line in filled:
+        margin = line[: len(line) - len(line.lstrip())]
+        if len(margin) < width:
+            width = len(margin)
+            levels.append(margin)
+    levels.reverse()
+    headers = [f"{margin}def _():" for margin in levels]
+    if len(levels) > 1:
+        headers[0] = f"{levels[0]}class _:"
+    return tuple(headers)

@@ -1,0 +1,1 @@
+"""Which nodes of each grammar are symbols: one table a language family."""

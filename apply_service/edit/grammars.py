@@ -1,0 +1,119 @@
+"""Grammar wheels, loaded when first asked for: source bytes in, tree-sitter tree out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from apply_service.edit.symbol_rules import SymbolRules
+
+if TYPE_CHECKING:
+    from tree_sitter import Language, Tree
+
+    from apply_service.edit.symbol_rules import Reader
+
+# A grammar's own error recovery can take quadratic time; the count of its progress calls (one
+# for every hundred parser operations) bounds it, and unlike a clock gives the same on each run.
+MAX_SOURCE_BYTES = 8_000_000
+MIN_PROGRESS_CALLS = 20_000
+PROGRESS_CALLS_PER_BYTE = 0.03
+READ_BYTES = 65_536
+
+# Nodes that hold statements, members or entries one after another, in the words of most grammars.
+_CONTAINER = re.compile(
+    r"(?:^|_)(?:block|body|program|module|source_file|compilation_unit|translation_unit|document"
+    r"|statements|declarations|stylesheet|section|chunk)$|(?:declaration|field_declaration"
+    r"|enumerator|declaration_or|template)_list$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What the walk needs to know about one kind of node."""
+
+    reader: Reader | None
+    is_wrapper: bool
+    is_leading: bool
+    is_scope: bool
+    is_open: bool
+    is_leaf: bool
+    is_container: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """A loaded grammar; `traits` by the kind id of its named nodes. Safe to share by threads."""
+
+    language: Language
+    traits: Mapping[int, Traits]
+
+    def parse(self, source: bytes) -> Tree | None:
+        """The tree of `source` (UTF-8), or None beyond the limits on size and work."""
+        from tree_sitter import Parser
+
+        if len(source) > MAX_SOURCE_BYTES:
+            return None
+        view = memoryview(source)
+        num_calls_left = MIN_PROGRESS_CALLS + int(len(source) * PROGRESS_CALLS_PER_BYTE)
+
+        def is_spent(_offset: int, _has_error: bool) -> bool:
+            nonlocal num_calls_left
+            num_calls_left -= 1
+            return num_calls_left < 0
+
+        try:
+            return Parser(self.language).parse(
+                lambda offset, _point: view[offset : offset + READ_BYTES],
+                encoding="utf8",
+                progress_callback=is_spent,
+            )
+        except ValueError:  # the parser's word for "stopped by the callback"
+            return None
+
+
+# Language → wheel's module, its function, and module and name of the symbol rules.
+_SOURCES: Mapping[str, tuple[str, str, str, str]] = {
+    "python": ("tree_sitter_python", "language", "python", "PYTHON"),
+    "javascript": ("tree_sitter_javascript", "language", "ecmascript", "JAVASCRIPT"),
+    "typescript": ("tree_sitter_typescript", "language_typescript", "ecmascript", "TYPESCRIPT"),
+    "tsx": ("tree_sitter_typescript", "language_tsx", "ecmascript", "TYPESCRIPT"),
+}
+
+
+@cache
+def try_load_grammar(language: str) -> Grammar | None:
+    """The grammar of a canonical language name; None without a wheel that fits."""
+    if language not in _SOURCES:
+        return None
+    module, function, rules_module, rules_name = _SOURCES[language]
+    try:
+        from tree_sitter import Language
+
+        loaded = Language(getattr(import_module(module), function)())
+    except (ImportError, AttributeError, ValueError):  # no wheel, another API, another ABI
+        return None
+    rules = getattr(import_module(f"apply_service.edit.grammar_rules.{rules_module}"), rules_name)
+    return Grammar(loaded, _traits(loaded, rules))
+
+
+def _traits(language: Language, rules: SymbolRules) -> dict[int, Traits]:
+    """One entry for each named node kind; plain kinds share one object."""
+    traits: dict[int, Traits] = {}
+    for kind_id in range(language.node_kind_count):
+        kind = language.node_kind_for_id(kind_id)
+        if kind is None or not language.node_kind_is_named(kind_id):
+            continue
+        traits[kind_id] = Traits(
+            reader=rules.definitions.get(kind),
+            is_wrapper=kind in rules.wrappers,
+            is_leading=kind in rules.leading,
+            is_scope=kind in rules.scopes,
+            is_open=kind in rules.opens,
+            is_leaf=kind in rules.leaves,
+            is_container=kind in rules.containers or bool(_CONTAINER.search(kind)),
+        )
+    return traits

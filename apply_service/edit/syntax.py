@@ -1,0 +1,122 @@
+"""The syntax of a file by tree-sitter: symbols, imports, borders and errors, by line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from apply_service.edit.fragment import Frame, dedent, frames
+from apply_service.edit.grammars import try_load_grammar
+from apply_service.edit.symbol import Symbol
+from apply_service.edit.tree_walk import harvest
+
+# Languages where a block ends by indentation, not by a sign.
+_INDENTED = frozenset({"python", "yaml"})
+
+
+@dataclass(frozen=True, slots=True)
+class SyntaxTree:
+    """What a file is made of; all numbers are lines from 0, spans are half open.
+
+    `symbols` are sorted by start, outer before inner. `error_lines` holds one entry a syntax
+    error, sorted. `border_depths` says for each line before which the file may be cut how deep
+    that cut is (0: between top-level statements). Touching imports are one span.
+    """
+
+    language: str
+    symbols: tuple[Symbol, ...]
+    error_lines: tuple[int, ...]
+    border_depths: Mapping[int, int]
+    imports: tuple[tuple[int, int], ...]
+
+    @property
+    def node_borders(self) -> frozenset[int]:
+        """Lines before which a statement or definition starts or after which it ends."""
+        return frozenset(self.border_depths)
+
+
+def parse(lines: Sequence[str], language: str | None) -> SyntaxTree | None:
+    """Parse a file; None without a grammar for `language` or beyond the parser's limits."""
+    grammar = try_load_grammar(language) if language is not None else None
+    if grammar is None or language is None:
+        return None
+    source = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+    tree = grammar.parse(source)
+    if tree is None:
+        return None
+    found = harvest(tree, source, grammar, lines=lines)
+    return SyntaxTree(
+        language=language,
+        symbols=tuple(found.symbols),
+        error_lines=tuple(sorted(found.error_lines)),
+        border_depths=found.borders,
+        imports=tuple(found.imports),
+    )
+
+
+def parse_fragment(
+    lines: Sequence[str], language: str | None, *, next_indent: int | None = None
+) -> tuple[Symbol, ...]:
+    """The symbols of a piece of a file: `parse` for what does not parse by itself.
+
+    Methods may lack their class and bodies their end; a definition that the fragment leaves open
+    is not complete. Where blocks end by indentation that takes `next_indent`, the columns of
+    white space before the marker that follows the fragment.
+    """
+    if language is None or try_load_grammar(language) is None:
+        return ()
+    pieces = dedent(lines)
+    best: tuple[int, Frame, SyntaxTree] | None = None
+    for frame in frames(pieces, language):
+        tree = parse([*frame.before, *pieces, *frame.after], language)
+        if tree is None:
+            continue
+        if best is None or len(tree.error_lines) < best[0]:
+            best = (len(tree.error_lines), frame, tree)
+        if best[0] == 0:
+            break
+    if best is None:
+        return ()
+    symbols = _unframed(best[2].symbols, best[1], len(pieces))
+    if next_indent is None or language not in _INDENTED:
+        return symbols
+    return _cut_by_indent(symbols, lines, next_indent)
+
+
+def _unframed(symbols: Sequence[Symbol], frame: Frame, num_lines: int) -> tuple[Symbol, ...]:
+    """Symbols in the fragment's own lines, without those of the frame."""
+    num_before = len(frame.before)
+    kept: list[Symbol] = []
+    new_places: dict[int, int] = {}
+    for place, symbol in enumerate(symbols):
+        header, end = symbol.header - num_before, symbol.end - num_before
+        if not 0 <= header < num_lines:
+            continue
+        new_places[place] = len(kept)
+        parent = None if symbol.parent is None else new_places.get(symbol.parent)
+        kept.append(
+            replace(
+                symbol,
+                start=max(symbol.start - num_before, 0),
+                header=header,
+                end=min(end, num_lines),
+                parent=parent,
+                is_complete=symbol.is_complete and end <= num_lines,
+            )
+        )
+    return tuple(kept)
+
+
+def _cut_by_indent(
+    symbols: Sequence[Symbol], lines: Sequence[str], next_indent: int
+) -> tuple[Symbol, ...]:
+    """Definitions that reach the end and lie further left than what follows go on there."""
+    num_filled = max((row + 1 for row, line in enumerate(lines) if line.strip()), default=0)
+    cut: list[Symbol] = []
+    for symbol in symbols:
+        header = lines[symbol.header].expandtabs(8)
+        is_left_of_next = len(header) - len(header.lstrip()) < next_indent
+        if symbol.end >= num_filled and is_left_of_next and symbol.kind in ("function", "class"):
+            symbol = replace(symbol, is_complete=False)
+        cut.append(symbol)
+    return tuple(cut)

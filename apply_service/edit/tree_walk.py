@@ -1,0 +1,236 @@
+"""One pass over a syntax tree: symbols, import blocks, borders between statements, errors.
+
+Only nodes that take several lines are looked into (and wrappers, which are looked into at the
+top level even on one line), so a pass costs by the lines of a file, not by its tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from apply_service.edit.symbol import Symbol
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Tree
+
+    from apply_service.edit.grammars import Grammar, Traits
+    from apply_service.edit.symbol_rules import Definition
+
+NO_ROW = -1
+
+
+@dataclass(slots=True)
+class Harvest:
+    """What a pass found. `borders` maps a line number to the depth of the shallowest list of
+    statements that may be cut there; `imports` are spans of lines that hold nothing else.
+    """
+
+    symbols: list[Symbol] = field(default_factory=list)
+    imports: list[tuple[int, int]] = field(default_factory=list)
+    borders: dict[int, int] = field(default_factory=dict)
+    error_lines: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Frame:
+    """What is known about a node while its children are visited.
+
+    `lead_start` and `lead_end` are the first and last row of the comments and attributes that
+    wait for a definition; `wrapper_start` is the first row of a wrapper around the next child.
+    """
+
+    symbol: int | None = None
+    depth: int = 0
+    is_container: bool = False
+    hides: bool = False
+    is_open: bool = False
+    wrapper_start: int = NO_ROW
+    lead_start: int = NO_ROW
+    lead_end: int = NO_ROW
+    last_row: int = NO_ROW
+
+
+def harvest(tree: Tree, source: bytes, grammar: Grammar, *, lines: Sequence[str]) -> Harvest:
+    """Walk `tree`, the parse of `lines` as UTF-8 `source`."""
+    return _Walk(tree, source, grammar, lines).run()
+
+
+class _Walk:
+    """A walk without recursion: frames mirror the cursor's way down."""
+
+    def __init__(self, tree: Tree, source: bytes, grammar: Grammar, lines: Sequence[str]) -> None:
+        self._tree = tree
+        self._source = source
+        self._traits = grammar.traits
+        self._lines = lines
+        self._found = Harvest()
+        self._has_errors = tree.root_node.has_error
+
+    def run(self) -> Harvest:
+        cursor = self._tree.walk()
+        root = self._traits.get(self._tree.root_node.kind_id)
+        frames = [_Frame(is_container=root is None or root.is_container)]
+        is_at_node = cursor.goto_first_child()
+        while is_at_node:
+            node = cursor.node
+            assert node is not None
+            inner = self._visit(node, frames[-1])
+            if inner is not None and cursor.goto_first_child():
+                frames.append(inner)
+                continue
+            while not cursor.goto_next_sibling():
+                self._end_frame(frames.pop())
+                if not frames or not cursor.goto_parent():
+                    is_at_node = False
+                    break
+        return self._found
+
+    def _visit(self, node: Node, frame: _Frame) -> _Frame | None:
+        """Take in one node; the frame for its children if they are to be visited."""
+        row, _ = node.start_point
+        end_row, end_column = node.end_point
+        last = end_row - 1 if end_column == 0 and end_row > row else end_row
+        if self._has_errors and (node.is_missing or node.is_error):
+            self._found.error_lines.append(min(row, max(len(self._lines) - 1, 0)))
+        traits = self._traits.get(node.kind_id)
+        if traits is not None and traits.is_leading:
+            self._note_lead(frame, row, last)
+            return None
+        start = row
+        if frame.lead_start != NO_ROW and frame.lead_end >= row - 1:
+            start = frame.lead_start
+        if traits is not None and frame.is_container:
+            self._note_borders(frame, start, row, last)
+        inner = self._inner_frame(node, frame, traits, start, last)
+        if traits is not None or last > row:
+            frame.lead_start = NO_ROW
+        frame.last_row = max(frame.last_row, last)
+        if inner is not None:
+            return inner
+        if self._has_errors and last == row and node.has_error and not node.is_error:
+            self._found.error_lines.append(row)
+        return None
+
+    def _inner_frame(
+        self, node: Node, frame: _Frame, traits: Traits | None, start: int, last: int
+    ) -> _Frame | None:
+        row = node.start_point[0]
+        is_long = last > row
+        if traits is None:
+            return self._plain_frame(frame, is_container=True) if is_long else None
+        definition = traits.reader(node, self._text) if traits.reader is not None else None
+        if definition is not None and not (
+            frame.hides and definition.kind in ("constant", "import", "key")
+        ):
+            return self._define(definition, frame, start, row, last, traits)
+        if traits.is_leaf and not (self._has_errors and node.has_error):
+            return None
+        if not is_long and (frame.hides or not traits.is_wrapper):
+            return None
+        inner = self._plain_frame(frame, is_container=traits.is_container)
+        if traits.is_wrapper:
+            inner.wrapper_start = start if frame.wrapper_start == NO_ROW else frame.wrapper_start
+        if traits.is_wrapper or traits.is_container:
+            inner.lead_start, inner.lead_end = frame.lead_start, frame.lead_end
+        if traits.is_scope:
+            inner.hides = frame.hides or not frame.is_open
+            inner.is_open = False
+        if traits.is_open:
+            inner.is_open = True
+        return inner
+
+    def _plain_frame(self, frame: _Frame, *, is_container: bool) -> _Frame:
+        return _Frame(
+            symbol=frame.symbol,
+            depth=frame.depth + 1,
+            is_container=is_container,
+            hides=frame.hides,
+            is_open=frame.is_open,
+            last_row=frame.last_row,
+        )
+
+    def _define(
+        self, definition: Definition, frame: _Frame, start: int, row: int, last: int, traits: Traits
+    ) -> _Frame | None:
+        """Note a symbol or an import; the frame for what stands inside a symbol."""
+        if frame.wrapper_start != NO_ROW:
+            start, frame.wrapper_start = frame.wrapper_start, NO_ROW
+        if definition.kind == "import":
+            self._note_import(row, last + 1)
+            return None
+        symbol = Symbol(
+            name=definition.name,
+            kind=definition.kind,
+            start=start,
+            header=definition.row,
+            end=self._trimmed_end(row, last),
+            parent=frame.symbol,
+            is_complete=not definition.is_cut,
+        )
+        self._found.symbols.append(symbol)
+        if last == row:
+            return None
+        inner = self._plain_frame(frame, is_container=traits.is_container)
+        inner.symbol = len(self._found.symbols) - 1
+        inner.is_open = definition.is_open
+        if definition.kind == "function":
+            inner.hides = True
+        elif definition.kind == "class":
+            inner.hides = False
+        inner.lead_start, inner.lead_end = NO_ROW, NO_ROW
+        return inner
+
+    def _trimmed_end(self, row: int, last: int) -> int:
+        """The line after a node without the blank lines at its end."""
+        last = min(last, len(self._lines) - 1)
+        while last > row and not self._lines[last].strip():
+            last -= 1
+        return last + 1
+
+    def _note_import(self, start: int, end: int) -> None:
+        imports = self._found.imports
+        if imports and imports[-1][1] >= start:
+            imports[-1] = (imports[-1][0], max(end, imports[-1][1]))
+        else:
+            imports.append((start, end))
+
+    def _note_lead(self, frame: _Frame, row: int, last: int) -> None:
+        """A comment or attribute: it begins or continues what belongs to the next definition."""
+        if row <= frame.last_row and frame.lead_start == NO_ROW:
+            frame.last_row = max(frame.last_row, last)
+            return
+        if frame.lead_start == NO_ROW or frame.lead_end < row - 1:
+            self._end_lead(frame)
+            frame.lead_start = row
+            if frame.is_container:
+                self._add_border(frame, row)
+        frame.lead_end = last
+        frame.last_row = max(frame.last_row, last)
+
+    def _end_lead(self, frame: _Frame) -> None:
+        if frame.lead_start != NO_ROW and frame.is_container:
+            self._add_border(frame, frame.lead_end + 1)
+
+    def _end_frame(self, frame: _Frame) -> None:
+        self._end_lead(frame)
+
+    def _note_borders(self, frame: _Frame, start: int, row: int, last: int) -> None:
+        """A statement may be cut off before it (and its comments) and after it."""
+        if start == row:
+            if frame.lead_start != NO_ROW:
+                self._end_lead(frame)
+            if row > frame.last_row:
+                self._add_border(frame, row)
+            elif self._found.borders.get(row + 1) == frame.depth:
+                del self._found.borders[row + 1]
+        self._add_border(frame, last + 1)
+
+    def _add_border(self, frame: _Frame, row: int) -> None:
+        borders = self._found.borders
+        if borders.get(row, frame.depth) >= frame.depth:
+            borders[row] = frame.depth
+
+    def _text(self, node: Node) -> str:
+        return self._source[node.start_byte : node.end_byte].decode("utf-8", "replace")
