@@ -10,10 +10,12 @@ from typing import Any
 
 import msgspec
 
+from apply_service.conclusion import conclude_decided
 from apply_service.config import Settings
 from apply_service.edit.text_file import TextFile
+from apply_service.edit_plan import plan_edit
 from apply_service.file_writer import replace_file
-from apply_service.problems import Problem
+from apply_service.problems import Problem, RejectedError, answer_of
 from apply_service.progress import Progress
 from apply_service.schemas import (
     ApplyBody,
@@ -60,6 +62,7 @@ def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--diff", action="store_true", help="print a unified diff")
     form.add_argument("--json", action="store_true", help="print the whole answer as JSON")
+    parser.add_argument("--scope", choices=("auto", "file", "region"), default="auto")
     parser.add_argument("--checks", choices=("on", "off"), default="on")
     parser.add_argument("--speculation", choices=("on", "off"), default="on")
     parser.add_argument("--max-tokens", type=int, help="longest answer, by default what is needed")
@@ -70,7 +73,6 @@ def run_apply(args: argparse.Namespace, settings: Settings, environment: Mapping
     """Carry the command out; the exit code. Raises what reading, applying or writing raises."""
     content = _read(args.file)
     body = _body_of(args, content)
-    edit_of(body, default_deadline_s=None)  # refuses a binary file before a model is loaded
     progress = Progress(sys.stderr)
     try:
         answer = _answer(body, settings, environment.get(URL_VARIABLE), progress)
@@ -85,14 +87,21 @@ def _answer(
     body: ApplyBody, settings: Settings, url: str | None, progress: Progress
 ) -> ApplyResult | Problem:
     # Both ways import much; neither is paid for by the other, nor by `--help`.
+    edit = edit_of(body, default_deadline_s=None)
     if url:
         from apply_service.remote import apply_remotely
 
         progress.show_stage(f"asking {url}")
         return apply_remotely(url, body, show_text=progress.show_text)
-    from apply_service.local import apply_locally
+    try:
+        plan = plan_edit(edit, max_file_bytes=settings.max_file_bytes)
+        if plan.decision is not None:
+            return answer_of(body, conclude_decided(plan), model=settings.model, fingerprint=None)
+        from apply_service.local import apply_locally
 
-    return apply_locally(settings, body, progress=progress)
+        return apply_locally(settings, body, plan, progress=progress)
+    except RejectedError as error:
+        return error.problem
 
 
 def _read(path: Path) -> bytes:
@@ -113,6 +122,7 @@ def _body_of(args: argparse.Namespace, content: bytes) -> ApplyBody:
         update=TextFile.from_bytes(update).decode(),
         instruction=args.instruction,
         path=None if args.file.is_absolute() else args.file.as_posix(),
+        scope=args.scope,
         checks=args.checks,
         speculation=args.speculation,
         sampling=SamplingBody(max_tokens=args.max_tokens),

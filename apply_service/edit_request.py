@@ -9,6 +9,7 @@ from apply_service.edit.text_file import TextFile
 from batching.request import Priority
 
 Checks = Literal["on", "off"]
+Scope = Literal["auto", "file", "region"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,9 @@ class SamplingOptions:
 class EditRequest:
     """An original, an update and what the caller wants done with them.
 
+    `scope` is how much the model may rewrite. Without a fallback the model is asked once and its
+    answer is the result, whatever the checks say of it.
+
     `max_draft_tokens` 0 turns speculation off, None takes the server's setting. `deadline_s` None
     waits as long as it takes.
     """
@@ -36,7 +40,9 @@ class EditRequest:
     prediction: str | None = None
     path: str | None = None
     language: str | None = None
+    scope: Scope = "auto"
     checks: Checks = "on"
+    has_fallback: bool = True
     sampling: SamplingOptions = SamplingOptions()
     max_draft_tokens: int | None = None
     priority: Priority = Priority.INTERACTIVE

@@ -1,7 +1,7 @@
 """What can go wrong with one edit before or beside the engine.
 
 ApplyError ← EmptyUpdateError, MarkersWithoutFileError, UnknownModelError, UnavailableOptionError,
-             NotReadyError, WithdrawnError, LimitError ← FileTooLargeError, PromptTooLongError
+             NotReadyError, WithdrawnError, LimitError ← FileTooLargeError, PromptTooLongError, DeadlineTooShortError
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class WithdrawnError(ApplyError):
 class LimitError(ApplyError):
     """A limit was passed; the message has value, limit and remedy, and so have the attributes."""
 
-    def __init__(self, what: str, *, value: int, limit: int, remedy: str) -> None:
+    def __init__(self, what: str, *, value: float, limit: float, remedy: str) -> None:
         super().__init__(f"{what}, the limit is {limit}; {remedy}")
         self.value = value
         self.limit = limit
@@ -51,3 +51,7 @@ class FileTooLargeError(LimitError):
 
 class PromptTooLongError(LimitError):
     """The prompt and its answer have more tokens than the model or its cache can hold."""
+
+
+class DeadlineTooShortError(LimitError):
+    """The edit would take longer than its deadline; value and limit are seconds."""

@@ -5,25 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from apply_service.edit.regions import Region
 from apply_service.edit.text_file import TextFile
 from apply_service.edit.verdict import Verdict
 from batching.events import ReferenceStats, RequestStats
 
-Source = Literal["model", "original", "update"]
+Source = Literal["model", "merge", "original", "update"]
 
-_NO_STATS = RequestStats(
-    num_prompt_tokens=0,
-    num_cached_tokens=0,
-    num_output_tokens=0,
-    drafted=0,
-    accepted=0,
-    forced=0,
-    target_passes=0,
-    decode_passes=0,
-    queue_s=0.0,
-    prefill_s=0.0,
-    decode_s=0.0,
-)
+_NO_STATS = RequestStats.total(())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,15 +21,20 @@ class Outcome:
 
     `file` is the original with its encoding and line endings, so `file.encode(lines)` are the
     bytes of the result. With status `rejected` the text is what the model wrote, not a merge.
+    `original` is what was edited. `regions` are the lines of the original that the model rewrote: all of them in scope "file",
+    none if it was not asked.
     """
 
     request_id: str
     verdict: Verdict
+    original: TextFile
     file: TextFile
     lines: tuple[str, ...]
     diff: str
     source: Source
     total_s: float
+    scope: Literal["file", "region"] = "file"
+    regions: tuple[Region, ...] = ()
     stats: RequestStats = _NO_STATS
 
     @property

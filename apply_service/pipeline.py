@@ -1,30 +1,24 @@
-"""The way of one edit: text → prompt → engine → answer → file → verdict. HTTP and CLI share it."""
+"""The way of one edit: text → prompts → engine → answers → file → verdict. HTTP and CLI share it."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-import uuid
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 
-from apply_service.edit.diff import unified_diff
-from apply_service.edit.markers import MarkerReader, split_segments, strip_fence
-from apply_service.edit.text_file import TextFile, check_no_lone_surrogate, split_lines
-from apply_service.edit.verdict import AnswerEnding, judge
+from apply_service.apply_run import ApplyRun, AttemptSupply, SubmittedAttempt
+from apply_service.attempt import attempts_of
+from apply_service.edit_plan import EditPlan, plan_edit
 from apply_service.edit_request import EditRequest
 from apply_service.engine_requests import default_max_tokens, make_proposer
-from apply_service.errors import (
-    EmptyUpdateError,
-    FileTooLargeError,
-    MarkersWithoutFileError,
-    PromptTooLongError,
-    WithdrawnError,
-)
-from apply_service.outcome import Outcome, Source
-from apply_service.prompts.profile import AnswerFormatError, Profile, Prompt, PromptRequest
-from batching.async_engine import AsyncEngine, RequestHandle
-from batching.events import Failed, Finished, RequestStats, Tokens
+from apply_service.errors import DeadlineTooShortError, PromptTooLongError
+from apply_service.prompts.profile import Profile
+from apply_service.region_prompt import PreparedAttempt, RegionPrompt, build_prompts
+from apply_service.speed_estimate import SpeedEstimate
+from batching.async_engine import AsyncEngine
+from batching.errors import EngineError
 from batching.request import EngineRequest, SamplingParams
 
 
@@ -36,75 +30,6 @@ class PipelineLimits:
     max_draft_tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditPlan:
-    """An edit ready for the engine, or with `source` other than "model" already decided."""
-
-    request_id: str
-    edit: EditRequest
-    file: TextFile
-    update_lines: tuple[str, ...]
-    source: Source
-    started_at: float
-    lines: tuple[str, ...] = ()
-    prompt: Prompt | None = None
-    max_tokens: int = 0
-
-
-class ApplyRun:
-    """One edit under way. Iterate for pieces of text and, last, the outcome; then it is over.
-
-    The pieces are the answer as it is written, with "\\n" between lines whatever the file has;
-    the outcome alone is exact. `cancel` withdraws the request if it is still running.
-    """
-
-    def __init__(self, plan: EditPlan, handle: RequestHandle | None) -> None:
-        self._plan = plan
-        self._handle = handle
-
-    @property
-    def request_id(self) -> str:
-        """The name of the request in answers and logs."""
-        return self._plan.request_id
-
-    def cancel(self) -> None:
-        """Give the request up; nothing more has to be read."""
-        if self._handle is not None:
-            self._handle.cancel()
-
-    async def __aiter__(self) -> AsyncIterator[str | Outcome]:
-        if self._handle is None or self._plan.prompt is None:
-            yield await asyncio.to_thread(_conclude, self._plan, self._plan.lines)
-            return
-        decoder = self._plan.prompt.stream_decoder()
-        token_ids: list[int] = []
-        pieces: list[str] = []
-        async with self._handle:
-            async for event in self._handle:
-                if isinstance(event, Tokens):
-                    token_ids.extend(event.token_ids)
-                    pieces.append(decoder.push(event.token_ids))
-                elif isinstance(event, Finished):
-                    pieces.append(decoder.finish())
-                elif isinstance(event, Failed):
-                    raise event.error
-                else:
-                    raise WithdrawnError(f"the request {event.request_id} was cancelled")
-                if pieces[-1]:
-                    yield pieces[-1]
-                if isinstance(event, Finished):
-                    yield await asyncio.to_thread(
-                        _conclude_answer, self._plan, token_ids, "".join(pieces), event
-                    )
-
-    async def outcome(self) -> Outcome:
-        """The outcome, without the pieces."""
-        async for item in self:
-            if isinstance(item, Outcome):
-                return item
-        raise WithdrawnError(f"the request {self.request_id} ended without an answer")
-
-
 class ApplyPipeline:
     """Plans edits and runs them on one engine with one prompt profile."""
 
@@ -112,69 +37,89 @@ class ApplyPipeline:
         self._engine = engine
         self._profile = profile
         self._limits = limits
+        self._speed = SpeedEstimate()
 
     async def start(self, edit: EditRequest) -> ApplyRun:
         """Check, plan and submit an edit.
 
-        Raises ApplyError, TextFileError, PromptError or EngineError before anything is computed.
+        Raises ApplyError, SnippetError, TextFileError, PromptError or EngineError before anything
+        is computed.
         """
-        plan = await asyncio.to_thread(self._plan, edit)
-        if plan.prompt is None:
-            return ApplyRun(plan, None)
-        return ApplyRun(plan, self._engine.submit(self._engine_request(plan, plan.prompt)))
+        plan = await asyncio.to_thread(plan_edit, edit, max_file_bytes=self._limits.max_file_bytes)
+        return await self.run(plan)
 
-    def _plan(self, edit: EditRequest) -> EditPlan:
-        """Everything before the engine; runs beside the event loop."""
-        started_at = time.monotonic()
-        for name in ("update", "instruction", "prediction", "path"):
-            check_no_lone_surrogate(getattr(edit, name) or "", name=f"the {name}")
-        self._check_sizes(edit)
-        update_file = TextFile.from_text(edit.update)
-        update_lines = strip_fence(update_file.lines, path=edit.path, language=edit.language)
-        if not any(line.strip() for line in update_lines):
-            raise EmptyUpdateError(
-                f"the update has {len(edit.update)} characters and none of them is text; send the"
-                " changed lines, with markers for what stays"
-            )
-        plan = EditPlan(
-            request_id=f"apply-{uuid.uuid4().hex}",
-            edit=edit,
-            file=edit.original,
-            update_lines=tuple(update_lines),
-            source="model",
-            started_at=started_at,
+    async def run(self, plan: EditPlan) -> ApplyRun:
+        """Submit a plan. Raises ApplyError, PromptError or EngineError."""
+        if plan.decision is not None:
+            return ApplyRun(plan)
+        supply = AttemptSupply(
+            prepare=partial(next, self._prepared_attempts(plan), None),
+            submit=partial(self._submit, plan),
+            observe=self._speed.observe,
         )
-        if not edit.original.lines:
-            return _plan_new_file(plan, update_file)
-        segments = split_segments(update_lines, edit.original.lines)
-        reader = MarkerReader(edit.original.lines)
-        if not segments and not any(
-            marker.kind == "remove" for line in update_lines if (marker := reader.read(line))
-        ):
-            return replace(plan, source="original", lines=edit.original.lines)
-        return self._plan_prompt(plan, segments)
+        run = ApplyRun(plan, supply)
+        await run.begin()
+        return run
 
-    def _plan_prompt(self, plan: EditPlan, segments: list[list[str]]) -> EditPlan:
-        edit = plan.edit
-        prompt = self._profile.build(
-            PromptRequest(
-                original_lines=edit.original.lines,
-                update_lines=plan.update_lines,
-                segments=segments,
-                instruction=edit.instruction,
-                prediction_lines=(
-                    None if edit.prediction is None else split_lines(edit.prediction)[0]
-                ),
-            )
+    def _prepared_attempts(self, plan: EditPlan) -> Iterator[PreparedAttempt]:
+        """The attempts that fit the model, with their prompts; the first one that must.
+
+        Raises PromptTooLongError, with the figures of the smallest one, if none fits.
+        """
+        smallest: PromptTooLongError | None = None
+        num_fitting = 0
+        for attempt in attempts_of(plan, max_prompt_tokens=self._profile.max_region_tokens):
+            prompts = build_prompts(plan, attempt, self._profile)
+            try:
+                for prompt in prompts:
+                    self._answer_limit(plan.edit, prompt)
+            except PromptTooLongError as error:
+                smallest = error if smallest is None else min(smallest, error, key=_value)
+                continue
+            num_fitting += 1
+            yield PreparedAttempt(attempt, prompts)
+        if smallest is not None and not num_fitting:
+            raise smallest
+
+    def _submit(self, plan: EditPlan, prepared: PreparedAttempt) -> SubmittedAttempt:
+        """All requests of an attempt or, if the engine refuses one, none."""
+        self._check_deadline(plan, prepared)
+        handles = []
+        try:
+            for prompt in prepared.prompts:
+                handles.append(self._engine.submit(self._engine_request(plan, prompt)))
+        except EngineError:
+            for handle in handles:
+                handle.cancel()
+            raise
+        return SubmittedAttempt(prepared, tuple(handles))
+
+    def _check_deadline(self, plan: EditPlan, prepared: PreparedAttempt) -> None:
+        """Raise DeadlineTooShortError if the attempt would not end in time, as far as is known."""
+        if plan.edit.deadline_s is None:
+            return
+        seconds = self._speed.seconds(
+            num_prompt_tokens=sum(len(one.prompt.token_ids) for one in prepared.prompts),
+            num_answer_tokens=sum(
+                len(one.predicted_token_ids or one.prompt.original_token_ids)
+                for one in prepared.prompts
+            ),
         )
-        return replace(plan, prompt=prompt, max_tokens=self._answer_limit(edit, prompt))
+        elapsed_s = time.monotonic() - plan.started_at
+        if seconds is not None and elapsed_s + seconds > plan.edit.deadline_s:
+            raise DeadlineTooShortError(
+                f"the edit will take about {elapsed_s + seconds:.1f} s",
+                value=round(elapsed_s + seconds, 3),
+                limit=plan.edit.deadline_s,
+                remedy="raise deadline_s, or send a smaller file or part of it",
+            )
 
-    def _answer_limit(self, edit: EditRequest, prompt: Prompt) -> int:
+    def _answer_limit(self, edit: EditRequest, region_prompt: RegionPrompt) -> int:
         """Tokens that the answer may have. Raises PromptTooLongError with tokens and limit."""
-        info = self._engine.model_info
+        info, prompt = self._engine.model_info, region_prompt.prompt
         limit = min(info.max_position, info.num_kv_tokens)
-        num_original = len(prompt.original_token_ids) + len(prompt.end_token_ids)
-        num_answer = edit.sampling.max_tokens or num_original
+        num_predicted = len(region_prompt.predicted_token_ids or prompt.original_token_ids)
+        num_answer = edit.sampling.max_tokens or num_predicted + len(prompt.end_token_ids)
         num_needed = len(prompt.token_ids) + num_answer
         if num_needed > limit:
             raise PromptTooLongError(
@@ -182,97 +127,40 @@ class ApplyPipeline:
                 f" together {num_needed}",
                 value=num_needed,
                 limit=limit,
-                remedy=f"send a smaller file, or use a longer context (the model has"
+                remedy="send a smaller file or update, or use a longer context (the model has"
                 f" {info.max_position} tokens, its KV cache {info.num_kv_tokens}: see kv_memory)",
             )
         if edit.sampling.max_tokens is not None:
             return edit.sampling.max_tokens
         return min(default_max_tokens(prompt), limit - len(prompt.token_ids))
 
-    def _engine_request(self, plan: EditPlan, prompt: Prompt) -> EngineRequest:
+    def _engine_request(self, plan: EditPlan, region_prompt: RegionPrompt) -> EngineRequest:
         edit, sampling = plan.edit, plan.edit.sampling
+        prompt, region = region_prompt.prompt, region_prompt.region
         max_draft_tokens = self._limits.max_draft_tokens
         if edit.max_draft_tokens is not None:
             max_draft_tokens = min(edit.max_draft_tokens, max_draft_tokens)
         return EngineRequest(
-            request_id=plan.request_id,
+            request_id=f"{plan.request_id}-{region.start}-{region.end}",
             prompt_token_ids=tuple(prompt.token_ids),
             sampling=SamplingParams(
-                max_tokens=plan.max_tokens,
+                max_tokens=self._answer_limit(edit, region_prompt),
                 temperature=sampling.temperature,
                 top_k=sampling.top_k,
                 top_p=sampling.top_p,
                 seed=sampling.seed,
                 stop_token_ids=prompt.stop_token_ids,
             ),
-            proposer=make_proposer(prompt) if max_draft_tokens else None,
+            proposer=(
+                make_proposer(prompt, predicted_token_ids=region_prompt.predicted_token_ids)
+                if max_draft_tokens
+                else None
+            ),
             max_draft_tokens=max_draft_tokens,
             priority=edit.priority,
             deadline=None if edit.deadline_s is None else plan.started_at + edit.deadline_s,
         )
 
-    def _check_sizes(self, edit: EditRequest) -> None:
-        limit = self._limits.max_file_bytes
-        sizes = {
-            "original": len(edit.original.encode(edit.original.lines)),
-            "update": len(edit.update.encode()),
-        }
-        for name, size in sizes.items():
-            if size > limit:
-                raise FileTooLargeError(
-                    f"the {name} has {size} bytes",
-                    value=size,
-                    limit=limit,
-                    remedy="send a smaller file, or raise max_file_bytes",
-                )
 
-
-def _plan_new_file(plan: EditPlan, update_file: TextFile) -> EditPlan:
-    """The update is the whole file when there is no original."""
-    reader = MarkerReader(())
-    for number, line in enumerate(plan.update_lines, start=1):
-        if reader.read(line) is not None or reader.has_inline_marker(line):
-            raise MarkersWithoutFileError(
-                f"line {number} of the update is a marker, but the original is empty, so it stands"
-                " for nothing; send the original, or an update that is the whole new file"
-            )
-    original = plan.edit.original
-    new_file = replace(
-        update_file, encoding=original.encoding, byte_order_mark=original.byte_order_mark
-    )
-    return replace(plan, source="update", file=new_file, lines=plan.update_lines)
-
-
-def _conclude_answer(
-    plan: EditPlan, token_ids: list[int], shown_text: str, finished: Finished
-) -> Outcome:
-    """Judge the model's answer; one that did not end properly is kept as the text it is."""
-    assert plan.prompt is not None, "an answer comes from a prompt"
-    ending: AnswerEnding = "complete" if finished.reason == "stop" else "length"
-    lines, _ = split_lines(shown_text)
-    if ending == "complete":
-        try:
-            lines = plan.prompt.parse_answer(token_ids)
-        except AnswerFormatError:
-            ending = "malformed"
-    return _conclude(plan, tuple(lines), ending=ending, stats=finished.stats)
-
-
-def _conclude(
-    plan: EditPlan,
-    lines: tuple[str, ...],
-    *,
-    ending: AnswerEnding = "complete",
-    stats: RequestStats | None = None,
-) -> Outcome:
-    old_text = plan.edit.original.decode()
-    outcome = Outcome(
-        request_id=plan.request_id,
-        verdict=judge(plan.edit.original.lines, plan.update_lines, lines, ending=ending),
-        file=plan.file,
-        lines=lines,
-        diff=unified_diff(old_text, plan.file.join(lines), path=plan.edit.path),
-        source=plan.source,
-        total_s=time.monotonic() - plan.started_at,
-    )
-    return outcome if stats is None else replace(outcome, stats=stats)
+def _value(error: PromptTooLongError) -> float:
+    return error.value

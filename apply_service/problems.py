@@ -6,6 +6,14 @@ from typing import Any
 
 import msgspec
 
+from apply_service.edit.snippet_error import (
+    EmptySnippetError,
+    MalformedSnippetError,
+    NoMarkerError,
+    NothingToKeepError,
+    SnippetError,
+    UnsupportedOperationError,
+)
 from apply_service.edit.text_file import (
     BinaryFileError,
     EncodingLostError,
@@ -13,6 +21,7 @@ from apply_service.edit.text_file import (
     TextFileError,
 )
 from apply_service.errors import (
+    DeadlineTooShortError,
     EmptyUpdateError,
     FileTooLargeError,
     LimitError,
@@ -25,7 +34,7 @@ from apply_service.errors import (
 )
 from apply_service.outcome import Outcome
 from apply_service.prompts.errors import PromptError, TextNotEncodableError
-from apply_service.schemas import FindingBody, finding_body
+from apply_service.schemas import ApplyBody, ApplyResult, FindingBody, finding_body, result_of
 from batching.errors import (
     DeadlineExceededError,
     EngineError,
@@ -37,10 +46,17 @@ from batching.errors import (
 _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (EmptyUpdateError, 400, "empty-update", "The update is empty"),
     (MarkersWithoutFileError, 400, "markers-without-file", "Markers without an original"),
+    (EmptySnippetError, 400, "empty-update", "The update is empty"),
+    (NothingToKeepError, 400, "markers-without-file", "Markers without an original"),
+    (NoMarkerError, 422, "no-marker", "The update does not say where it belongs"),
+    (MalformedSnippetError, 422, "malformed-update", "The update breaks the rules of its format"),
+    (UnsupportedOperationError, 422, "unsupported-update", "The update is no edit of this file"),
+    (SnippetError, 422, "unreadable-update", "The update cannot be read"),
     (UnavailableOptionError, 400, "unavailable-option", "The option is not available"),
     (UnknownModelError, 404, "unknown-model", "The model is not served"),
     (FileTooLargeError, 413, "file-too-large", "The file is too large"),
     (PromptTooLongError, 413, "prompt-too-long", "The prompt is too long"),
+    (DeadlineTooShortError, 422, "deadline-too-short", "The deadline is too short"),
     (NotReadyError, 503, "not-ready", "The model is being loaded"),
     (WithdrawnError, 503, "withdrawn", "The request was cancelled"),
     (BinaryFileError, 400, "binary-file", "The file is binary"),
@@ -66,8 +82,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     detail: str
     code: str
     field: str | None = None
-    value: int | None = None
-    limit: int | None = None
+    value: float | None = None
+    limit: float | None = None
     remedy: str | None = None
     id: str | None = None
     findings: list[FindingBody] | None = None
@@ -97,6 +113,15 @@ class RejectedError(ProblemError):
                 findings=findings,
             )
         )
+
+
+def answer_of(
+    body: ApplyBody, outcome: Outcome, *, model: str, fingerprint: str | None
+) -> ApplyResult:
+    """The answer to a body. Raises RejectedError for a rejected result unless checks are off."""
+    if outcome.verdict.status == "rejected" and body.checks == "on":
+        raise RejectedError(outcome)
+    return result_of(body, outcome, model=model, fingerprint=fingerprint)
 
 
 def make_problem(status: int, *, code: str, title: str, detail: str, **members: Any) -> Problem:

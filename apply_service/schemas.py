@@ -6,10 +6,13 @@ import msgspec
 from msgspec import Meta
 
 from apply_service.edit.finding import Finding
+from apply_service.edit.regions import Region
+from apply_service.edit.text_edits import text_edits
 from apply_service.edit.text_file import TextFile
 from apply_service.edit.verdict import Status
 from apply_service.edit_request import EditRequest, SamplingOptions
 from apply_service.outcome import Outcome, Source
+from apply_service.run_events import RegionDone, RegionStarted, RegionText, RunEvent
 from batching.request import Priority
 
 _PRIORITIES = {"interactive": Priority.INTERACTIVE, "batch": Priority.BATCH}
@@ -40,9 +43,12 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     ]
     instruction: str | None = None
     path: Annotated[str | None, Meta(description="Name of the file, for the diff.")] = None
-    language: Annotated[str | None, Meta(description="Only `markdown` matters so far.")] = None
+    language: Annotated[
+        str | None, Meta(description="Language of the file; unset, by its name and content.")
+    ] = None
     scope: Annotated[
-        Literal["auto", "file"], Meta(description="What the model rewrites; both mean the file.")
+        Literal["auto", "file", "region"],
+        Meta(description="What the model rewrites: the whole file or the regions around the edit."),
     ] = "auto"
     checks: Annotated[
         Literal["on", "off"], Meta(description="`off` returns rejected results as well.")
@@ -60,7 +66,11 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     priority: Literal["interactive", "batch"] = "interactive"
     model: str | None = None
     response: Annotated[
-        Literal["file", "diff", "both"], Meta(description="Which form the result is wanted in.")
+        Literal["file", "diff", "both", "edits"],
+        Meta(
+            description="Which form the result is wanted in; `edits` are text edits as in the"
+            " Language Server Protocol."
+        ),
     ] = "both"
     deadline_s: Annotated[float, Meta(gt=0)] | None = None
 
@@ -73,6 +83,35 @@ class FindingBody(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     hint: str
     line: int | None = None
+
+
+class PositionBody(msgspec.Struct, frozen=True):
+    """A place in the original as the Language Server Protocol counts: from 0, in UTF-16 units."""
+
+    line: int
+    character: int
+
+
+class TextEditBody(msgspec.Struct, frozen=True):
+    """The text between two places of the original becomes `text`."""
+
+    start: PositionBody
+    end: PositionBody
+    text: str
+
+
+class RegionBody(msgspec.Struct, frozen=True):
+    """Lines of the original that the model rewrote, both included, counted from 1."""
+
+    start_line: int
+    end_line: int
+
+
+class RemovedLine(msgspec.Struct, frozen=True):
+    """A line of the original that is not in the result, counted from 1."""
+
+    line: int
+    text: str
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,19 +159,38 @@ class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
     confidence: float | None
     merged: str | Base64Content | None
     diff: str | None
+    edits: list[TextEditBody] | None
     findings: list[FindingBody]
+    removed_lines: list[RemovedLine]
     source: Source
+    scope: Literal["file", "region"]
+    regions: list[RegionBody]
     usage: Usage
     speculation: Speculation
     timing: Timing
     model: str
-    system_fingerprint: str
+    system_fingerprint: str | None
+
+
+class RegionEvent(msgspec.Struct, frozen=True):
+    """The model begins to rewrite lines of the original, both included, counted from 1."""
+
+    region: int
+    start_line: int
+    end_line: int
 
 
 class TokenEvent(msgspec.Struct, frozen=True):
-    """A piece of the answer while it is written."""
+    """A piece of a region's new text while it is written."""
 
     text: str
+    region: int
+
+
+class RegionEndEvent(msgspec.Struct, frozen=True):
+    """A region is complete (`region_done`), or is written anew (`region_restart`)."""
+
+    region: int
 
 
 class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,6 +232,7 @@ def edit_of(body: ApplyBody, *, default_deadline_s: float | None) -> EditRequest
         prediction=body.prediction,
         path=body.path,
         language=body.language,
+        scope=body.scope,
         checks=body.checks,
         sampling=SamplingOptions(
             temperature=sampling.temperature,
@@ -188,19 +247,28 @@ def edit_of(body: ApplyBody, *, default_deadline_s: float | None) -> EditRequest
     )
 
 
-def result_of(body: ApplyBody, outcome: Outcome, *, model: str, fingerprint: str) -> ApplyResult:
+def result_of(
+    body: ApplyBody, outcome: Outcome, *, model: str, fingerprint: str | None
+) -> ApplyResult:
     """The answer to a body; the file comes back in the form in which it was sent."""
     stats = outcome.stats
     is_bytes = isinstance(body.original, Base64Content)
     merged = Base64Content(outcome.file.encode(outcome.lines)) if is_bytes else outcome.merged
+    form = body.response
     return ApplyResult(
         id=outcome.request_id,
         status=outcome.verdict.status,
         confidence=None,
-        merged=None if body.response == "diff" else merged,
-        diff=None if body.response == "file" else outcome.diff,
+        merged=merged if form in ("file", "both") else None,
+        diff=outcome.diff if form in ("diff", "both") else None,
+        edits=_edits_of(outcome) if form == "edits" else None,
         findings=[finding_body(finding) for finding in outcome.verdict.findings],
+        removed_lines=[
+            RemovedLine(line.number, line.text) for line in outcome.verdict.removed_lines
+        ],
         source=outcome.source,
+        scope=outcome.scope,
+        regions=[region_body(region) for region in outcome.regions],
         usage=Usage(
             prompt_tokens=stats.num_prompt_tokens,
             completion_tokens=stats.num_output_tokens,
@@ -228,6 +296,33 @@ def finding_body(finding: Finding) -> FindingBody:
         hint=finding.hint,
         line=finding.line,
     )
+
+
+def region_body(region: Region) -> RegionBody:
+    """A region on the wire."""
+    return RegionBody(region.start + 1, region.end)
+
+
+def event_of(event: RunEvent) -> tuple[str, msgspec.Struct]:
+    """Name and payload of an event of a stream."""
+    if isinstance(event, RegionStarted):
+        return "region", RegionEvent(event.index, event.start + 1, event.end)
+    if isinstance(event, RegionText):
+        return "token", TokenEvent(event.text, event.index)
+    name = "region_done" if isinstance(event, RegionDone) else "region_restart"
+    return name, RegionEndEvent(event.index)
+
+
+def _edits_of(outcome: Outcome) -> list[TextEditBody]:
+    """The change as text edits of the original, decoded and with its own line endings."""
+    return [
+        TextEditBody(
+            PositionBody(edit.start.line, edit.start.character),
+            PositionBody(edit.end.line, edit.end.character),
+            edit.text,
+        )
+        for edit in text_edits(outcome.original.decode(), outcome.merged)
+    ]
 
 
 def _speculation_of(outcome: Outcome) -> Speculation:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from batching.errors import EngineError
@@ -38,6 +39,23 @@ class RequestStats:
     prefill_s: float
     decode_s: float
     by_reference: dict[str, ReferenceStats] = field(default_factory=dict)
+
+    @classmethod
+    def total(cls, parts: Sequence[RequestStats]) -> RequestStats:
+        """The figures of several requests that were made for one end, added up."""
+        by_reference: dict[str, ReferenceStats] = {}
+        for part in parts:
+            for name, figures in part.by_reference.items():
+                sum_so_far = by_reference.get(name, ReferenceStats(0, 0))
+                by_reference[name] = ReferenceStats(
+                    sum_so_far.drafted + figures.drafted, sum_so_far.accepted + figures.accepted
+                )
+        sums = {
+            item.name: sum(getattr(part, item.name) for part in parts)
+            for item in fields(cls)
+            if item.name != "by_reference"
+        }
+        return cls(**sums, by_reference=by_reference)
 
 
 @dataclass(frozen=True, slots=True)

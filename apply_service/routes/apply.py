@@ -12,6 +12,7 @@ from litestar.params import JSONBody
 from litestar.response import Stream
 from litestar.types import Receive
 
+from apply_service.edit.snippet_error import SnippetError
 from apply_service.edit.text_file import TextFileError
 from apply_service.errors import ApplyError, WithdrawnError
 from apply_service.http_errors import log_failure
@@ -21,16 +22,16 @@ from apply_service.pipeline import ApplyRun
 from apply_service.problems import (
     Problem,
     ProblemError,
-    RejectedError,
+    answer_of,
     problem_of,
 )
 from apply_service.prompts.errors import PromptError
-from apply_service.schemas import ApplyBody, ApplyResult, TokenEvent, edit_of, result_of
+from apply_service.schemas import ApplyBody, ApplyResult, edit_of, event_of
 from apply_service.service import ApplyService
 from batching.errors import EngineError
 
 # What an edit may fail with; anything else is a mistake of ours and a plain 500.
-FORESEEN_ERRORS = (ApplyError, TextFileError, PromptError, EngineError, ProblemError)
+FORESEEN_ERRORS = (ApplyError, SnippetError, TextFileError, PromptError, EngineError, ProblemError)
 
 _RESPONSES = {
     status: ResponseSpec(Problem, description=description, media_type="application/problem+json")
@@ -53,7 +54,9 @@ _RESPONSES = {
     responses=_RESPONSES,
     summary="Merge a lazy update into a file",
     description="With `stream` the answer is a series of events: `token` with pieces of the text"
-    " as it is written, then exactly one `result` (the same as without `stream`) or `error`.",
+    " as it is written, framed by `region` and `region_done` for each part of the file that the"
+    " model rewrites; `region_restart` discards what came for a region. Last comes exactly one"
+    " `result` (the same as without `stream`) or `error`.",
 )
 async def apply(
     request: ApplyBodyRequest, data: JSONBody[ApplyBody], service: NamedDependency[ApplyService]
@@ -108,7 +111,7 @@ async def _events(body: ApplyBody, service: ApplyService, run: ApplyRun) -> Asyn
             if isinstance(item, Outcome):
                 yield _event("result", _result(body, service, item))
             else:
-                yield _event("token", TokenEvent(item))
+                yield _event(*event_of(item))
     except FORESEEN_ERRORS as error:
         problem = problem_of(error)
         service.telemetry.count_problem(problem.code)
@@ -120,11 +123,9 @@ async def _events(body: ApplyBody, service: ApplyService, run: ApplyRun) -> Asyn
 
 
 def _result(body: ApplyBody, service: ApplyService, outcome: Outcome) -> ApplyResult:
-    """The answer to a body. Raises RejectedError unless the checks are off."""
-    if outcome.verdict.status == "rejected" and body.checks == "on":
-        raise RejectedError(outcome)
+    """The answer to a body, counted. Raises RejectedError."""
     served = service.served
-    result = result_of(body, outcome, model=served.name, fingerprint=served.info.fingerprint)
+    result = answer_of(body, outcome, model=served.name, fingerprint=served.info.fingerprint)
     service.telemetry.count_outcome(outcome)
     return result
 

@@ -1,0 +1,66 @@
+"""From lines to an outcome: the verdict over a plan and its result, and the diff."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from apply_service.edit.diff import unified_diff
+from apply_service.edit.merge import splice
+from apply_service.edit.verdict import AnswerEnding, Verdict, judge
+from apply_service.edit_plan import EditPlan
+from apply_service.outcome import Outcome, Source
+from batching.events import RequestStats
+
+
+def conclude(
+    plan: EditPlan,
+    lines: tuple[str, ...],
+    *,
+    source: Source,
+    ending: AnswerEnding = "complete",
+) -> Outcome:
+    """Judge the lines of a whole file as the result of a plan."""
+    return Outcome(
+        request_id=plan.request_id,
+        verdict=_judge(plan, lines, ending),
+        original=plan.edit.original,
+        file=plan.file,
+        lines=lines,
+        diff=unified_diff(plan.edit.original.decode(), plan.file.join(lines), path=plan.edit.path),
+        source=source,
+        total_s=time.monotonic() - plan.started_at,
+    )
+
+
+def conclude_decided(plan: EditPlan) -> Outcome:
+    """The outcome of a plan that needs no model."""
+    assert plan.decision is not None, "only a decided plan needs no model"
+    return conclude(plan, plan.decision.lines, source=plan.decision.source)
+
+
+def try_conclude_merge(plan: EditPlan) -> Outcome | None:
+    """The deterministic merge, if its places are certain and it passes every check."""
+    merge = plan.merge
+    if merge is None or merge.best is None or not merge.is_unique:
+        return None
+    outcome = conclude(plan, tuple(splice(plan.original_lines, merge.best)), source="merge")
+    return outcome if outcome.verdict.status in ("applied", "unchanged") else None
+
+
+def with_figures(outcome: Outcome, plan: EditPlan, stats: list[RequestStats]) -> Outcome:
+    """The outcome with the figures of all requests that were made for it."""
+    total_s = time.monotonic() - plan.started_at
+    return replace(outcome, stats=RequestStats.total(stats), total_s=total_s)
+
+
+def _judge(plan: EditPlan, lines: tuple[str, ...], ending: AnswerEnding) -> Verdict:
+    return judge(
+        plan.original_lines,
+        plan.update_lines,
+        lines,
+        ending=ending,
+        snippet=plan.snippet,
+        plan=plan.merge,
+        language=plan.language,
+    )

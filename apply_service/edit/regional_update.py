@@ -1,0 +1,88 @@
+"""An update written anew for a part of the file: its segments as they are placed there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apply_service.edit.markers import MarkerReader
+from apply_service.edit.placement import MergePath
+from apply_service.edit.regions import Region
+
+DEFAULT_MARKER = "// ... existing code ..."
+_HASH_LANGUAGES = frozenset({"python", "ruby", "bash", "yaml", "toml"})
+_MARKERS = {
+    "html": "<!-- ... existing code ... -->",
+    "markdown": "<!-- ... existing code ... -->",
+    "css": "/* ... existing code ... */",
+    "sql": "-- ... existing code ...",
+    "lua": "-- ... existing code ...",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RegionalUpdate:
+    """What a region's prompt says of the edit.
+
+    `lines` is the update with markers, `segments` its text without them, `predicted` the region
+    as the deterministic merge would leave it.
+    """
+
+    lines: tuple[str, ...]
+    segments: tuple[tuple[str, ...], ...]
+    predicted: tuple[str, ...]
+
+
+def regional_update(
+    original_lines: Sequence[str],
+    path: MergePath,
+    region: Region,
+    *,
+    marker: str,
+    directives: Sequence[str] = (),
+) -> RegionalUpdate:
+    """The part of a merge that falls into one region, as an update of that region.
+
+    Every placement and removal of `path` must lie inside the region or wholly outside it.
+    `directives` are the removal directives of `path.removed`, one each.
+    """
+    pieces: list[tuple[int, int, tuple[str, ...], bool]] = [
+        (placement.start, placement.end, placement.lines, False)
+        for placement in path.placements
+        if region.start <= placement.start and placement.end <= region.end
+    ]
+    pieces += [
+        (removed.start, removed.end, (directive,), True)
+        for removed, directive in zip(path.removed, directives, strict=True)
+        if region.start <= removed.start and removed.end <= region.end
+    ]
+    pieces.sort(key=lambda piece: piece[:2])
+    lines: list[str] = []
+    predicted: list[str] = []
+    position = region.start
+    for start, end, text, is_removal in pieces:
+        if start > position:
+            lines.append(marker)
+        lines.extend(text)
+        predicted.extend(original_lines[position:start])
+        predicted.extend(() if is_removal else text)
+        position = max(position, end)
+    if position < region.end:
+        lines.append(marker)
+    predicted.extend(original_lines[position : region.end])
+    segments = tuple(text for _, _, text, is_removal in pieces if text and not is_removal)
+    return RegionalUpdate(tuple(lines), segments, tuple(predicted))
+
+
+def marker_of(
+    update_lines: Sequence[str], original_lines: Sequence[str], language: str | None
+) -> str:
+    """The marker that the update itself uses, or the usual one of the language."""
+    reader = MarkerReader(original_lines)
+    for line in update_lines:
+        marker = reader.read(line)
+        if marker is not None and marker.kind == "keep":
+            return line.strip()
+    if language in _HASH_LANGUAGES:
+        return "# ... existing code ..."
+    return _MARKERS.get(language or "", DEFAULT_MARKER)

@@ -1,0 +1,139 @@
+"""What can be known of an edit before a model is asked: snippet, syntax, merge. Text alone."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass, replace
+
+from apply_service.edit.languages import language_of
+from apply_service.edit.markers import MarkerReader
+from apply_service.edit.merge import MergePlan, plan_merge
+from apply_service.edit.segment import Snippet
+from apply_service.edit.snippet import read_snippet
+from apply_service.edit.syntax import SyntaxTree, parse
+from apply_service.edit.text_file import TextFile, check_no_lone_surrogate
+from apply_service.edit_request import EditRequest
+from apply_service.errors import EmptyUpdateError, FileTooLargeError, MarkersWithoutFileError
+from apply_service.outcome import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A result that needs no model: its lines, and where they come from."""
+
+    lines: tuple[str, ...]
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditPlan:
+    """An edit with everything that text alone says about it.
+
+    `decision` is set if no model is needed. `file` is what the result is written as; `merge` and
+    `snippet` are there whenever there is an original that the update changes.
+    """
+
+    request_id: str
+    started_at: float
+    edit: EditRequest
+    file: TextFile
+    update_lines: tuple[str, ...]
+    language: str | None = None
+    tree: SyntaxTree | None = None
+    snippet: Snippet | None = None
+    merge: MergePlan | None = None
+    decision: Decision | None = None
+
+    @property
+    def original_lines(self) -> tuple[str, ...]:
+        """The lines that are edited."""
+        return self.edit.original.lines
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether the update has no place in the file, so that no model should try."""
+        return (
+            self.merge is not None
+            and self.merge.best is None
+            and any(finding.severity == "error" for finding in self.merge.findings)
+        )
+
+
+def plan_edit(edit: EditRequest, *, max_file_bytes: int) -> EditPlan:
+    """Check an edit and understand it. Raises ApplyError, SnippetError or TextFileError."""
+    started_at = time.monotonic()
+    for name in ("update", "instruction", "prediction", "path"):
+        check_no_lone_surrogate(getattr(edit, name) or "", name=f"the {name}")
+    _check_sizes(edit, max_file_bytes)
+    update_file = TextFile.from_text(edit.update)
+    if not any(line.strip() for line in update_file.lines):
+        raise EmptyUpdateError(
+            f"the update has {len(edit.update)} characters and none of them is text; send the"
+            " changed lines, with markers for what stays"
+        )
+    plan = EditPlan(
+        request_id=f"apply-{uuid.uuid4().hex}",
+        started_at=started_at,
+        edit=edit,
+        file=edit.original,
+        update_lines=update_file.lines,
+    )
+    return _understand(plan) if edit.original.lines else _plan_new_file(plan, update_file)
+
+
+def _understand(plan: EditPlan) -> EditPlan:
+    edit, original = plan.edit, plan.original_lines
+    language = language_of(edit.path, edit.language, original)
+    snippet = read_snippet(plan.update_lines, original, path=edit.path, language=language)
+    if not snippet.segments and not snippet.removals:
+        decision = Decision(original, "original")
+        return replace(plan, language=language, snippet=snippet, decision=decision)
+    tree = None if language is None else parse(original, language)
+    merge = plan_merge(original, snippet, tree=tree, language=language)
+    plan = replace(plan, language=language, snippet=snippet, tree=tree, merge=merge)
+    if snippet.format == "whole":
+        whole = tuple(line for segment in snippet.segments for line in segment.texts)
+        return replace(plan, decision=Decision(whole, "update"))
+    if plan.is_impossible and edit.checks == "on":
+        return replace(plan, decision=Decision(original, "original"))
+    return plan
+
+
+def _plan_new_file(plan: EditPlan, update_file: TextFile) -> EditPlan:
+    """The update is the whole file when there is no original."""
+    snippet = read_snippet(
+        plan.update_lines, (), path=plan.edit.path, language=plan.edit.language
+    )
+    reader = MarkerReader(())
+    numbers = [
+        number
+        for number, line in enumerate(plan.update_lines, start=1)
+        if reader.read(line) is not None or reader.has_inline_marker(line)
+    ]
+    if numbers:
+        raise MarkersWithoutFileError(
+            f"line {numbers[0]} of the update is a marker, but the original is empty, so it stands"
+            " for nothing; send the original, or an update that is the whole new file"
+        )
+    lines = tuple(line for segment in snippet.segments for line in segment.texts)
+    original = plan.edit.original
+    new_file = replace(
+        update_file, encoding=original.encoding, byte_order_mark=original.byte_order_mark
+    )
+    return replace(plan, file=new_file, decision=Decision(lines, "update"))
+
+
+def _check_sizes(edit: EditRequest, limit: int) -> None:
+    sizes = {
+        "original": len(edit.original.encode(edit.original.lines)),
+        "update": len(edit.update.encode()),
+    }
+    for name, size in sizes.items():
+        if size > limit:
+            raise FileTooLargeError(
+                f"the {name} has {size} bytes",
+                value=size,
+                limit=limit,
+                remedy="send a smaller file, or raise max_file_bytes",
+            )

@@ -1,0 +1,42 @@
+"""What a run tells while it works: regions that begin, grow, end, and are thrown away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RegionStarted:
+    """The model begins to rewrite lines `[start, end)` of the original, counted from 0.
+
+    `index` names the region in later events; it is not used again within the request.
+    """
+
+    index: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegionText:
+    """The next piece of a region's new text, with "\\n" between lines whatever the file has."""
+
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegionDone:
+    """A region's new text is complete."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegionRestart:
+    """A region is tried again in another form: what came for it is to be forgotten."""
+
+    index: int
+
+
+RunEvent = RegionStarted | RegionText | RegionDone | RegionRestart
