@@ -234,6 +234,7 @@ def edit_of(body: ApplyBody, *, default_deadline_s: float | None) -> EditRequest
         language=body.language,
         scope=body.scope,
         checks=body.checks,
+        has_fallback=body.checks == "on",
         sampling=SamplingOptions(
             temperature=sampling.temperature,
             top_p=sampling.top_p,

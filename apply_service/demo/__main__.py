@@ -18,6 +18,7 @@ from apply_service.demo.local_server import HOST, LocalServer, LocalServerError
 from apply_service.demo.screen import Screen
 
 _FILE_NAME = "settings.py"
+_GATE_NAME = "gate.py"
 _READY_TIMEOUT_S = 120.0
 _EXAMPLE = files("apply_service.demo") / "example"
 
@@ -52,6 +53,8 @@ def run_demo(screen: Screen, *, max_off_tokens: int) -> int:
         body = read_example()
         is_right, result = _show_edit(screen, server.port, body)
         _show_unspeculated(screen, server.port, body, result, max_off_tokens)
+        _show_ambiguous(screen, server.port)
+        _show_impossible(screen, server.port)
     screen.say("\nServer stopped. `make serve` starts one that stays.")
     return 0 if is_right else 1
 
@@ -129,6 +132,41 @@ def _show_unspeculated(
         seconds = time.monotonic() - started
         screen.count(f"{num_pieces} of {max_tokens} tokens, {seconds:.1f} s")
     raise EditFailedError("the stream ended without a result")
+
+
+def _show_ambiguous(screen: Screen, port: int) -> None:
+    """An edit that fits in two places: it is done, and the doubt is said."""
+    result = post_edit(HOST, port, body=_read_gate_edit("ambiguous.txt"))
+    screen.head(f"An edit whose context stands in {_GATE_NAME} twice:")
+    screen.row("status", str(result["status"]))
+    _show_findings(screen, result["findings"])
+
+
+def _show_impossible(screen: Screen, port: int) -> None:
+    """An edit of another file: nothing is merged, and the answer says why."""
+    screen.head(f"An edit of code that {_GATE_NAME} does not have:")
+    try:
+        result = post_edit(HOST, port, body=_read_gate_edit("impossible.txt"))
+    except EditFailedError as error:
+        problem = error.problem
+        screen.row("status", f"{problem.get('code')} (HTTP {problem.get('status')})")
+        _show_findings(screen, problem.get("findings", ()))
+        return
+    screen.row("status", f"{result['status']}, which should have been a refusal")
+
+
+def _read_gate_edit(update_name: str) -> dict[str, str]:
+    return {
+        "original": (_EXAMPLE / _GATE_NAME).read_text(encoding="utf-8"),
+        "update": (_EXAMPLE / update_name).read_text(encoding="utf-8"),
+        "path": _GATE_NAME,
+    }
+
+
+def _show_findings(screen: Screen, findings: Sequence[Mapping[str, Any]]) -> None:
+    for finding in findings:
+        screen.row("finding", format_finding(finding))
+        screen.row("hint", finding["hint"])
 
 
 def _show_ratio(screen: Screen, unspeculated: Result, speculated: Result) -> None:

@@ -18,6 +18,10 @@ _TIMEOUT_S = 150.0
 class EditFailedError(Exception):
     """The server answered with a problem; the message has its detail and findings."""
 
+    def __init__(self, message: str, *, problem: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.problem = problem or {}
+
 
 def post_edit(host: str, port: int, *, body: Mapping[str, Any]) -> Result:
     """The result of an edit. Raises EditFailedError; OSError if the server is gone."""
@@ -36,7 +40,10 @@ def stream_edit(host: str, port: int, *, body: Mapping[str, Any]) -> Iterator[st
         for name, value in read_events(response):
             if name == "error":
                 raise EditFailedError(describe_problem(value))
-            yield value["text"] if name == "token" else value
+            if name == "token":
+                yield value["text"]
+            elif name == "result":
+                yield value
 
 
 def read_events(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[tuple[str, Result]]:
@@ -78,7 +85,8 @@ def _posted(host: str, port: int, body: Mapping[str, Any]) -> Iterator[http.clie
         )
         response = connection.getresponse()
         if response.status != 200:
-            raise EditFailedError(describe_problem(json.load(response)))
+            problem = json.load(response)
+            raise EditFailedError(describe_problem(problem), problem=problem)
         yield response
     finally:
         connection.close()

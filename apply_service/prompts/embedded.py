@@ -23,6 +23,7 @@ class EmbeddedProfile:
 
     name = "embedded"
     default_constraint: Literal["none", "merge"] = "none"
+    max_region_tokens: int | None = 1500
 
     def __init__(self, tokenizer: PromptTokenizer) -> None:
         """Encode the constant parts. Raises `TokenizerError` if a chat marker is missing."""

@@ -38,6 +38,11 @@ class Profile(Protocol):
         """How free the answer is unless a request says otherwise."""
         ...
 
+    @property
+    def max_region_tokens(self) -> int | None:
+        """Tokens that the prompt of a region should stay under; None asks for whole files."""
+        ...
+
     def build(self, request: PromptRequest) -> Prompt:
         """The prompt of a request. Raises `TextNotEncodableError`."""
         ...
