@@ -13,77 +13,43 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from apply_service.edit.definition_names import definition_names
+from apply_service.edit.fences import strip_fence as strip_fence
+from apply_service.edit.inline_markers import find_inline_marker
+from apply_service.edit.marker_phrases import (
+    BARE,
+    DOTS,
+    ENCLOSED,
+    LEADING,
+    NOUN,
+    STRONG,
+    TRAILING,
+)
+
 MarkerKind = Literal["keep", "remove"]
 
-_DOTS = r"(?:\.{3,}|…+)"
-_NOUN = (
-    r"(?:code|file|contents?|content|lines?|body|implementations?|imports?|methods?|functions?|"
-    r"class(?:es)?|variants?|match(?:es)?|cases?|arms?|logics?|fields?|propert(?:y|ies)|props|"
-    r"attributes?|members?|tests?|parameters?|params|arguments?|args|options?|settings?|config"
-    r"(?:uration)?s?|definitions?|declarations?|statements?|types?|interfaces?|structs?|enums?|"
-    r"constants?|variables?|state|hooks?|handlers?|routes?|styles?|rules?|selectors?|markup|"
-    r"elements?|components?|columns?|tables?|quer(?:y|ies)|keys|entries|items?|values?|sections?|"
-    r"text|docs?|docstrings?|comments?|documentation|exports?|helpers?|blocks?|stuff|script|module)"
-)
-_REMAINS = (
-    r"(?:(?:remains?|stays?|is|are|kept)\s+)?(?:exactly\s+)?"
-    r"(?:(?:the\s+)?same(?:\s+as\s+(?:before|above|original))?|unchanged|as[\s-]is|intact|"
-    r"as\s+before|unmodified|here|below|above|omitted|goes\s+here)"
-)
-_ADJECTIVE = r"(?:existing|unchanged|remaining|unmodified|original|previous|untouched)"
+MAX_MARKER_LENGTH = 160
+# Words that a marker may begin with although they are no comment sign.
+_WORD_SIGNS = ("REM", "rem", "Rem", "UNCHANGED")
 
-# Words that make a marker of a comment with no dots at all: nobody writes them about code.
-_STRONG = re.compile(
-    rf"(?:(?:keep|leave|preserve|insert)\s+)?(?:all\s+)?(?:the\s+|your\s+|other\s+)?"
-    rf"(?:existing|unchanged|unmodified|remaining)\s+(?:code|implementation|file)"
-    rf"(?:\s+{_REMAINS})?"
-    rf"|(?:keep|leave)\s+(?:the\s+)?(?:rest|remainder|remaining)(?:\s+of\s+.{{1,40}})?"
-    rf"(?:\s+{_REMAINS})?"
-    rf"|(?:all\s+)?(?:the\s+)?(?:rest|remainder)\s+of\s+(?:the\s+|this\s+|your\s+)?"
-    rf"(?:\w+\s+)?{_NOUN}(?:\s+{_REMAINS})?"
-    rf"|(?:the\s+)?(?:code|implementation|file|rest)\s+(?:remains?|stays?|is)\s+(?:the\s+)?"
-    rf"(?:same|unchanged|as[\s-]is)"
-    rf"|(?:keep|leave)\s+(?:the\s+)?existing(?:\s+\w+)?\s*(?:{_REMAINS})?"
-    rf"|unchanged|no\s+changes?(?:\s+(?:here|needed|below|above))?",
-    re.IGNORECASE,
-)
-# Words that need dots in front ("// ... keep existing code").
-_LEADING = re.compile(
-    rf"{_STRONG.pattern}"
-    rf"|(?:the\s+)?(?:rest|remainder)(?:\s+of\s+.{{1,60}})?(?:\s+{_REMAINS})?"
-    rf"|(?:all\s+)?(?:the\s+)?(?:other\s+)?{_ADJECTIVE}\s+.{{1,60}}"
-    rf"|(?:keep|leave)\s+.{{1,60}}"
-    rf"|(?:all\s+)?(?:the\s+)?(?:other\s+)?(?:\w+\s+)?{_NOUN}(?:\s+{_REMAINS})?"
-    rf"|existing|same|unchanged|snip|omitted|other\s+\w+",
-    re.IGNORECASE,
-)
-# Words that need dots behind ("// existing code ..."): prose often trails off, so fewer pass.
-_TRAILING = re.compile(
-    rf"{_STRONG.pattern}"
-    rf"|(?:the\s+)?rest(?:\s+of\s+(?:the\s+)?(?:\w+\s+)?{_NOUN})?"
-    rf"|(?:keep\s+)?(?:all\s+)?(?:the\s+)?(?:other\s+)?{_ADJECTIVE}\s+(?:\w+\s+)?{_NOUN}"
-    rf"|other\s+{_NOUN}",
-    re.IGNORECASE,
-)
-# Words that need dots on both sides; almost anything with a telling word.
-_ENCLOSED = re.compile(
-    rf"{_LEADING.pattern}"
-    rf"|(?=.*\b(?:existing|rest|remain\w*|unchanged|same|keep|kept|previous|other|omitted|"
-    rf"snip(?:ped)?|unmodified|original|skip(?:ped)?|before|above|elided|truncated)\b).{{1,80}}",
-    re.IGNORECASE,
-)
-# Without a comment sign dots on both sides and one of these words are asked for.
-_BARE = re.compile(
-    r"(?=.*\b(?:existing|rest|remain\w*|unchanged|same|keep|omitted|unmodified|snip)\b)"
-    r"[\w\s,'()-]{3,80}",
-    re.IGNORECASE,
-)
+_REMOVAL_NAME = r"[A-Za-z_$][\w$.:-]*[!?]?"
+_IS_REMOVED = r"\s+(?:is\s+|was\s+|has\s+been\s+)?(?:removed|deleted)(?:\s+here|\s+entirely)?\.?"
 _REMOVAL = re.compile(
-    r"(?:remove|removed|delete|deleted|drop)(?:\s*:\s*|\s+)(?:the\s+|this\s+)?"
-    rf"(?:entire\s+|whole\s+)?(?:(?:async\s+)?{_NOUN}\s+)?"
-    rf"[`'\"]?(?P<name>[A-Za-z_$][\w$.:-]*)(?:\(\))?[`'\"]?(?:\s+{_NOUN})?\.?",
+    r"(?:remove|removed|delete|deleted|drop|dropped)(?:\s*:\s*|\s+)(?:the\s+|this\s+)?"
+    rf"(?:entire\s+|whole\s+|old\s+)?(?:(?:async\s+)?{NOUN}\s+)?"
+    rf"[`'\"]?(?P<name>{_REMOVAL_NAME})(?:\(\))?[`'\"]?(?:\s+{NOUN})?\.?"
+    rf"|(?:the\s+)?{NOUN}\s+[`'\"]?(?P<gone>{_REMOVAL_NAME})(?:\(\))?[`'\"]?{_IS_REMOVED}"
+    rf"|(?:the\s+)?[`'\"]?(?P<lost>{_REMOVAL_NAME})(?:\(\)[`'\"]?|[`'\"]?\s+{NOUN}){_IS_REMOVED}",
     re.IGNORECASE,
 )
+_PLACEHOLDER = re.compile(r"\{\{\s*edit_\d+\s*\}\}")
+# Names that a line binds without being a definition: `NAME = …`, `"name": …`, an import.
+_BOUND_NAME = re.compile(
+    r"\s*(?:export\s+|const\s+|let\s+|var\s+|static\s+|local\s+|pub\s+)*"
+    r"[\"']?(?P<name>[\w$.-]+)[\"']?\s*(?::=?|=)(?!=)"
+)
+_IMPORT = re.compile(r"\s*(?:import|from|use|using|require|#\s*include|@import)\b")
+_WORD = re.compile(r"[A-Za-z_$][\w$]*")
 
 # Opening and closing sign; the longest openings first.
 _BLOCK_COMMENTS: tuple[tuple[str, str], ...] = (
@@ -105,14 +71,6 @@ _BLOCK_COMMENTS: tuple[tuple[str, str], ...] = (
 _LINE_COMMENT = re.compile(r"(?P<sign>/{2,}!?|#+|--+|%+|;+|'(?=\s[^']*$)|!|(?i:REM)\b)(?P<body>.*)")
 _LIST_SIGN = re.compile(r"[*\-+]\s+(?P<body>.*)")
 _PUNCTUATION = " \t()[]{}<>,;:.!-*=_~"
-_INLINE = re.compile(
-    rf"(?:(?<=[\s(\[{{,;])|^)(?:(?P<line>//|\#|--)\s*{_DOTS}\s*(?P<words>[^\"'`]*?)\s*{_DOTS}"
-    rf"\s*(?=$|[,;)\]}}])"
-    rf"|/\*\s*{_DOTS}\s*(?P<block>[^\"'`]*?)\s*{_DOTS}?\s*\*/)"
-)
-_FENCE_OPEN = re.compile(r"\s*(?P<ticks>`{3,}|~{3,})[\w+#./:{}=\" -]*\s*")
-_MARKDOWN_SUFFIXES = (".md", ".mdx", ".markdown", ".mdown", ".rmd", ".qmd")
-_MARKDOWN_NAMES = frozenset({"markdown", "md", "mdx"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +84,17 @@ class Marker:
 def parse_marker(line: str) -> Marker | None:
     """Read one line by itself, whatever the original says. A line that only holds text is None."""
     stripped = line.strip()
-    if not stripped or len(stripped) > 160:
+    if not stripped or len(stripped) > MAX_MARKER_LENGTH:
         return None
-    for body, is_spaced in _comment_bodies(stripped):
+    if stripped[0].isalnum() and not stripped.startswith(_WORD_SIGNS):
+        return None
+    for body, is_spaced in comment_bodies(stripped):
         if _is_keep_body(body, is_spaced=is_spaced):
             return Marker("keep")
         removal = _REMOVAL.fullmatch(body.strip()) if is_spaced else None
         if removal:
-            return Marker("remove", removal["name"].rstrip(".:-"))
+            name = removal["name"] or removal["gone"] or removal["lost"]
+            return Marker("remove", name.rstrip(".:-"))
     return Marker("keep") if _is_keep_without_comment(stripped) else None
 
 
@@ -142,34 +103,42 @@ class MarkerReader:
 
     def __init__(self, original_lines: Sequence[str]) -> None:
         self._texts = frozenset(line.strip() for line in original_lines)
-        self._words: frozenset[str] | None = None
+        self._names: frozenset[str] | None = None
         self._original_lines = original_lines
+        self._markers: dict[str, Marker | None] = {}
 
     def read(self, line: str) -> Marker | None:
         """The marker that `line` is, or None for text."""
-        marker = parse_marker(line)
-        if marker is None or line.strip() in self._texts:
+        stripped = line.strip()
+        if stripped not in self._markers:
+            self._markers[stripped] = self._read(stripped)
+        return self._markers[stripped]
+
+    def has_inline_marker(self, line: str) -> bool:
+        """Whether `line` mixes code with a marker, as in `{ port: 1, // ... existing ... }`."""
+        return line.strip() not in self._texts and find_inline_marker(line) is not None
+
+    def _read(self, stripped: str) -> Marker | None:
+        marker = parse_marker(stripped)
+        if marker is None or stripped in self._texts:
             return None
         if marker.kind == "remove" and not self._names_something(marker.name or ""):
             return None
         return marker
 
-    def has_inline_marker(self, line: str) -> bool:
-        """Whether `line` mixes code with a marker, as in `{ port: 1, // ... existing ... }`."""
-        if line.strip() in self._texts or len(line) > 2000:
-            return False
-        for match in _INLINE.finditer(line):
-            words = match["words"] if match["line"] else match["block"]
-            if not words or _ENCLOSED.fullmatch(words.strip(_PUNCTUATION)):
-                return match["line"] != "#" or bool(words)
-        return False
-
     def _names_something(self, name: str) -> bool:
-        if self._words is None:
-            text = "\n".join(self._original_lines)
-            self._words = frozenset(re.findall(r"[A-Za-z_$][\w$]*", text))
-        parts = re.findall(r"[A-Za-z_$][\w$]*", name)
-        return bool(parts) and parts[-1] in self._words
+        """Whether the original defines, binds or imports what a directive names."""
+        if self._names is None:
+            names = definition_names(self._original_lines)
+            for line in self._original_lines:
+                bound = _BOUND_NAME.match(line[:200])
+                if bound is not None:
+                    names.update(_WORD.findall(bound["name"]))
+                elif _IMPORT.match(line):
+                    names.update(_WORD.findall(line[:400]))
+            self._names = frozenset(names)
+        parts = _WORD.findall(name)
+        return bool(parts) and parts[-1] in self._names
 
 
 def is_marker(line: str, original_lines: Sequence[str] = ()) -> bool:
@@ -192,40 +161,7 @@ def split_segments(update_lines: Sequence[str], original_lines: Sequence[str]) -
     return [segment for segment in segments if any(line.strip() for line in segment)]
 
 
-def strip_fence(
-    update_lines: Sequence[str], *, path: str | None = None, language: str | None = None
-) -> list[str]:
-    """The update without the one code fence around it; Markdown files keep theirs."""
-    start, end = fence_span(update_lines, path=path, language=language)
-    return list(update_lines[start:end])
-
-
-def fence_span(
-    update_lines: Sequence[str], *, path: str | None = None, language: str | None = None
-) -> tuple[int, int]:
-    """The lines `[start, end)` inside the one code fence around the update, or all of them."""
-    whole = (0, len(update_lines))
-    filled = [place for place, line in enumerate(update_lines) if line.strip()]
-    if len(filled) < 2 or is_markdown(path=path, language=language):
-        return whole
-    first, last = filled[0], filled[-1]
-    opening = _FENCE_OPEN.fullmatch(update_lines[first])
-    closing = update_lines[last].strip()
-    if opening is None or set(closing) != {opening["ticks"][0]}:
-        return whole
-    if len(closing) < len(opening["ticks"]):
-        return whole
-    return first + 1, last
-
-
-def is_markdown(*, path: str | None = None, language: str | None = None) -> bool:
-    """Whether code fences are part of the file itself."""
-    if language is not None:
-        return language.lower() in _MARKDOWN_NAMES
-    return path is not None and path.lower().endswith(_MARKDOWN_SUFFIXES)
-
-
-def _comment_bodies(stripped: str) -> list[tuple[str, bool]]:
+def comment_bodies(stripped: str) -> list[tuple[str, bool]]:
     """Readings of a line as one comment: its text, and whether a space follows the sign."""
     bodies: list[tuple[str, bool]] = []
     for opening, closing in _BLOCK_COMMENTS:
@@ -245,25 +181,29 @@ def _comment_bodies(stripped: str) -> list[tuple[str, bool]]:
 def _is_keep_body(body: str, *, is_spaced: bool) -> bool:
     """Whether the text of a comment is a keep marker."""
     text = body.strip()
-    match = re.fullmatch(rf"[(\[<]?(?P<head>{_DOTS})?(?P<words>.*?)(?P<tail>{_DOTS})?[)\]>]?", text)
+    if _PLACEHOLDER.fullmatch(text):
+        return True
+    match = re.fullmatch(rf"[(\[<]?(?P<head>{DOTS})?(?P<words>.*?)(?P<tail>{DOTS})?[)\]>]?", text)
     if match is None or not text:
         return False
     words = match["words"].strip(_PUNCTUATION)
     if not words:
         return bool(match["head"] or match["tail"]) and not match["words"].strip(" ()[]")
     if match["head"] and match["tail"]:
-        return bool(_ENCLOSED.fullmatch(words))
+        return bool(ENCLOSED.fullmatch(words))
     if match["head"]:
-        return bool(_LEADING.fullmatch(words))
+        return bool(LEADING.fullmatch(words))
     if match["tail"]:
-        return is_spaced and bool(_TRAILING.fullmatch(words))
-    return is_spaced and bool(_STRONG.fullmatch(words))
+        return is_spaced and bool(TRAILING.fullmatch(words))
+    return is_spaced and bool(STRONG.fullmatch(words))
 
 
 def _is_keep_without_comment(stripped: str) -> bool:
     if stripped.strip("…") == "" or stripped == "UNCHANGED CODE":
         return True
+    if _PLACEHOLDER.fullmatch(stripped):
+        return True
     list_item = _LIST_SIGN.fullmatch(stripped)
     text = list_item["body"] if list_item else stripped
-    match = re.fullmatch(rf"[(\[<]?{_DOTS}(?P<words>.+?){_DOTS}[)\]>]?", text)
-    return match is not None and bool(_BARE.fullmatch(match["words"].strip()))
+    match = re.fullmatch(rf"[(\[<]?{DOTS}(?P<words>.+?){DOTS}[)\]>]?", text)
+    return match is not None and bool(BARE.fullmatch(match["words"].strip()))

@@ -42,6 +42,14 @@ class OriginalIndex:
         return {text: place for place, text in enumerate(self.stripped)}
 
     @cached_property
+    def places(self) -> dict[str, list[int]]:
+        """Everywhere that each stripped line stands, counted from 0."""
+        places: dict[str, list[int]] = {}
+        for place, text in enumerate(self.stripped):
+            places.setdefault(text, []).append(place)
+        return places
+
+    @cached_property
     def num_filled_before(self) -> list[int]:
         """For each border between lines the number of lines before it that are not blank."""
         counts = [0]
@@ -49,9 +57,34 @@ class OriginalIndex:
             counts.append(counts[-1] + bool(text))
         return counts
 
+    @cached_property
+    def filled(self) -> list[str]:
+        """The stripped lines that are not blank."""
+        return [text for text in self.stripped if text]
+
+    @cached_property
+    def filled_places(self) -> dict[str, list[int]]:
+        """Where each line stands among those that are not blank."""
+        places: dict[str, list[int]] = {}
+        for rank, text in enumerate(self.filled):
+            places.setdefault(text, []).append(rank)
+        return places
+
+    def filled_at(self, rank: int) -> str | None:
+        """The line at a place among those that are not blank, or None after the last one."""
+        return self.filled[rank] if rank < len(self.filled) else None
+
     def has(self, line: str) -> bool:
         """Whether `line` stands in the original, whatever its indentation."""
         return line.strip() in self.counts
+
+    def has_run(self, lines: Sequence[str]) -> bool:
+        """Whether `lines`, blank ones aside, stand in the original one after another."""
+        texts = [text for line in lines if (text := line.strip())]
+        return not texts or any(
+            self.filled[rank : rank + len(texts)] == texts
+            for rank in self.filled_places.get(texts[0], ())
+        )
 
 
 def is_telling(line: str) -> bool:

@@ -19,9 +19,12 @@ _MAX_LOST_AT_BORDER = 2
 
 
 def read_plain(lines: Sequence[SegmentLine], original: OriginalIndex) -> Snippet:
-    """Read an update that has neither a marker nor a known form. Raises NoMarkerError."""
+    """Read an update without marker or known form, of a file that has text.
+
+    Raises NoMarkerError.
+    """
     view = _Alignment(lines, original)
-    if not any(original.stripped) or view.is_whole():
+    if view.is_whole():
         return _snippet("whole", lines, has_gaps=False)
     lost = view.lost_inside()
     if lost is not None:

@@ -7,12 +7,16 @@ SnippetError ← EmptySnippetError, NoMarkerError, NothingToKeepError, Malformed
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from apply_service.edit.lazy_format import has_markers, read_lazy
-from apply_service.edit.markers import MarkerReader, fence_span
+from apply_service.edit.block_format import BlockReader
+from apply_service.edit.diff_format import DiffReader
+from apply_service.edit.fences import fenced_parts
+from apply_service.edit.lazy_format import LazyReader
 from apply_service.edit.original_index import OriginalIndex
+from apply_service.edit.patch_format import PatchReader
 from apply_service.edit.plain_format import read_plain
-from apply_service.edit.segment import SegmentLine, Snippet
+from apply_service.edit.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.snippet_error import (
     EmptySnippetError,
     MalformedSnippetError,
@@ -43,17 +47,83 @@ def read_snippet(
     """The update in one form, whatever it was written in. Raises SnippetError.
 
     A border of a lazy update without a marker has no gap, unless that would lose more than a few
-    lines at the start or end of the file: agents forget the outer markers.
+    lines at the start or end of the file: agents forget the outer markers. A removal may name
+    something that the original lacks, if it stands alone between two markers.
     """
-    start, end = fence_span(update_lines, path=path, language=language)
-    lines = [SegmentLine(update_lines[place], place + 1) for place in range(start, end)]
-    if not any(line.text.strip() for line in lines):
+    original = OriginalIndex(original_lines)
+    parts = [
+        [SegmentLine(update_lines[place], place + 1) for place in range(start, end)]
+        for start, end in fenced_parts(update_lines, original.counts, path=path, language=language)
+    ]
+    if not any(line.text.strip() for part in parts for line in part):
         raise EmptySnippetError(
             f"the update has {len(update_lines)} lines and none of them is text; send the changed"
             " lines, with markers for what stays"
         )
-    original = OriginalIndex(original_lines)
-    reader = MarkerReader(original_lines)
-    if has_markers(lines, reader):
-        return read_lazy(lines, original, reader)
-    return read_plain(lines, original)
+    readers = _Readers(original, path=path, language=language)
+    return readers.read(parts) if any(original.stripped) else readers.read_new_file(parts)
+
+
+class _Readers:
+    """The readers of all formats, for one original."""
+
+    def __init__(self, original: OriginalIndex, *, path: str | None, language: str | None) -> None:
+        self._original = original
+        self._lazy = LazyReader(original)
+        self._blocks = BlockReader(original, self._lazy, path=path)
+        self._patches = PatchReader(original, self._lazy, path=path)
+        self._diffs = DiffReader(original, self._lazy, path=path, language=language)
+
+    def read(self, parts: Sequence[Sequence[SegmentLine]]) -> Snippet:
+        """Read an update of a file that has text."""
+        lines = [line for part in parts for line in part]
+        snippet = self._read_explicit(parts, lines)
+        if snippet is not None:
+            return snippet
+        if len(parts) > 1 or any(self._lazy.is_marker(line.text) for line in lines):
+            return self._lazy.read(parts)
+        if self._lazy.is_lazy(lines):
+            return _with_outer_gaps(self._lazy.read(parts))
+        plain = read_plain(lines, self._original)
+        return replace(plain, segments=tuple(map(self._lazy.with_optional, plain.segments)))
+
+    def read_new_file(self, parts: Sequence[Sequence[SegmentLine]]) -> Snippet:
+        """The update is the whole file when there is no original."""
+        lines = [line for part in parts for line in part]
+        snippet = self._read_explicit(parts, lines)
+        if snippet is not None:
+            if any(line.strip() for segment in snippet.segments for line in segment.old or ()):
+                raise NothingToKeepError(
+                    "the update has old lines, but the original is empty; send the original, or"
+                    " new lines only"
+                )
+            lines = [line for segment in snippet.segments for line in segment.lines]
+        for line in lines:
+            if self._lazy.is_lazy([line]):
+                raise NothingToKeepError(
+                    f"line {line.number} of the update is a marker, but the original is empty, so"
+                    " it stands for nothing; send the original, or an update that is the whole new"
+                    " file"
+                )
+        segment = Segment(lines=tuple(lines), has_gap_before=False, has_gap_after=False)
+        return Snippet(format="whole", segments=(segment,))
+
+    def _read_explicit(
+        self, parts: Sequence[Sequence[SegmentLine]], lines: Sequence[SegmentLine]
+    ) -> Snippet | None:
+        """Read a format that names the lines that give way, or None if it is none of them."""
+        if self._blocks.has_blocks(lines):
+            return self._blocks.read(lines)
+        if self._patches.is_patch(lines):
+            return self._patches.read(lines)
+        return self._diffs.read(parts) if self._diffs.is_diff(lines) else None
+
+
+def _with_outer_gaps(snippet: Snippet) -> Snippet:
+    """Markers inside lines alone say nothing about the borders of an update."""
+    if not snippet.segments:
+        return snippet
+    first, *others = snippet.segments
+    segments = [replace(first, has_gap_before=True), *others]
+    segments[-1] = replace(segments[-1], has_gap_after=True)
+    return replace(snippet, segments=tuple(segments))

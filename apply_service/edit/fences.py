@@ -1,0 +1,112 @@
+"""Code fences around an update, or around each of its parts; they are no part of the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+_FENCE_OPEN = re.compile(r"\s*(?P<ticks>`{3,}|~{3,})(?P<info>[\w+#./:{}=\"\\, -]*)")
+# What may stand between two fenced parts: the path of the file, as a heading perhaps.
+_PATH_LINE = re.compile(r"[#*`\s]*[\w./\\@+-]*\w\.\w+[*`:\s]*")
+_MARKDOWN_SUFFIXES = (".md", ".mdx", ".markdown", ".mdown", ".rmd", ".qmd")
+_MARKDOWN_NAMES = frozenset({"markdown", "md", "mdx"})
+_DIFF_NAMES = frozenset({"diff", "patch"})
+
+
+def strip_fence(
+    update_lines: Sequence[str], *, path: str | None = None, language: str | None = None
+) -> list[str]:
+    """The update without the one code fence around it; Markdown files keep theirs."""
+    is_fenced = not is_markdown(path=path, language=language)
+    start, end = _outer_span(update_lines) if is_fenced else (0, len(update_lines))
+    return list(update_lines[start:end])
+
+
+def fenced_parts(
+    update_lines: Sequence[str],
+    original_texts: Collection[str] = (),
+    *,
+    path: str | None = None,
+    language: str | None = None,
+) -> list[tuple[int, int]]:
+    """The parts `[start, end)` of an update that fences surround; without fences one, all of it.
+
+    `original_texts` are stripped lines of the original: a fence that stands there is text. In a
+    Markdown file a fence is no part of the file only if it is one around everything and labelled
+    as Markdown or as a diff.
+    """
+    parts = _separate_parts(update_lines)
+    whole = [(0, len(update_lines))]
+    if not parts:
+        return whole
+    opening = update_lines[parts[0][0] - 1]
+    if not is_markdown(path=path, language=language):
+        return parts
+    label = (_info(opening).split() or [""])[0].lower()
+    is_wrapped = label in _MARKDOWN_NAMES | _DIFF_NAMES and opening.strip() not in original_texts
+    return parts if is_wrapped and len(parts) == 1 else whole
+
+
+def is_markdown(*, path: str | None = None, language: str | None = None) -> bool:
+    """Whether code fences are part of the file itself."""
+    if language is not None:
+        return language.lower() in _MARKDOWN_NAMES
+    return path is not None and path.lower().endswith(_MARKDOWN_SUFFIXES)
+
+
+def is_fence(line: str) -> bool:
+    """Whether `line` opens or closes a code fence."""
+    return line.lstrip()[:3] in ("```", "~~~") and _FENCE_OPEN.fullmatch(line) is not None
+
+
+def is_path_line(line: str) -> bool:
+    """Whether `line` is nothing but the path of a file, in the ways that agents write one."""
+    return len(line) < 300 and " " not in line.strip("#*`: \t") and bool(_PATH_LINE.fullmatch(line))
+
+
+def _separate_parts(lines: Sequence[str]) -> list[tuple[int, int]]:
+    """Fenced parts with nothing but paths between them; else what the outer fence surrounds."""
+    filled = [place for place, line in enumerate(lines) if line.strip()]
+    if not filled:
+        return []
+    fences = [place for place in filled if is_fence(lines[place])]
+    if not fences:
+        return []
+    parts: list[tuple[int, int]] = []
+    opened: int | None = None
+    for place in filled:
+        line = lines[place]
+        if opened is not None:
+            if is_fence(line) and _closes(lines[opened], line):
+                parts.append((opened + 1, place))
+                opened = None
+        elif is_fence(line):
+            opened = place
+        elif not is_path_line(line):
+            break
+    else:
+        if opened is None and all(not _info(lines[end]) for _, end in parts):
+            return parts
+    start, end = _outer_span(lines)
+    return [(start, end)] if (start, end) != (0, len(lines)) else []
+
+
+def _outer_span(lines: Sequence[str]) -> tuple[int, int]:
+    """The lines inside the one fence whose borders are the first and the last filled line."""
+    filled = [place for place, line in enumerate(lines) if line.strip()]
+    whole = (0, len(lines))
+    if len(filled) < 2 or not is_fence(lines[filled[0]]):
+        return whole
+    first, last = filled[0], filled[-1]
+    return (first + 1, last) if _closes(lines[first], lines[last]) else whole
+
+
+def _closes(opening: str, line: str) -> bool:
+    ticks = opening.strip()[0]
+    length = len(opening.strip()) - len(opening.strip().lstrip(ticks))
+    return set(line.strip()) == {ticks} and len(line.strip()) >= length
+
+
+def _info(fence: str) -> str:
+    match = _FENCE_OPEN.fullmatch(fence)
+    return match["info"].strip() if match else ""

@@ -1,0 +1,131 @@
+"""The constraint of a merge: the model chooses among valid merges, token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lookup.constraint import ConstrainedDraft
+from lookup.merge_automaton import MergeAutomaton, Threads
+from lookup.merge_choices import (
+    MergeChoice,
+    MergeDecision,
+    choices_at_stake,
+    choices_by_token,
+    decisions_of,
+    thread_choices,
+)
+from lookup.merge_prediction import branches, heaviest_thread, predict
+from lookup.merge_rules import MergeRules
+
+
+@dataclass(frozen=True, slots=True)
+class MergeCandidate:
+    """One way on from a decision.
+
+    `token_ids` follow the heaviest path that takes this way, through further decisions; `weight`
+    is that of the whole path. `choices` are those at stake, as in `MergeGrammar.alternatives`.
+    """
+
+    token_ids: tuple[int, ...]
+    weight: float
+    choices: tuple[MergeChoice, ...]
+
+
+class MergeGrammar:
+    """A `Constraint` whose valid answers are the merges that the rules allow.
+
+    Readings of what was written that differ in their placements but not in text or in what can
+    follow count as one, the heavier. A forced run costs by the number of places at which
+    a segment may be entered, not by the number of its tokens.
+    """
+
+    __slots__ = ("_automaton", "_threads")
+
+    def __init__(self, rules: MergeRules) -> None:
+        """Raises `InvalidRulesError`, or `NoPathError` if not all segments can be placed."""
+        self._automaton = MergeAutomaton(rules)
+        self._threads = self._automaton.start
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a valid merge ends here."""
+        return self._automaton.is_complete(self._threads)
+
+    @property
+    def is_border(self) -> bool:
+        """Whether here a segment is entered or left, its context at both ends not counted.
+
+        That is the first token by which the answer parts from the original going on unchanged.
+        """
+        return bool(self._automaton.border_offsets(self._threads, 1))
+
+    @property
+    def num_paths_left(self) -> int:
+        """How many ways are left to place what is open; several may write the same text."""
+        return self._automaton.num_paths(self._threads)
+
+    def allowed_next(self) -> tuple[int, ...]:
+        """The ids, ascending, of the tokens with which a valid merge goes on."""
+        return tuple(self._automaton.allowed(self._threads))
+
+    def forced_run(self, max_tokens: int | None = None) -> list[int]:
+        """The tokens up to the next decision or the end, at most `max_tokens`."""
+        return self._automaton.forced(self._threads, max_tokens)[0]
+
+    def draft(self, max_tokens: int | None = None) -> ConstrainedDraft:
+        """At most `max_tokens` tokens along the heaviest path that is still possible."""
+        return predict(self._automaton, self._threads, max_tokens)
+
+    def advance(self, token_id: int) -> None:
+        """Move behind `token_id`. Raises `TokenNotAllowedError`, and moves not at all."""
+        self._threads = self._automaton.follow(self._threads, (token_id,))
+
+    def advance_all(self, token_ids: Sequence[int]) -> None:
+        """Move behind all of `token_ids`. Raises `TokenNotAllowedError`, and moves not at all."""
+        self._threads = self._automaton.follow(self._threads, token_ids)
+
+    def snapshot(self) -> Threads:
+        """The position, immutable."""
+        return self._threads
+
+    def restore(self, state: Threads) -> None:
+        """Return to a position that `snapshot` of this grammar gave."""
+        self._threads = state
+
+    def alternatives(self, token_id: int) -> tuple[MergeChoice, ...]:
+        """The choices that are possible behind `token_id` and not behind every allowed token.
+
+        Empty if the token is not allowed. If it is the only one, all choices made so far and
+        those that may come next.
+        """
+        return choices_by_token(self._automaton, self._threads).get(token_id, ())
+
+    def candidates_at_decision(self, max_tokens_each: int) -> tuple[MergeCandidate, ...]:
+        """Every different way on, at most `max_tokens_each` tokens long, heaviest first.
+
+        Ways that share their first tokens and part later are told apart, so that whole lines of
+        each can be scored. One candidate if there is no decision within reach.
+        """
+        ways = branches(self._automaton, self._threads, max_tokens_each)
+        at_stake = choices_at_stake(self._automaton, [way.threads for way in ways])
+        return tuple(
+            MergeCandidate(way.token_ids, way.weight, choices)
+            for way, choices in zip(ways, at_stake, strict=True)
+        )
+
+    def chosen(self) -> tuple[MergeChoice, ...]:
+        """The choices behind what was written, in order; of several readings the heaviest's.
+
+        If the answer may end here, only readings that end count.
+        """
+        ended = tuple(thread for thread in self._threads if thread.position == thread.stop)
+        heaviest = heaviest_thread(self._automaton, ended or self._threads)
+        return thread_choices(self._automaton, heaviest)
+
+    def decisions(self, token_ids: Sequence[int]) -> list[MergeDecision]:
+        """The decisions in an answer, or in its beginning, read from the start.
+
+        Moves nothing. Raises `TokenNotAllowedError`.
+        """
+        return decisions_of(self._automaton, token_ids)

@@ -1,0 +1,75 @@
+"""The likeliest way on through a merge: the heaviest path that agrees with what was written."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from lookup.constraint import ConstrainedDraft, DecisionRow
+from lookup.merge_automaton import MergeAutomaton, Thread, Threads
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One way on from a decision: its tokens along the heaviest path, and that path's weight.
+
+    `threads` are the readings that go this way.
+    """
+
+    token_ids: tuple[int, ...]
+    weight: float
+    threads: Threads
+
+
+def predict(
+    automaton: MergeAutomaton, threads: Threads, max_tokens: int | None
+) -> ConstrainedDraft:
+    """At most `max_tokens` tokens along the heaviest path, with its decisions and borders."""
+    room = sys.maxsize if max_tokens is None else max_tokens
+    written: list[int] = []
+    decisions: list[DecisionRow] = []
+    borders: set[int] = set()
+    while True:
+        offset = len(written)
+        run = automaton.common_run(threads, room - offset)
+        if run:
+            borders |= {offset + at for at in automaton.border_offsets(threads, len(run))}
+            written += run
+            threads = automaton.move(threads, len(run))
+            continue
+        allowed = automaton.allowed(threads)
+        if len(allowed) > 1 or (allowed and automaton.is_complete(threads)):
+            decisions.append(DecisionRow(offset, tuple(allowed)))
+        heaviest = heaviest_thread(automaton, threads)
+        is_complete = heaviest.position == heaviest.stop
+        if is_complete or offset == room:
+            break
+        written.append(automaton.tokens(heaviest, 1)[0])
+        threads = automaton.follow(threads, written[-1:])
+    borders.difference_update(decision.offset for decision in decisions)
+    return ConstrainedDraft(tuple(written), tuple(decisions), tuple(sorted(borders)), is_complete)
+
+
+def branches(automaton: MergeAutomaton, threads: Threads, max_tokens: int) -> list[Branch]:
+    """Every different way on, each at most `max_tokens` long, heaviest first."""
+    by_tokens: dict[tuple[int, ...], list[Thread]] = {}
+    for thread in threads:
+        draft = predict(automaton, (thread,), max_tokens)
+        by_tokens.setdefault(draft.token_ids, []).append(thread)
+    found = [
+        Branch(token_ids, max(total_weight(automaton, thread) for thread in alike), tuple(alike))
+        for token_ids, alike in by_tokens.items()
+    ]
+    return sorted(found, key=lambda branch: -branch.weight)
+
+
+def heaviest_thread(automaton: MergeAutomaton, threads: Threads) -> Thread:
+    """The thread on the heaviest path; the first of equals."""
+    if len(threads) == 1:
+        return threads[0]
+    return max(threads, key=lambda thread: total_weight(automaton, thread))
+
+
+def total_weight(automaton: MergeAutomaton, thread: Thread) -> float:
+    """The weight of the heaviest complete path through a thread."""
+    return thread.weight + automaton.outlook(thread)

@@ -1,0 +1,36 @@
+"""Paths and their weights are counted before anything is written."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from oracles.brute_grammar import num_paths, weighed_merges
+from oracles.small_rules import small_rules
+
+from lookup.grammar_error import NoPathError
+from lookup.merge_rules import GrammarPlacement, GrammarSegment, MergeRules
+from lookup.placement_table import PlacementTable
+
+
+@given(rules=small_rules())
+@settings(max_examples=300, deadline=None)
+def test_every_path_is_counted_and_the_heaviest_known(rules: MergeRules) -> None:
+    answers = weighed_merges(rules)
+    if not answers:
+        with pytest.raises(NoPathError):
+            PlacementTable(rules)
+        return
+    table = PlacementTable(rules)
+    assert table.num_paths_from(table.all_segments, 0) == num_paths(rules)
+    assert table.best_from(table.all_segments, 0) == max(answers.values())
+
+
+def test_a_placement_that_leaves_no_room_is_no_entrance() -> None:
+    first = GrammarSegment(
+        [GrammarPlacement(start=0, end=1, lines=[]), GrammarPlacement(start=0, end=3, lines=[])]
+    )
+    second = GrammarSegment([GrammarPlacement(start=2, end=2, lines=[])])
+    table = PlacementTable(MergeRules(original=[(0,)] * 4, segments=[first, second]))
+    assert table.entrances(0b11).tracks == [0]
+    assert table.entrances(0b10).tracks == [2]
+    assert table.num_paths_from(0b11, 1) == 0
