@@ -229,9 +229,7 @@ async def _forward(
         arrived.put_nowait((place, event))
 
 
-def _conclude_attempt(
-    plan: EditPlan, prepared: PreparedAttempt, answers: list[Answer]
-) -> Outcome:
+def _conclude_attempt(plan: EditPlan, prepared: PreparedAttempt, answers: list[Answer]) -> Outcome:
     """Splice the regions into the file and judge it."""
     lines: list[str] = []
     position = 0
@@ -241,7 +239,9 @@ def _conclude_attempt(
         lines.extend(answer.lines)
         position = region.end
     lines.extend(plan.original_lines[position:])
-    ending = next((a.ending for a in answers if a.ending != "complete"), "complete")
+    ending: AnswerEnding = "complete"
+    for answer in answers:
+        ending = ending if answer.ending == "complete" else answer.ending
     outcome = conclude(plan, tuple(lines), source="model", ending=ending)
     attempt = prepared.attempt
     return replace(outcome, scope=attempt.scope, regions=attempt.regions)

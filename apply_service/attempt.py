@@ -6,63 +6,79 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from apply_service.edit.merge import MergePlan
-from apply_service.edit.placement import Placement
-from apply_service.edit.regions import Region, cells, choose_regions
+from apply_service.edit.placement import MergePath, Placement
+from apply_service.edit.regions import Region, cells, choose_regions, estimate_tokens
 from apply_service.edit_plan import EditPlan
-
-Scope = Literal["file", "region"]
 
 # A rival place is shown to the model if it fits almost as well as the best one.
 MAX_RIVALS = 4
 RIVAL_MARGIN = 3.0
+
+Regions = tuple[Region, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """Regions of the original, in order and apart, that one try rewrites."""
 
-    scope: Scope
-    regions: tuple[Region, ...]
+    scope: Literal["file", "region"]
+    regions: Regions
 
 
-def attempts_of(plan: EditPlan) -> Iterator[Attempt]:
+def attempts_of(plan: EditPlan, *, max_region_tokens: int | None) -> Iterator[Attempt]:
     """The tries that an edit is worth, each wider than the one before; none is repeated.
 
-    With scope "auto" small files and those where no place was found are rewritten whole.
+    `max_region_tokens` is what the prompt of a region should stay under, by estimate; None is for
+    a model that rewrites whole files and is shown a part only where the file does not fit.
     """
     whole = Attempt("file", (Region(0, len(plan.original_lines)),))
     scope = plan.edit.scope
-    grid = () if scope == "file" else cells(plan.original_lines, plan.tree)
-    tried: list[Attempt] = []
-    for regions in _region_choices(plan.merge, grid):
-        is_whole = regions == whole.regions and scope == "auto"
-        attempt = whole if is_whole else Attempt("region", regions)
-        if attempt not in tried:
-            tried.append(attempt)
-            yield attempt
-    if whole not in tried and (scope != "region" or not tried):
+    if scope == "file":
+        yield whole
+        return
+    tried = set[Regions]()
+    if scope == "auto" and max_region_tokens is None:
+        tried.add(whole.regions)
+        yield whole
+    for regions in _region_choices(plan, max_region_tokens):
+        if regions not in tried:
+            tried.add(regions)
+            is_whole = regions == whole.regions and scope == "auto"
+            yield whole if is_whole else Attempt("region", regions)
+    if whole.regions not in tried and (scope == "auto" or not tried):
         yield whole
 
 
-def _region_choices(
-    merge: MergePlan | None, grid: Sequence[Region]
-) -> Iterator[tuple[Region, ...]]:
-    """The cells that the places touch, those of near rivals as well; then their neighbours."""
-    if merge is None or merge.best is None or not grid:
+def _region_choices(plan: EditPlan, max_tokens: int | None) -> Iterator[Regions]:
+    """The cells of all likely places, of the best ones if that is much; then their neighbours."""
+    path = None if plan.merge is None else plan.merge.best
+    if plan.merge is None or path is None:
         return
-    spans = [_context_span(placement) for placement in merge.best.placements]
-    spans += [(removed.start, removed.end) for removed in merge.best.removed]
+    lines = plan.original_lines
+    grid = cells(lines, plan.tree)
+    spans = _spans_of(path)
+    regions = choose_regions(grid, spans, lines=lines)
     rivals = [
         _context_span(rival)
-        for placement in merge.best.placements
+        for placement in path.placements
         if not placement.is_certain
-        for rival in merge.candidates[placement.segment][:MAX_RIVALS]
+        for rival in plan.merge.candidates[placement.segment][:MAX_RIVALS]
         if rival.weight > placement.weight - RIVAL_MARGIN
     ]
-    regions = tuple(choose_regions(grid, [*spans, *rivals]))
+    if rivals:
+        # The model can choose a place only if one prompt shows them all.
+        all_spans = [*spans, *rivals]
+        hull = (min(start for start, _ in all_spans), max(end for _, end in all_spans))
+        contested = choose_regions(grid, [hull], lines=lines)
+        if max_tokens is None or _num_tokens(contested, lines) <= max_tokens:
+            yield contested
     yield regions
-    yield tuple(choose_regions(grid, _with_neighbours(regions, grid)))
+    yield choose_regions(grid, _with_neighbours(regions, grid), lines=lines)
+
+
+def _spans_of(path: MergePath) -> list[tuple[int, int]]:
+    removed = [(span.start, span.end) for span in path.removed]
+    return [*map(_context_span, path.placements), *removed]
 
 
 def _context_span(placement: Placement) -> tuple[int, int]:
@@ -72,12 +88,16 @@ def _context_span(placement: Placement) -> tuple[int, int]:
     return max(placement.start - 1, 0), placement.end + 1
 
 
-def _with_neighbours(
-    regions: Sequence[Region], grid: Sequence[Region]
-) -> list[tuple[int, int]]:
-    """The regions with one more cell on both sides."""
-    spans = [(region.start, region.end) for region in regions]
-    for cell in grid:
-        if any(cell.end == start or cell.start == end for start, end in spans[: len(regions)]):
-            spans.append((cell.start, cell.end))
-    return spans
+def _num_tokens(regions: Regions, lines: Sequence[str]) -> float:
+    return sum(estimate_tokens(line) for part in regions for line in lines[part.start : part.end])
+
+
+def _with_neighbours(regions: Regions, grid: Sequence[Region]) -> list[tuple[int, int]]:
+    """The regions with one more cell on both sides, each as one span."""
+    return [
+        (
+            min([cell.start for cell in grid if cell.end == region.start], default=region.start),
+            max([cell.end for cell in grid if cell.start == region.end], default=region.end),
+        )
+        for region in regions
+    ]

@@ -57,10 +57,9 @@ def with_figures(outcome: Outcome, plan: EditPlan, stats: list[RequestStats]) ->
 def _judge(plan: EditPlan, lines: tuple[str, ...], ending: AnswerEnding) -> Verdict:
     return judge(
         plan.original_lines,
-        plan.update_lines,
+        plan.update_lines if plan.snippet is None else plan.snippet,
         lines,
         ending=ending,
-        snippet=plan.snippet,
         plan=plan.merge,
-        language=plan.language,
+        tree=plan.tree,
     )

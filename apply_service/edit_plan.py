@@ -7,14 +7,13 @@ import uuid
 from dataclasses import dataclass, replace
 
 from apply_service.edit.languages import language_of
-from apply_service.edit.markers import MarkerReader
 from apply_service.edit.merge import MergePlan, plan_merge
 from apply_service.edit.segment import Snippet
 from apply_service.edit.snippet import read_snippet
 from apply_service.edit.syntax import SyntaxTree, parse
 from apply_service.edit.text_file import TextFile, check_no_lone_surrogate
 from apply_service.edit_request import EditRequest
-from apply_service.errors import EmptyUpdateError, FileTooLargeError, MarkersWithoutFileError
+from apply_service.errors import FileTooLargeError
 from apply_service.outcome import Source
 
 
@@ -67,11 +66,6 @@ def plan_edit(edit: EditRequest, *, max_file_bytes: int) -> EditPlan:
         check_no_lone_surrogate(getattr(edit, name) or "", name=f"the {name}")
     _check_sizes(edit, max_file_bytes)
     update_file = TextFile.from_text(edit.update)
-    if not any(line.strip() for line in update_file.lines):
-        raise EmptyUpdateError(
-            f"the update has {len(edit.update)} characters and none of them is text; send the"
-            " changed lines, with markers for what stays"
-        )
     plan = EditPlan(
         request_id=f"apply-{uuid.uuid4().hex}",
         started_at=started_at,
@@ -102,26 +96,13 @@ def _understand(plan: EditPlan) -> EditPlan:
 
 def _plan_new_file(plan: EditPlan, update_file: TextFile) -> EditPlan:
     """The update is the whole file when there is no original."""
-    snippet = read_snippet(
-        plan.update_lines, (), path=plan.edit.path, language=plan.edit.language
-    )
-    reader = MarkerReader(())
-    numbers = [
-        number
-        for number, line in enumerate(plan.update_lines, start=1)
-        if reader.read(line) is not None or reader.has_inline_marker(line)
-    ]
-    if numbers:
-        raise MarkersWithoutFileError(
-            f"line {numbers[0]} of the update is a marker, but the original is empty, so it stands"
-            " for nothing; send the original, or an update that is the whole new file"
-        )
+    snippet = read_snippet(plan.update_lines, (), path=plan.edit.path, language=plan.edit.language)
     lines = tuple(line for segment in snippet.segments for line in segment.texts)
     original = plan.edit.original
     new_file = replace(
         update_file, encoding=original.encoding, byte_order_mark=original.byte_order_mark
     )
-    return replace(plan, file=new_file, decision=Decision(lines, "update"))
+    return replace(plan, file=new_file, snippet=snippet, decision=Decision(lines, "update"))
 
 
 def _check_sizes(edit: EditRequest, limit: int) -> None:

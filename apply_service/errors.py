@@ -1,7 +1,7 @@
 """What can go wrong with one edit before or beside the engine.
 
-ApplyError ← EmptyUpdateError, MarkersWithoutFileError, UnknownModelError, UnavailableOptionError,
-             NotReadyError, WithdrawnError, LimitError ← FileTooLargeError, PromptTooLongError, DeadlineTooShortError
+ApplyError ← UnknownModelError, UnavailableOptionError, NotReadyError, WithdrawnError, LimitError
+LimitError ← FileTooLargeError, PromptTooLongError, DeadlineTooShortError
 """
 
 from __future__ import annotations
@@ -9,14 +9,6 @@ from __future__ import annotations
 
 class ApplyError(Exception):
     """Base of everything that the pipeline raises itself."""
-
-
-class EmptyUpdateError(ApplyError):
-    """The update has no text, so nothing can be applied."""
-
-
-class MarkersWithoutFileError(ApplyError):
-    """The original is empty, so there is nothing that a marker of the update could stand for."""
 
 
 class UnknownModelError(ApplyError):

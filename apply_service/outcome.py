@@ -21,8 +21,8 @@ class Outcome:
 
     `file` is the original with its encoding and line endings, so `file.encode(lines)` are the
     bytes of the result. With status `rejected` the text is what the model wrote, not a merge.
-    `original` is what was edited. `regions` are the lines of the original that the model rewrote: all of them in scope "file",
-    none if it was not asked.
+    `original` is what was edited. `regions` are the lines of it that the model rewrote: all of
+    them in scope "file", none if it was not asked.
     """
 
     request_id: str

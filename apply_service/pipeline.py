@@ -1,4 +1,4 @@
-"""The way of one edit: text → prompts → engine → answers → file → verdict. HTTP and CLI share it."""
+"""The way of one edit: text → prompts → engine → answers → file → verdict, for all callers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ApplyPipeline:
         """
         smallest: PromptTooLongError | None = None
         num_fitting = 0
-        for attempt in attempts_of(plan, max_prompt_tokens=self._profile.max_region_tokens):
+        for attempt in attempts_of(plan, max_region_tokens=self._profile.max_region_tokens):
             prompts = build_prompts(plan, attempt, self._profile)
             try:
                 for prompt in prompts:

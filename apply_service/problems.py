@@ -22,10 +22,8 @@ from apply_service.edit.text_file import (
 )
 from apply_service.errors import (
     DeadlineTooShortError,
-    EmptyUpdateError,
     FileTooLargeError,
     LimitError,
-    MarkersWithoutFileError,
     NotReadyError,
     PromptTooLongError,
     UnavailableOptionError,
@@ -44,8 +42,6 @@ from batching.errors import (
 )
 
 _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
-    (EmptyUpdateError, 400, "empty-update", "The update is empty"),
-    (MarkersWithoutFileError, 400, "markers-without-file", "Markers without an original"),
     (EmptySnippetError, 400, "empty-update", "The update is empty"),
     (NothingToKeepError, 400, "markers-without-file", "Markers without an original"),
     (NoMarkerError, 422, "no-marker", "The update does not say where it belongs"),

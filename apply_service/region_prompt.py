@@ -58,7 +58,8 @@ def _build_prompt(
 
 def _update_for(plan: EditPlan, attempt: Attempt, region: Region) -> RegionalUpdate:
     """The update of a region; that of a whole file is the caller's own if it is a lazy one."""
-    assert plan.snippet is not None and plan.merge is not None, "an attempt follows a plan"
+    assert plan.snippet is not None, "an attempt follows a plan"
+    assert plan.merge is not None, "an attempt follows a plan"
     original, path = plan.original_lines, plan.merge.best
     written = None
     if path is not None:

@@ -41,7 +41,10 @@ def canned_server(result: Mapping[str, Any]) -> Iterator[CannedServer]:
 
         def _events(self) -> Iterator[bytes]:
             for piece in canned.pieces:
-                yield b"event: token\ndata: %s\n\n" % json.dumps({"text": piece}).encode()
+                yield (
+                    b"event: token\ndata: %s\n\n"
+                    % json.dumps({"text": piece, "region": 0}).encode()
+                )
             if canned.stream_ends_with == "result":
                 yield b"event: result\ndata: %s\n\n" % json.dumps(canned.result).encode()
             elif canned.stream_ends_with == "error":

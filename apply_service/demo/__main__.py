@@ -13,7 +13,13 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from apply_service.demo.edit_client import EditFailedError, Result, post_edit, stream_edit
+from apply_service.demo.edit_client import (
+    EditFailedError,
+    Result,
+    format_finding,
+    post_edit,
+    stream_edit,
+)
 from apply_service.demo.local_server import HOST, LocalServer, LocalServerError
 from apply_service.demo.screen import Screen
 

@@ -12,13 +12,13 @@ from litestar.params import JSONBody
 from litestar.response import Stream
 from litestar.types import Receive
 
+from apply_service.apply_run import ApplyRun
 from apply_service.edit.snippet_error import SnippetError
 from apply_service.edit.text_file import TextFileError
 from apply_service.errors import ApplyError, WithdrawnError
 from apply_service.http_errors import log_failure
 from apply_service.json_body import ApplyBodyRequest
 from apply_service.outcome import Outcome
-from apply_service.pipeline import ApplyRun
 from apply_service.problems import (
     Problem,
     ProblemError,
