@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 
+from apply_service.edit.definition_names import known_names
+
 # A line with less than this much of words and digits ("}", "else:") anchors nothing by itself.
 MIN_ANCHOR_LETTERS = 5
 _NOT_WORD = re.compile(r"[\W_]+")
@@ -69,6 +71,11 @@ class OriginalIndex:
         for rank, text in enumerate(self.filled):
             places.setdefault(text, []).append(rank)
         return places
+
+    @cached_property
+    def known_names(self) -> frozenset[str]:
+        """All names that the original defines, assigns or imports."""
+        return frozenset(known_names(self.lines))
 
     def filled_at(self, rank: int) -> str | None:
         """The line at a place among those that are not blank, or None after the last one."""
