@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from apply_service.edit.fragment import Frame, dedent, frames
-from apply_service.edit.grammars import try_load_grammar
+from apply_service.edit.grammars import Grammar, try_load_grammar
+from apply_service.edit.sections import hand_over_comments, nest_headings
 from apply_service.edit.symbol import Symbol
-from apply_service.edit.tree_walk import harvest
+from apply_service.edit.tree_walk import Harvest, harvest
 
 # Languages where a block ends by indentation, not by a sign.
 _INDENTED = frozenset({"python", "yaml"})
+_KOTLIN_SPACED_BRACE = re.compile(rb"(?<=[^\s{;]) \}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +48,34 @@ def parse(lines: Sequence[str], language: str | None) -> SyntaxTree | None:
     if tree is None:
         return None
     found = harvest(tree, source, grammar, lines=lines)
+    if found.error_lines and language == "kotlin":
+        found = _fewer_errors(found, lines, source, grammar)
     return SyntaxTree(
         language=language,
-        symbols=tuple(found.symbols),
+        symbols=tuple(_sectioned(found.symbols, lines, language)),
         error_lines=tuple(sorted(found.error_lines)),
         border_depths=found.borders,
         imports=tuple(found.imports),
     )
+
+
+def _fewer_errors(found: Harvest, lines: Sequence[str], source: bytes, grammar: Grammar) -> Harvest:
+    """A second try for Kotlin, whose grammar wants a line break or `;` before a closing brace.
+
+    The sign takes the place of a space, so that all positions stay.
+    """
+    repaired = _KOTLIN_SPACED_BRACE.sub(b";}", source)
+    tree = grammar.parse(repaired)
+    if tree is None:
+        return found
+    retried = harvest(tree, source, grammar, lines=lines)
+    return retried if len(retried.error_lines) <= len(found.error_lines) else found
+
+
+def _sectioned(symbols: Sequence[Symbol], lines: Sequence[str], language: str) -> Sequence[Symbol]:
+    if language == "markdown":
+        return nest_headings(symbols, lines)
+    return hand_over_comments(symbols, lines) if language == "toml" else symbols
 
 
 def parse_fragment(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from apply_service.edit.symbol_rules import Definition
 
 NO_ROW = -1
+_OPENINGS = frozenset("([{")
+MAX_SHORT_KEY_LEVEL = 2
 
 
 @dataclass(slots=True)
@@ -38,10 +40,12 @@ class _Frame:
     """What is known about a node while its children are visited.
 
     `lead_start` and `lead_end` are the first and last row of the comments and attributes that
-    wait for a definition; `wrapper_start` is the first row of a wrapper around the next child.
+    wait for a definition; `wrapper_start` is the first row of a wrapper around the next child;
+    `level` counts the symbols around, `depth` the nodes.
     """
 
     symbol: int | None = None
+    level: int = 0
     depth: int = 0
     is_container: bool = False
     hides: bool = False
@@ -119,11 +123,12 @@ class _Walk:
         row = node.start_point[0]
         is_long = last > row
         if traits is None:
+            # A group, `const (` or `{`: the first line belongs to all members, not to the first.
+            if frame.wrapper_start != NO_ROW and node.type in _OPENINGS:
+                frame.wrapper_start = NO_ROW
             return self._plain_frame(frame, is_container=True) if is_long else None
         definition = traits.reader(node, self._text) if traits.reader is not None else None
-        if definition is not None and not (
-            frame.hides and definition.kind in ("constant", "import", "key")
-        ):
+        if definition is not None and self._is_shown(definition, frame, is_long=is_long):
             return self._define(definition, frame, start, row, last, traits)
         if traits.is_leaf and not (self._has_errors and node.has_error):
             return None
@@ -141,9 +146,16 @@ class _Walk:
             inner.is_open = True
         return inner
 
+    def _is_shown(self, definition: Definition, frame: _Frame, *, is_long: bool) -> bool:
+        """Local variables are no symbols, nor are short entries deep inside other entries."""
+        if frame.hides:
+            return definition.kind not in ("constant", "import", "key")
+        return definition.kind != "key" or is_long or frame.level <= MAX_SHORT_KEY_LEVEL
+
     def _plain_frame(self, frame: _Frame, *, is_container: bool) -> _Frame:
         return _Frame(
             symbol=frame.symbol,
+            level=frame.level,
             depth=frame.depth + 1,
             is_container=is_container,
             hides=frame.hides,
@@ -174,6 +186,7 @@ class _Walk:
             return None
         inner = self._plain_frame(frame, is_container=traits.is_container)
         inner.symbol = len(self._found.symbols) - 1
+        inner.level = frame.level + 1
         inner.is_open = definition.is_open
         if definition.kind == "function":
             inner.hides = True
