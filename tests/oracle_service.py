@@ -41,6 +41,10 @@ class OracleRunner:
         self.gate = threading.Event()
         self.gate.set()
 
+    def answer_to(self, _request_id: str) -> tuple[int, ...]:
+        """All that the model writes to one request."""
+        return self.answer
+
     def execute(self, plan: StepPlan) -> StepResult:
         """The answer's tokens at every row with logits, drafts verified against them."""
         self.gate.wait(timeout=30)
@@ -50,13 +54,13 @@ class OracleRunner:
             if not scheduled.has_logits:
                 verified.append(VerifiedTokens())
                 continue
-            start = scheduled.output_position
+            answer, start = self.answer_to(scheduled.request_id), scheduled.output_position
             num_accepted = 0
             for drafted in scheduled.draft_token_ids:
-                if drafted != self.answer[start + num_accepted]:
+                if drafted != answer[start + num_accepted]:
                     break
                 num_accepted += 1
-            token_ids = self.answer[start : start + num_accepted + 1]
+            token_ids = answer[start : start + num_accepted + 1]
             verified.append(VerifiedTokens(token_ids, num_accepted))
         return StepResult(tuple(verified))
 

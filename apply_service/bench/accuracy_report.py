@@ -91,7 +91,7 @@ def format_report(report: Mapping[str, Any]) -> str:
     if report["must_refuse"]["cases"]:
         lines.append(_format_share("must refuse: refused or flagged", report, "refused_or_flagged"))
     lines += ["", _format_speed(report)]
-    for name in ("language", "edit_size", "style"):
+    for name in ("language", "edit_size"):
         lines += ["", *_format_groups(name.replace("_", " "), report[f"by_{name}"])]
     return "\n".join(lines)
 
