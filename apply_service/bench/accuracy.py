@@ -123,6 +123,8 @@ def run_accuracy(args: argparse.Namespace) -> int:
             " file, repository or --revision"
         )
     contender = _make_contender(args)
+    if args.against:
+        print(f"sending {len(source.cases)} files to {contender.name}", file=sys.stderr)
     try:
         results = list(_answer_all(contender, source.cases))
     finally:
