@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(NamedTuple):
     """Two neighbouring filled lines, without indentation; "" is the border of the text.
 
     `number` is the place of the right one, counted from 1.
@@ -49,15 +49,14 @@ def squeeze(line: str) -> str:
     return " ".join(line.split())
 
 
-def gaps_of(lines: Sequence[str]) -> Iterator[Gap]:
-    """All gaps of a text, those at its borders included; none for a text of blank lines."""
+def gaps_of(texts: Sequence[str]) -> Iterator[Gap]:
+    """All gaps of a text of squeezed lines, its borders included; none if all are blank."""
     left, num_blank = "", 0
-    for number, line in enumerate(lines, start=1):
-        text = squeeze(line)
+    for number, text in enumerate(texts, start=1):
         if not text:
             num_blank += 1
             continue
         yield Gap(left, text, num_blank, number)
         left, num_blank = text, 0
     if left:
-        yield Gap(left, "", num_blank, len(lines) + 1)
+        yield Gap(left, "", num_blank, len(texts) + 1)
