@@ -171,17 +171,14 @@ def _check_blank_lines(comparison: Comparison) -> Iterator[Finding]:
     Where the two meet, both neighbours have a say: the line before and the line after. Where lines
     went, the blank lines on both sides of them may have come together.
     """
-    gaps = comparison.new_gaps()
-    if not gaps:
-        return
     original, snippet = comparison.original_gaps, comparison.sent_gaps
-    for gap in gaps:
-        pair = (gap.left, gap.right)
-        allowed = original.between[pair] | snippet.between[pair]
+    for gap in comparison.changed_gaps:
+        ends = (gap.left, gap.right)
+        allowed = original.between(*ends) | snippet.between(*ends)
         if not allowed:
-            after, before = original.after[gap.left], original.before[gap.right]
+            after, before = original.after(gap.left), original.before(gap.right)
             allowed = after | before | {above + below for above in after for below in before}
-            allowed |= snippet.after[gap.left] | snippet.before[gap.right]
+            allowed |= snippet.after(gap.left) | snippet.before(gap.right)
         if allowed and gap.num_blank not in allowed:
             yield _whitespace_finding(
                 gap.number,
@@ -285,12 +282,12 @@ def check_neighbours(comparison: Comparison) -> Iterator[Finding]:
     """
     if comparison.removed_names or comparison.removed_counts:
         return
-    original_pairs = comparison.original_pairs
+    original = comparison.original_gaps
     starts = {squeeze(run[0].text) for run in comparison.runs if run}
     ends = {squeeze(run[-1].text) for run in comparison.runs if run}
-    for gap in comparison.new_gaps():
+    for gap in comparison.changed_gaps:
         pair = (gap.left, gap.right)
-        is_known = pair in original_pairs or pair in comparison.sent_pairs
+        is_known = original.has(*pair) or pair in comparison.sent_pairs
         is_meeting = gap.right in starts or gap.left in ends
         if not (is_known or is_meeting):
             yield Finding(

@@ -115,11 +115,6 @@ class Comparison:
         ]
 
     @cached_property
-    def original_pairs(self) -> set[tuple[str, str]]:
-        """Neighbouring filled lines of the original; "" stands for the border of the file."""
-        return set(pairwise(["", *filter(None, self.original_texts), ""]))
-
-    @cached_property
     def sent_pairs(self) -> set[tuple[str, str]]:
         """Adjacent lines of the update, with and without the optional ones between them.
 
@@ -142,16 +137,30 @@ class Comparison:
         return pairs
 
     @cached_property
-    def original_gaps(self) -> GapTable:
-        """Blank lines in the original."""
-        table = GapTable()
-        table.add(gaps_of(self.original_texts))
-        return table
+    def changed_gaps(self) -> list[Gap]:
+        """The gaps of the result in and around changed hunks, in order."""
+        gaps: dict[int, Gap] = {}
+        num_lines = len(self.result)
+        for hunk in self.hunks:
+            start, end = hunk.new_start, hunk.new_end
+            while start > 0 and not self.result_texts[start - 1]:
+                start -= 1
+            while end < num_lines and not self.result_texts[end]:
+                end += 1
+            start, end = max(0, start - 1), min(num_lines, end + 1)
+            for gap in gaps_of(self.result_texts[start:end], first_number=start + 1):
+                is_border = start == 0 if not gap.left else end == num_lines or gap.right
+                if is_border:
+                    gaps[gap.number] = gap
+        return [gaps[number] for number in sorted(gaps)]
 
-    def new_gaps(self) -> list[Gap]:
-        """Gaps of the result that are not in the original just so."""
-        known = {gap[:3] for gap in gaps_of(self.original_texts)}
-        return [gap for gap in gaps_of(self.result_texts) if gap[:3] not in known]
+    @cached_property
+    def original_gaps(self) -> GapTable:
+        """Blank lines in the original beside the lines of the changed gaps."""
+        texts = {text for gap in self.changed_gaps for text in (gap.left, gap.right)}
+        table = GapTable()
+        table.add(gaps_of(self.original_texts, around=texts))
+        return table
 
     @cached_property
     def sent_gaps(self) -> GapTable:
@@ -165,9 +174,9 @@ class Comparison:
                 if gap.left and gap.right:
                     table.add([gap])
                 elif gap.num_blank and gap.right:
-                    table.before[gap.right].add(gap.num_blank)
+                    table.add_before(gap)
                 elif gap.num_blank:
-                    table.after[gap.left].add(gap.num_blank)
+                    table.add_after(gap)
         return table
 
     @cached_property
@@ -213,22 +222,43 @@ class Comparison:
         A loss is accounted for by a removal that names it, by as many lines of the update in its
         place, or by two adjacent lines of the update around it if it is small.
         """
-        return [loss for hunk in self.hunks if (loss := self._loss(hunk)) is not None]
+        return [
+            Loss(tuple(lost), num_replaced)
+            for hunk in self.hunks
+            if (lost := self.unnamed_losses(hunk))
+            and not self.is_cut_out(hunk)
+            and len(lost) > (num_replaced := self._num_replaced(hunk))
+        ]
 
-    def _loss(self, hunk: Hunk) -> Loss | None:
+    def unnamed_losses(self, hunk: Hunk) -> list[int]:
+        """The lost places of a hunk if no removal of the update names any of them."""
         lost = self.lost_places(hunk)
-        if not lost or any(self.has_removed_name(self.original[place]) for place in lost):
-            return None
-        texts = Counter(self.original_texts[place] for place in lost)
-        num_lost = (texts - self.removed_counts).total()
+        if any(self.has_removed_name(self.original[place]) for place in lost):
+            return []
+        seen: Counter[str] = Counter()
+        unnamed = []
+        for place in lost:
+            text = self.original_texts[place]
+            seen[text] += 1
+            if seen[text] > self.removed_counts[text]:
+                unnamed.append(place)
+        return unnamed
+
+    def is_cut_out(self, hunk: Hunk) -> bool:
+        """Whether the update has the hunk's lines, and those around it, just as they stand now.
+
+        Then a small loss is meant: lines of the original that it leaves out between its own.
+        """
         inserted = self.inserted_texts(hunk)
-        num_replaced = sum(1 for text in inserted if self.sent_counts[text])
         before, after = self.neighbours(hunk)
-        if all(pair in self.sent_pairs for pair in pairwise([before, *inserted, after])):
-            is_whole = self.snippet.format == "whole"
-            if is_whole or num_lost <= max(MAX_EXPLAINED_LOSS, len(inserted)):
-                return None
-        return Loss(tuple(lost), num_replaced) if num_lost > num_replaced else None
+        if not all(pair in self.sent_pairs for pair in pairwise([before, *inserted, after])):
+            return False
+        num_lost = len(self.unnamed_losses(hunk))
+        is_whole = self.snippet.format == "whole"
+        return is_whole or num_lost <= max(MAX_EXPLAINED_LOSS, len(inserted))
+
+    def _num_replaced(self, hunk: Hunk) -> int:
+        return sum(1 for text in self.inserted_texts(hunk) if self.sent_counts[text])
 
     def has_removed_name(self, line: str) -> bool:
         """Whether the line has a name that a removal directive of the update has."""

@@ -87,13 +87,14 @@ def _lost_symbols(comparison: Comparison) -> list[Symbol]:
         if symbol.name not in names_before
         and comparison.sent_counts[comparison.result_texts[symbol.header]]
     }
-    renamed: set[int] = set()
+    meant: set[int] = set()
     for hunk in comparison.hunks:
         headers = [place for place in range(hunk.old_start, hunk.old_end) if place in lost]
         if headers:
             new = range(hunk.new_start, hunk.new_end)
-            renamed.update(headers[: sum(1 for place in new if place in new_headers)])
-    return [symbol for header, symbol in lost.items() if header not in renamed]
+            num_new = sum(1 for place in new if place in new_headers)
+            meant.update(headers if comparison.is_cut_out(hunk) else headers[:num_new])
+    return [symbol for header, symbol in lost.items() if header not in meant]
 
 
 def _is_symbol_removed(comparison: Comparison, symbol: Symbol) -> bool:
