@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from apply_service.edit.grammars import Grammar, Traits
     from apply_service.edit.symbol_rules import Definition
 
-# A megabyte of source has about 60,000 nodes at the starts of lines.
-MAX_VISITED_NODES = 200_000
+# A megabyte of source has about 60,000 nodes that are looked at, one of JSON 300,000.
+MAX_VISITED_NODES = 400_000
 NO_ROW = -1
 _OPENINGS = frozenset("([{")
 MAX_SHORT_KEY_LEVEL = 2
@@ -119,6 +119,8 @@ class _Walk:
         inner = self._inner_frame(node, frame, traits, start, last)
         if traits is not None or last > row:
             frame.lead_start = NO_ROW
+            if frame.is_container:
+                frame.wrapper_start = NO_ROW
         frame.last_row = max(frame.last_row, last)
         if inner is not None:
             return inner

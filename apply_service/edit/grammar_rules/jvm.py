@@ -138,7 +138,7 @@ SCALA = SymbolRules(
         "infix_expression": _scala_test,
         "import_declaration": imported,
     },
-    wrappers=frozenset({"enum_case_definitions", "extension_definition"}),
+    wrappers=frozenset({"enum_case_definitions", "extension_definition", "template_body"}),
     leading=_COMMENTS,
     scopes=frozenset({"lambda_expression", "block", "indented_block"}),
     leaves=frozenset({"parameters", "class_parameters", "string", "interpolated_string"}),
