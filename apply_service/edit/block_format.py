@@ -22,6 +22,9 @@ from apply_service.edit.original_index import OriginalIndex
 from apply_service.edit.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.snippet_error import MalformedSnippetError
 
+# Beyond these it is not looked up which of a block's dividers is the one.
+MAX_DIVIDERS = 20
+
 _START = re.compile(r"\s*(?:<{5,9}|-{5,9})\s*(?:SEARCH|ORIGINAL)\s*>?\s*")
 _DIVIDER = re.compile(r"\s*={5,9}\s*")
 _END = re.compile(r"\s*(?:>{5,9}|\+{5,9})\s*(?:REPLACE|UPDATED?)\s*")
@@ -124,11 +127,11 @@ class BlockReader:
     def _sides(
         self, block: Block, inner: Sequence[SegmentLine]
     ) -> tuple[Sequence[SegmentLine], Sequence[SegmentLine]]:
-        """Old and new lines. Of several dividers the one after lines that the original has."""
+        """Old and new lines. Of several dividers the last one after lines that the original has."""
         dividers = [place for place, line in enumerate(inner) if _DIVIDER.fullmatch(line.text)]
-        if len(dividers) > 1:
+        if 1 < len(dividers) <= MAX_DIVIDERS:
             known = [place for place in dividers if self._has_run(inner[:place])]
-            dividers = known if len(known) == 1 else dividers
+            dividers = known[-1:] or dividers
         if len(dividers) != 1:
             raise MalformedSnippetError(
                 f"the block on line {block.number} of the update has {len(dividers)} dividers"

@@ -29,6 +29,7 @@ class LazyReader:
     def __init__(self, original: OriginalIndex, scan: MarkerScan) -> None:
         self._original = original
         self._scan = scan
+        self._comments: dict[str, bool] = {}
 
     def has_marker_lines(self, parts: Sequence[Sequence[SegmentLine]]) -> bool:
         """Whether any line is a marker or a removal directive as a whole."""
@@ -67,14 +68,19 @@ class LazyReader:
 
     def _is_instruction(self, line: str, *, before: str, following: str | None) -> bool:
         """A comment that goes on from the line before it is a piece of a longer text."""
-        if not is_comment(line) or self._original.has(line) or is_comment(before):
+        if not self._is_comment(line) or self._original.has(line) or self._is_comment(before):
             return False
         is_known = following is not None and self._is_known_code(following)
         return is_instruction(line, is_before_known_code=is_known)
 
+    def _is_comment(self, line: str) -> bool:
+        if line not in self._comments:
+            self._comments[line] = is_comment(line)
+        return self._comments[line]
+
     def _is_known_code(self, line: str) -> bool:
         """Whether the original has `line`, or another one for the name that it binds."""
-        if is_comment(line):
+        if self._is_comment(line):
             return False
         return self._original.has(line) or bound_name(line) in self._original.known_names
 
