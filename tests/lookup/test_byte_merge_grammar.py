@@ -314,3 +314,14 @@ def test_what_cannot_be_spelled_is_refused() -> None:
         )
     with pytest.raises(TokenNotAllowedError):
         ByteMergeGrammar(spellable, vocabulary, encode=vocabulary.longest_matches, opening=b"a")
+
+
+def test_a_short_draft_is_spelled_like_the_beginning_of_a_long_one() -> None:
+    word = b" documentation"
+    vocabulary = VocabularyIndex([b"", *(bytes([byte]) for byte in range(10, 128)), word])
+    rules = MergeRules(original=[b"\n" + word * 40])
+    grammar = ByteMergeGrammar(rules, vocabulary, encode=vocabulary.longest_matches)
+    whole = grammar.draft().token_ids
+    assert len(whole) == 41
+    for limit in range(42):
+        assert grammar.draft(limit).token_ids == whole[:limit]
