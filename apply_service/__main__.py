@@ -40,6 +40,9 @@ _PLUGGED_COMMANDS = {
     "model": "prepare, list, inspect and remove models",
     "bench": "measure accuracy, drafters and speed",
 }
+# OpenMP's threads spin while they wait, by default for milliseconds. Beside another busy process
+# they keep each other from running, and a step takes twenty times as long.
+_OPENMP_SPIN_COUNT = "1000"
 _BENCHES = {
     "accuracy": "how often the merged file is right, and how often it says so",
     "drafters": "measure drafters on expected answers, without a model",
@@ -49,6 +52,7 @@ _BENCHES = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
+    os.environ.setdefault("GOMP_SPINCOUNT", _OPENMP_SPIN_COUNT)  # read when torch is loaded
     arguments = list(sys.argv[1:] if argv is None else argv)
     args = build_parser(arguments).parse_args(arguments)
     try:

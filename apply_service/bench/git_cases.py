@@ -10,7 +10,12 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from apply_service.bench.cases import Case
-from apply_service.bench.git_history import BlobReader, FileChange, single_file_changes
+from apply_service.bench.git_history import (
+    BlobReader,
+    BlobTooLargeError,
+    FileChange,
+    single_file_changes,
+)
 from apply_service.bench.snippet_writer.hunks import find_hunks
 from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION, write_snippet
 from apply_service.bench.source_text import is_written_by_people
@@ -47,7 +52,7 @@ def read_git_cases(repository: Path, *, revision: str = "HEAD", limit: int = 200
     others: list[Case] = []
     left_out: Counter[str] = Counter()
     num_commits = 0
-    with BlobReader(repository) as blobs:
+    with BlobReader(repository, max_bytes=MAX_FILE_BYTES) as blobs:
         for change in islice(single_file_changes(repository, revision), MAX_COMMITS):
             num_commits += 1
             try:
@@ -89,11 +94,12 @@ def _case_of(change: FileChange, blobs: BlobReader) -> Case:
 
 
 def _read(blobs: BlobReader, blob: str) -> TextFile:
-    content = blobs.read(blob)
+    try:
+        content = blobs.read(blob)
+    except BlobTooLargeError as error:
+        raise UnusableChangeError(f"larger than {MAX_FILE_BYTES} bytes") from error
     if content is None:
         raise UnusableChangeError("not in this clone")
-    if len(content) > MAX_FILE_BYTES:
-        raise UnusableChangeError(f"larger than {MAX_FILE_BYTES} bytes")
     try:
         file = TextFile.from_bytes(content)
     except TextFileError as error:

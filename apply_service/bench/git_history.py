@@ -1,4 +1,7 @@
-"""Reads a repository with git's own plumbing: which commits changed one file, and its contents."""
+"""Reads a repository with git's own plumbing: which commits changed one file, and its contents.
+
+GitError ← BlobTooLargeError
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,10 @@ _CHUNK_BYTES = 1 << 16
 
 class GitError(Exception):
     """git is not there, or does not do what it is asked for."""
+
+
+class BlobTooLargeError(GitError):
+    """A file has more bytes than the reader takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +62,10 @@ def single_file_changes(repository: Path, revision: str) -> Iterator[FileChange]
 
 
 class BlobReader:
-    """Reads the contents of blobs through one `git cat-file --batch`."""
+    """Reads blobs of at most `max_bytes` through one `git cat-file --batch`."""
 
-    def __init__(self, repository: Path) -> None:
+    def __init__(self, repository: Path, *, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._process = _start(repository, ["cat-file", "--batch"], stdin=subprocess.PIPE)
 
     def __enter__(self) -> Self:
@@ -74,7 +82,10 @@ class BlobReader:
             pass
 
     def read(self, blob: str) -> bytes | None:
-        """The content, or None if the repository does not have it (a partial clone)."""
+        """The content, or None if the repository does not have it (a partial clone).
+
+        Raises BlobTooLargeError; the next blob can be read all the same.
+        """
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None, "stdin is a pipe"
         assert stdout is not None, "stdout is a pipe"
@@ -83,7 +94,13 @@ class BlobReader:
         header = stdout.readline().split()
         if len(header) != 3:
             return None
-        content = stdout.read(int(header[2]))
+        num_bytes = int(header[2])
+        if num_bytes > self._max_bytes:
+            _skip(stdout, num_bytes + 1)
+            raise BlobTooLargeError(
+                f"{blob} has {num_bytes} bytes, the limit is {self._max_bytes}; leave it out"
+            )
+        content = stdout.read(num_bytes)
         stdout.read(1)
         return content
 
@@ -111,6 +128,11 @@ def _fields(stream: IO[bytes]) -> Iterator[str]:
             yield field.decode("utf-8", "surrogateescape")
     if rest.strip():
         yield rest.decode("utf-8", "surrogateescape")
+
+
+def _skip(stream: IO[bytes], num_bytes: int) -> None:
+    while num_bytes and (chunk := stream.read(min(num_bytes, _CHUNK_BYTES))):
+        num_bytes -= len(chunk)
 
 
 @contextmanager

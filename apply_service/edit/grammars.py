@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
 
     from apply_service.edit.symbol_rules import Reader
 
-# A grammar's own error recovery can take quadratic time; the count of its progress calls (one
-# for every hundred parser operations) bounds it, and unlike a clock gives the same on each run.
-MAX_SOURCE_BYTES = 8_000_000
-MIN_PROGRESS_CALLS = 20_000
-PROGRESS_CALLS_PER_BYTE = 0.03
+# Error recovery can take quadratic time, so parsing stops after this much time of its thread;
+# real source takes a tenth of it (0.3 s a megabyte).
+MAX_SOURCE_BYTES = 4_000_000
+MIN_PARSE_S = 0.6
+PARSE_S_PER_BYTE = 0.6e-6
 READ_BYTES = 65_536
 
 # Nodes that hold statements, members or entries one after another, in the words of most grammars.
@@ -52,25 +53,21 @@ class Grammar:
     language: Language
     traits: Mapping[int, Traits]
 
-    def parse(self, source: bytes) -> Tree | None:
-        """The tree of `source` (UTF-8), or None beyond the limits on size and work."""
+    def parse(self, source: bytes, *, max_s: float | None = None) -> Tree | None:
+        """The tree of `source` (UTF-8), or None beyond the limits on size and time."""
         from tree_sitter import Parser
 
         if len(source) > MAX_SOURCE_BYTES:
             return None
+        if max_s is None:
+            max_s = MIN_PARSE_S + len(source) * PARSE_S_PER_BYTE
         view = memoryview(source)
-        num_calls_left = MIN_PROGRESS_CALLS + int(len(source) * PROGRESS_CALLS_PER_BYTE)
-
-        def is_spent(_offset: int, _has_error: bool) -> bool:
-            nonlocal num_calls_left
-            num_calls_left -= 1
-            return num_calls_left < 0
-
+        deadline = time.thread_time() + max_s
         try:
             return Parser(self.language).parse(
                 lambda offset, _point: view[offset : offset + READ_BYTES],
                 encoding="utf8",
-                progress_callback=is_spent,
+                progress_callback=lambda _offset, _has_error: time.thread_time() > deadline,
             )
         except ValueError:  # the parser's word for "stopped by the callback"
             return None

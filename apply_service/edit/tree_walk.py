@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from apply_service.edit.grammars import Grammar, Traits
     from apply_service.edit.symbol_rules import Definition
 
+# A megabyte of source has about 60,000 nodes at the starts of lines.
+MAX_VISITED_NODES = 200_000
 NO_ROW = -1
 _OPENINGS = frozenset("([{")
 MAX_SHORT_KEY_LEVEL = 2
@@ -56,8 +58,8 @@ class _Frame:
     last_row: int = NO_ROW
 
 
-def harvest(tree: Tree, source: bytes, grammar: Grammar, *, lines: Sequence[str]) -> Harvest:
-    """Walk `tree`, the parse of `lines` as UTF-8 `source`."""
+def harvest(tree: Tree, source: bytes, grammar: Grammar, *, lines: Sequence[str]) -> Harvest | None:
+    """Walk `tree`, the parse of `lines` as UTF-8 `source`; None above `MAX_VISITED_NODES`."""
     return _Walk(tree, source, grammar, lines).run()
 
 
@@ -72,12 +74,16 @@ class _Walk:
         self._found = Harvest()
         self._has_errors = tree.root_node.has_error
 
-    def run(self) -> Harvest:
+    def run(self) -> Harvest | None:
         cursor = self._tree.walk()
         root = self._traits.get(self._tree.root_node.kind_id)
         frames = [_Frame(is_container=root is None or root.is_container)]
+        num_visited = 0
         is_at_node = cursor.goto_first_child()
         while is_at_node:
+            num_visited += 1
+            if num_visited > MAX_VISITED_NODES:
+                return None
             node = cursor.node
             assert node is not None
             inner = self._visit(node, frames[-1])
@@ -93,12 +99,15 @@ class _Walk:
 
     def _visit(self, node: Node, frame: _Frame) -> _Frame | None:
         """Take in one node; the frame for its children if they are to be visited."""
-        row, _ = node.start_point
+        traits = self._traits.get(node.kind_id)
+        row = node.start_point[0]
         end_row, end_column = node.end_point
-        last = end_row - 1 if end_column == 0 and end_row > row else end_row
         if self._has_errors and (node.is_missing or node.is_error):
             self._found.error_lines.append(min(row, max(len(self._lines) - 1, 0)))
-        traits = self._traits.get(node.kind_id)
+        elif traits is None and row == end_row and frame.wrapper_start == NO_ROW:
+            frame.last_row = row  # a sign or keyword
+            return None
+        last = end_row - 1 if end_column == 0 and end_row > row else end_row
         if traits is not None and traits.is_leading:
             self._note_lead(frame, row, last)
             return None

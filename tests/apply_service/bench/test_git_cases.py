@@ -97,6 +97,16 @@ def test_other_commits_are_left_out(repository: Repository) -> None:
     assert found.left_out["generated, or with an odd name"] == 1
 
 
+def test_a_huge_file_does_not_stop_the_reader(repository: Repository) -> None:
+    huge = "value = 1\n" * 30_000
+    repository.commit(a__py=BODY, huge__py=huge)
+    repository.commit(a__py=BODY.replace("return 3", "return 33"))
+    repository.commit(huge__py=huge + "more = 2\n")
+    found = cases_of(repository)
+    assert [case.path for case in found.cases] == ["a.py"]
+    assert found.left_out == {"larger than 200000 bytes": 1}
+
+
 def test_files_in_known_languages_come_first(repository: Repository) -> None:
     repository.commit(a__py=BODY, notes__xyz=BODY)
     repository.commit(a__py=BODY.replace("return 3", "return 33"))
