@@ -148,6 +148,7 @@ class Engine:
         try:
             while self._take_commands():
                 self._publish_all(self._scheduler.expire(time.monotonic()))
+                self._publish_all(self._scheduler.settle(time.monotonic()))
                 self.step()
             error = EngineStoppedError("the engine was stopped before the request was done")
         except Exception as failure:  # a bug of ours; without this its victims would wait forever
