@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from batching.block_pool import BlockPool
@@ -147,6 +148,7 @@ class Engine:
         try:
             while self._take_commands():
                 self._publish_all(self._scheduler.expire(time.monotonic()))
+                self._publish_all(self._scheduler.settle(time.monotonic()))
                 self.step()
             error = EngineStoppedError("the engine was stopped before the request was done")
         except Exception as failure:  # a bug of ours; without this its victims would wait forever
@@ -201,9 +203,17 @@ class Engine:
 
 def build_engine(config: EngineConfig) -> Engine:
     """Load the model and make an engine that is ready to start; raises ModelLoadError."""
+    # Each thread that computes has an OpenMP team until it ends, and two teams on the same cores
+    # slow each other down: this thread ends, and the engine's own team is left.
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="loader") as loader:
+        runner = loader.submit(_load_runner, config).result()
+    return Engine(config.scheduler, runner)
+
+
+def _load_runner(config: EngineConfig) -> ModelRunner:
     runner = ModelRunner(config)
     runner.warm_up()
-    return Engine(config.scheduler, runner)
+    return runner
 
 
 def _discard(_event: Event) -> None:

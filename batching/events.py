@@ -66,6 +66,22 @@ class TokenLogprob:
     logprob: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowEvidence:
+    """What the model thought of the token at output position `position` under a constraint.
+
+    `logprobs`, one for each of `allowed_token_ids`, are of the distribution without constraint,
+    before temperature and filters; `outside_mass` is the probability of everything not allowed.
+    """
+
+    position: int
+    token_id: int
+    allowed_token_ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    outside_mass: float
+    is_decision: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """New output tokens, in order. `logprobs` is empty unless they were asked for."""
@@ -77,11 +93,12 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The last event of a request that ran to its end."""
+    """The last event of a request that ran to its end; evidence comes with a constraint."""
 
     request_id: str
     reason: FinishReason
     stats: RequestStats
+    evidence: tuple[RowEvidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate, chain
 
 import torch
 from torch import Tensor
 
 from batching.step_plan import StepPlan
 from kernels.rejection_verify import SamplingTensors
+from kernels.verification import AllowedTokens
 
 _NO_DRAFT = -1
 
@@ -23,6 +25,7 @@ class ForwardBatch:
     logits_rows: [num_rows] int64; rows of the pass whose logits are needed
     draft_token_ids: [num_rows] int64; the draft each of them is asked about, -1 for none
     cu_rows: [num_verified + 1] int64; bounds of the verified requests' rows
+    allowed: what each row may take, None if no request of the step has a constraint
     sampling: one entry a verified request; None when all of them are greedy
     """
 
@@ -35,6 +38,7 @@ class ForwardBatch:
     logits_rows: Tensor
     draft_token_ids: Tensor
     cu_rows: Tensor
+    allowed: AllowedTokens | None
     sampling: SamplingTensors | None
 
     @classmethod
@@ -58,9 +62,12 @@ class ForwardBatch:
             ]
             query_bounds.append(len(input_ids))
             if scheduled.has_logits:
-                num_drafts = len(scheduled.draft_token_ids)
-                logits_rows += range(len(input_ids) - num_drafts - 1, len(input_ids))
-                draft_token_ids += (*scheduled.draft_token_ids, _NO_DRAFT)
+                first_index = query_bounds[-2] - scheduled.start
+                logits_rows += [first_index + row.position for row in scheduled.logits_rows]
+                draft_token_ids += [
+                    _NO_DRAFT if row.known_token_id is None else row.known_token_id
+                    for row in scheduled.logits_rows
+                ]
                 row_bounds.append(len(logits_rows))
 
         def as_int64(values: list[int]) -> Tensor:
@@ -76,6 +83,7 @@ class ForwardBatch:
             logits_rows=as_int64(logits_rows),
             draft_token_ids=as_int64(draft_token_ids),
             cu_rows=as_int64(row_bounds),
+            allowed=_pack_allowed(plan, device),
             sampling=_pack_sampling(plan, device),
         )
 
@@ -87,6 +95,21 @@ def _pack_block_tables(plan: StepPlan, device: torch.device) -> Tensor:
         for scheduled in plan.scheduled
     ]
     return torch.tensor(tables, dtype=torch.int32, device=device)
+
+
+def _pack_allowed(plan: StepPlan, device: torch.device) -> AllowedTokens | None:
+    if all(scheduled.constrained_rows is None for scheduled in plan.scheduled):
+        return None
+    allowed = [
+        row.allowed_token_ids
+        for scheduled in plan.scheduled
+        if scheduled.has_logits
+        for row in scheduled.logits_rows
+    ]
+    return AllowedTokens(
+        token_ids=torch.tensor([*chain.from_iterable(allowed)], dtype=torch.int64, device=device),
+        cu_lens=torch.tensor([*accumulate(map(len, allowed), initial=0)], device=device),
+    )
 
 
 def _pack_sampling(plan: StepPlan, device: torch.device) -> SamplingTensors | None:
@@ -103,7 +126,9 @@ def _pack_sampling(plan: StepPlan, device: torch.device) -> SamplingTensors | No
         top_k=torch.tensor([p.top_k for p in params], device=device),
         top_p=as_float32([p.top_p for p in params]),
         seeds=torch.tensor([_wrap_seed(p.seed) for p in params], device=device),
-        positions=torch.tensor([s.output_position for s in verified], device=device),
+        positions=torch.tensor(
+            [s.output_position_of(row) for s in verified for row in s.logits_rows], device=device
+        ),
     )
 
 

@@ -18,6 +18,7 @@ from transformers.utils import logging as transformers_logging
 from batching.config import Dtype
 from batching.errors import ModelLoadError
 from batching.forward_batch import ForwardBatch
+from kernels.linear import use_onednn_linear
 from kernels.ops import Ops
 
 ATTENTION_NAME = "apply_service_paged"
@@ -81,6 +82,8 @@ def load_model(path: Path, *, dtype: Dtype, device: torch.device) -> tuple[nn.Mo
         # Transformers would go on with random numbers in their place.
         missing = sorted(loading["missing_keys"])
         raise ModelLoadError(f"{path} lacks {len(missing)} weights, {missing[0]} among them")
+    if device.type == "cpu" and dtype == "float32":
+        use_onednn_linear(model)
     return model.eval().to(device), _read_shape(config)
 
 

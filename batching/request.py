@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Protocol
+from typing import Any, Protocol
 
-from batching.events import ReferenceStats, RequestStats
+from batching.constrained_answer import CONSTRAINT_REFERENCE, ConstrainedAnswer
+from batching.events import ReferenceStats, RequestStats, RowEvidence
 from batching.prefix_cache import PrefixChain
+from lookup.constraint import Constraint
 from lookup.proposer import Draft, Proposer
 
 
@@ -48,7 +50,8 @@ class EngineRequest:
     """What crosses into the engine thread.
 
     `deadline` is on the clock of `time.monotonic`. `cache_salt` separates tenants in the prefix
-    cache. `proposer` None, or `max_draft_tokens` 0, turns speculation off.
+    cache. `proposer` None, or `max_draft_tokens` 0, turns speculation off. A `constraint` drafts
+    for itself, so it goes without a proposer, and it knows its own end: no `stop_checker` either.
     """
 
     request_id: str
@@ -60,6 +63,7 @@ class EngineRequest:
     deadline: float | None = None
     cache_salt: bytes = b""
     stop_checker: StopChecker | None = None
+    constraint: Constraint[Any] | None = None
 
 
 class RequestStatus(Enum):
@@ -94,6 +98,17 @@ class RequestState:
         self.target_passes = 0
         self.decode_passes = 0
         self.forced = 0
+        self.unpublished: list[int] = []
+        self.evidence: list[RowEvidence] = []
+        self.constrained = (
+            None
+            if request.constraint is None
+            else ConstrainedAnswer(
+                request.constraint,
+                num_prompt_tokens=len(request.prompt_token_ids),
+                looks_ahead=request.max_draft_tokens > 0,
+            )
+        )
         self._drafted: dict[str, int] = {}
         self._accepted: dict[str, int] = {}
 
@@ -108,25 +123,81 @@ class RequestState:
         return len(self.token_ids) - len(self.request.prompt_token_ids)
 
     @property
+    def is_answer_complete(self) -> bool:
+        """Whether a constraint has brought the answer to its end."""
+        return self.constrained is not None and self.constrained.is_complete
+
+    @property
+    def num_wanted_tokens(self) -> int:
+        """Leading tokens whose keys and values are needed: all, or less of a complete answer."""
+        return self.num_tokens if self.constrained is None else self.constrained.num_wanted_tokens
+
+    @property
+    def num_prefix_tokens(self) -> int:
+        """Leading tokens that may come from the cache; one token at least is left to compute."""
+        first_row = None if self.constrained is None else self.constrained.first_row
+        return self.num_wanted_tokens if first_row is None else first_row + 1
+
+    @property
     def num_uncomputed_tokens(self) -> int:
         """Known tokens still to be computed; at least one while the request lives."""
-        return len(self.token_ids) - self.num_computed_tokens
+        return self.num_wanted_tokens - self.num_computed_tokens
 
     def propose(self, max_tokens: int) -> Draft | None:
         """A draft of at most `max_tokens` tokens that the answer's limit has room for, or None."""
         request = self.request
         room = request.sampling.max_tokens - self.num_output_tokens - 1
         num_tokens = min(max_tokens, room, request.max_draft_tokens)
+        if self.constrained is not None:
+            return self.constrained.draft(num_tokens)
         if request.proposer is None or num_tokens <= 0:
             return None
         draft = request.proposer.propose(num_tokens)
         return draft if draft.token_ids else None
 
-    def count_draft(self, draft: Draft, num_accepted: int) -> None:
-        """Add one verified draft to the counters of its reference."""
-        name = draft.reference
-        self._drafted[name] = self._drafted.get(name, 0) + len(draft)
-        self._accepted[name] = self._accepted.get(name, 0) + num_accepted
+    def take_forced(self) -> None:
+        """Write all that the constraint leaves no choice about, within the answer's limit."""
+        if self.constrained is not None:
+            room = self.request.sampling.max_tokens - self.num_output_tokens
+            token_ids = self.constrained.take_forced(room)
+            self.token_ids += token_ids
+            self.unpublished += token_ids
+            self.forced += len(token_ids)
+
+    def write(self, token_ids: Sequence[int], draft: Draft | None, *, num_accepted: int) -> None:
+        """Append tokens that the model confirmed or chose, and count the draft they came from."""
+        self.token_ids += token_ids
+        self.num_computed_tokens = min(self.num_computed_tokens, self.num_tokens)
+        if self.constrained is not None:
+            self._count_constrained(self.constrained.commit(token_ids), len(token_ids))
+            return
+        if draft is not None:
+            self._count_draft(draft.reference, len(draft), num_accepted)
+        if self.request.proposer is not None:
+            self.request.proposer.commit(token_ids)
+
+    def take_unpublished(self) -> tuple[int, ...]:
+        """Tokens that no event has told yet; they are taken for told."""
+        token_ids = tuple(self.unpublished)
+        self.unpublished.clear()
+        return token_ids
+
+    def cut_draft(self, draft: Draft, max_tokens: int) -> Draft | None:
+        """The same draft, at most `max_tokens` long; None if nothing is left of it."""
+        if self.constrained is not None:
+            return self.constrained.cut_draft(max(max_tokens, 0))
+        return draft.cut(max_tokens) if max_tokens > 0 else None
+
+    def _count_constrained(self, num_guessed: tuple[int, int], num_written: int) -> None:
+        """Guessed decisions are drafts; all other tokens that stood in a draft were forced."""
+        drafted, accepted = num_guessed
+        if drafted:
+            self._count_draft(CONSTRAINT_REFERENCE, drafted, accepted)
+        self.forced += max(0, num_written - max(accepted, 1))
+
+    def _count_draft(self, reference: str, drafted: int, accepted: int) -> None:
+        self._drafted[reference] = self._drafted.get(reference, 0) + drafted
+        self._accepted[reference] = self._accepted.get(reference, 0) + accepted
 
     def stats(self, now: float) -> RequestStats:
         """The figures up to `now`, which ends the decode time."""

@@ -55,7 +55,9 @@ class Scheduler:
     def add(self, request: EngineRequest, *, now: float) -> None:
         """Put a new request into the queue."""
         chain = self._prefix_cache.new_chain(request.cache_salt)
-        self._waiting.append(RequestState(request, chain=chain, now=now))
+        state = RequestState(request, chain=chain, now=now)
+        state.take_forced()
+        self._waiting.append(state)
 
     def cancel(self, request_id: str) -> list[Event]:
         """Drop a request at its owner's wish; no event if it has ended already."""
@@ -77,6 +79,13 @@ class Scheduler:
                     " written before the deadline; allow more time or send a smaller edit"
                 )
                 events.append(Failed(state.request.request_id, error))
+        return events
+
+    def settle(self, now: float) -> list[Event]:
+        """Publish what constraints made certain, and end answers that need no computing (more)."""
+        events: list[Event] = []
+        for state in list(self._live()):
+            events += self._settle_request(state, now)
         return events
 
     def fail_all(self, error: EngineError) -> list[Event]:
@@ -141,10 +150,12 @@ class Scheduler:
 
     def _try_start(self, state: RequestState) -> bool:
         """Take what is cached of a request's tokens and reserve blocks for the rest of them."""
-        state.block_ids = self._prefix_cache.take_prefix(state.chain, state.token_ids)
+        state.block_ids = self._prefix_cache.take_prefix(
+            state.chain, state.token_ids[: state.num_prefix_tokens]
+        )
         state.num_stored_blocks = len(state.block_ids)
         state.num_computed_tokens = len(state.block_ids) * self._config.block_size
-        if self._try_reserve_for(state, state.num_tokens):
+        if self._try_reserve_for(state, state.num_wanted_tokens):
             return True
         self._release_blocks(state)
         return False
@@ -154,7 +165,7 @@ class Scheduler:
         priority_class, _ = self._rank(state, now)
         lower = [s for s in self._running if self._rank(s, now)[0] > priority_class]
         lower.sort(key=lambda s: self._rank(s, now))
-        num_blocks = self._num_blocks(state.num_tokens)
+        num_blocks = self._num_blocks(state.num_wanted_tokens)
         while lower and (
             len(self._running) >= self._max_running or self._block_pool.num_free_blocks < num_blocks
         ):
@@ -164,20 +175,24 @@ class Scheduler:
         """The entry of one request; its draft is cut to the blocks that are free."""
         start = state.num_computed_tokens
         stop = start + share.num_tokens
-        has_logits = stop == state.num_tokens
-        draft = state.propose(share.max_draft_tokens) if has_logits else None
+        is_at_end = stop == state.num_tokens and not state.is_answer_complete
+        draft = state.propose(share.max_draft_tokens) if is_at_end else None
         if draft is not None and not self._try_reserve_for(state, stop + len(draft)):
             room = len(state.block_ids) * self._config.block_size - stop
-            draft = draft.cut(room) if room > 0 else None
+            draft = state.cut_draft(draft, room)
+        rows = None
+        if state.constrained is not None:
+            rows = state.constrained.rows(start, stop, draft)
         return ScheduledRequest(
             request_id=state.request.request_id,
             token_ids=tuple(state.token_ids[start:stop]),
             start=start,
             block_ids=tuple(state.block_ids),
             draft=draft,
-            has_logits=has_logits,
-            output_position=state.num_output_tokens,
+            has_logits=is_at_end if rows is None else bool(rows),
+            output_position=stop - len(state.request.prompt_token_ids),
             sampling=state.request.sampling,
+            constrained_rows=rows,
         )
 
     def _commit_request(
@@ -191,33 +206,48 @@ class Scheduler:
         request = state.request
         state.target_passes += 1
         state.num_computed_tokens += len(scheduled.token_ids) + verified.num_accepted
-        if scheduled.draft is not None:
-            state.count_draft(scheduled.draft, verified.num_accepted)
+        state.evidence += verified.evidence
+        reason: FinishReason | None = None
         if verified.token_ids:
             state.decode_passes += 1
-            if state.first_token is None:
-                state.first_token = now
             num_kept, reason = self._find_end(state, verified.token_ids)
             token_ids = verified.token_ids[:num_kept]
-            state.token_ids += token_ids
-            state.num_computed_tokens = min(state.num_computed_tokens, state.num_tokens)
-            if request.proposer is not None:
-                request.proposer.commit(token_ids)
+            state.write(token_ids, scheduled.draft, num_accepted=verified.num_accepted)
             if token_ids:
                 yield Tokens(request.request_id, token_ids, verified.logprobs[:num_kept])
-        else:
-            reason = None
+        if state.first_token is None and state.num_computed_tokens >= len(request.prompt_token_ids):
+            state.first_token = now
         state.num_stored_blocks = self._prefix_cache.store(
             state.chain,
             state.token_ids[: state.num_computed_tokens],
             blocks=state.block_ids,
             start=state.num_stored_blocks,
         )
-        if reason is not None:
+        if state.constrained is not None:
+            state.constrained.forget_rows(scheduled.start + len(scheduled.token_ids))
+            state.take_forced()
+            yield from self._settle_request(state, now)
+        elif reason is not None:
             self._drop(state)
             yield Finished(request.request_id, reason, state.stats(now))
-        elif scheduled.draft is not None:
+        if scheduled.draft is not None and state.status is RequestStatus.RUNNING:
             self._release_surplus(state)
+
+    def _settle_request(self, state: RequestState, now: float) -> Iterator[Event]:
+        """What a constraint made certain, and the end if nothing is left to be computed."""
+        request = state.request
+        if state.unpublished:
+            yield Tokens(request.request_id, state.take_unpublished())
+        if state.constrained is None:
+            return
+        reason: FinishReason | None = None
+        if state.is_answer_complete:
+            reason = "stop" if state.num_uncomputed_tokens <= 0 else None
+        elif state.num_output_tokens >= request.sampling.max_tokens:
+            reason = "length"
+        if reason is not None:
+            self._drop(state)
+            yield Finished(request.request_id, reason, state.stats(now), tuple(state.evidence))
 
     def _find_end(
         self, state: RequestState, token_ids: tuple[int, ...]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from batching.events import TokenLogprob
+from batching.events import RowEvidence, TokenLogprob
+from batching.logits_row import LogitsRow
 from batching.request import SamplingParams
 from lookup.proposer import Draft
 
@@ -15,7 +16,9 @@ class ScheduledRequest:
 
     `token_ids` stand at positions `start`, `start + 1`, …; behind them come the tokens of `draft`.
     With `has_logits` the last of `token_ids` and every draft token get a row of logits: the token
-    that they lead to is output position `output_position` and following.
+    that they lead to is output position `output_position` and following. A request with a
+    constraint lists its rows instead, and `has_logits` says whether there are any.
+    `output_position` is that of the token behind the last of `token_ids`, whatever has logits.
     """
 
     request_id: str
@@ -26,6 +29,7 @@ class ScheduledRequest:
     has_logits: bool
     output_position: int
     sampling: SamplingParams
+    constrained_rows: tuple[LogitsRow, ...] | None = None
 
     @property
     def draft_token_ids(self) -> tuple[int, ...]:
@@ -36,6 +40,23 @@ class ScheduledRequest:
     def num_rows(self) -> int:
         """Rows of this request in the forward pass."""
         return len(self.token_ids) + len(self.draft_token_ids)
+
+    @property
+    def logits_rows(self) -> tuple[LogitsRow, ...]:
+        """The rows with logits, in order; an empty list of allowed tokens allows all."""
+        if self.constrained_rows is not None:
+            return self.constrained_rows
+        if not self.has_logits:
+            return ()
+        last = self.start + len(self.token_ids) - 1
+        return tuple(
+            LogitsRow(last + offset, (), known)
+            for offset, known in enumerate((*self.draft_token_ids, None))
+        )
+
+    def output_position_of(self, row: LogitsRow) -> int:
+        """The output position of the token that a row leads to."""
+        return row.position - self.start - len(self.token_ids) + 1 + self.output_position
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +75,14 @@ class StepPlan:
 class VerifiedTokens:
     """What one request's rows of logits said: accepted draft tokens, then one token of the target.
 
-    `token_ids` has `num_accepted + 1` entries, or none where there were no logits.
+    `token_ids` has `num_accepted + 1` entries, or none where there were no logits or nothing but
+    evidence for tokens that were known already.
     """
 
     token_ids: tuple[int, ...] = ()
     num_accepted: int = 0
     logprobs: tuple[TokenLogprob, ...] = ()
+    evidence: tuple[RowEvidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ def greedy_verify_reference(
     """Verify every request's drafts against the argmax of its rows; ties go to the lowest id.
 
     logits: [num_rows, vocab_size] float32
-    draft_token_ids: [num_rows] int64; the draft that each row is asked about, -1 in the last row of
-        each request
+    draft_token_ids: [num_rows] int64; the draft that each row is asked about, -1 for none
     cu_rows: [num_requests + 1] int64; request i owns rows cu_rows[i]:cu_rows[i + 1], at least one
     """
     considered = logits if allowed is None else allowed.mask_logits(logits)

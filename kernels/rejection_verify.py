@@ -22,13 +22,13 @@ _MIN_TEMPERATURE = 1e-30  # the argmax for any logits, yet logits / temperature 
 
 @dataclass(frozen=True, slots=True)
 class SamplingTensors:
-    """Sampling parameters, one entry a request.
+    """Sampling parameters, one entry a request; positions, one a row.
 
     temperature: [num_requests] float32; 0 takes the argmax
     top_k: [num_requests] int64; 0 keeps every token
     top_p: [num_requests] float32 in (0, 1]; 1 keeps every token
     seeds: [num_requests] int64
-    positions: [num_requests] int64; output position of the request's first row
+    positions: [num_rows] int64; output position of the token that the row leads to
     """
 
     temperature: Tensor
@@ -57,10 +57,15 @@ def rejection_verify_reference(
     for request_index in range(len(bounds) - 1):
         start, stop = bounds[request_index], bounds[request_index + 1]
         drawn = _draw_until_mismatch(
-            considered[start:stop], draft_token_ids[start:stop].tolist(), sampling, request_index
+            considered[start:stop],
+            draft_token_ids[start:stop].tolist(),
+            sampling.positions[start:stop].tolist(),
+            sampling=sampling,
+            request_index=request_index,
         )
         token_ids[start : start + len(drawn)] = torch.tensor(drawn, device=token_ids.device)
-        num_accepted.append(len(drawn) - 1)
+        is_all_kept = len(drawn) == stop - start and drawn[-1] == int(draft_token_ids[stop - 1])
+        num_accepted.append(len(drawn) - (0 if is_all_kept else 1))
     return Verification(token_ids, torch.tensor(num_accepted, device=token_ids.device))
 
 
@@ -98,14 +103,18 @@ def _nucleus_threshold(probs: Tensor, mass: Tensor) -> Tensor:
 
 
 def _draw_until_mismatch(
-    logits: Tensor, drafts: list[int], sampling: SamplingTensors, request_index: int
+    logits: Tensor,
+    drafts: list[int],
+    positions: list[int],
+    *,
+    sampling: SamplingTensors,
+    request_index: int,
 ) -> list[int]:
     """The target's tokens of one request's rows, up to and including the first that is no draft."""
     temperature = float(sampling.temperature[request_index])
     top_k = int(sampling.top_k[request_index])
     top_p = float(sampling.top_p[request_index])
     seed = int(sampling.seeds[request_index])
-    position = int(sampling.positions[request_index])
     drawn: list[int] = []
     for start in range(0, len(drafts), _ROWS_AT_ONCE):
         rows = logits[start : start + _ROWS_AT_ONCE]
@@ -113,7 +122,8 @@ def _draw_until_mismatch(
             tokens = rows.argmax(dim=-1).tolist()
         else:
             probs = filter_probs(rows, temperature=temperature, top_k=top_k, top_p=top_p)
-            uniforms = [philox_uniform(seed, position + start + row) for row in range(len(rows))]
+            row_positions = positions[start : start + _ROWS_AT_ONCE]
+            uniforms = [philox_uniform(seed, position) for position in row_positions]
             tokens = _invert_cdf(probs, uniforms)
         for offset, token in enumerate(tokens):
             drawn.append(token)

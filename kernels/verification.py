@@ -16,6 +16,7 @@ class Verification:
         mismatch may hold -1: their context was wrong, nobody may use them.
     num_accepted: [num_requests] int64; draft tokens that hold, counted from the first row. The
         token after them, token_ids[cu_rows[i] + num_accepted[i]], is new: recovered or bonus.
+        There is none if every row of the request had a draft and all of them hold.
     """
 
     token_ids: Tensor
@@ -48,7 +49,7 @@ class AllowedTokens:
 def count_accepted(token_ids: Tensor, draft_token_ids: Tensor, cu_rows: Tensor) -> Tensor:
     """Length of each request's prefix of drafts equal to the target's tokens: [num_requests] int64.
 
-    The last row of each request has no draft (-1) and ends the prefix.
+    A row without a draft (-1), such as the last one of most requests, ends the prefix.
     """
     is_equal = (token_ids == draft_token_ids) & (draft_token_ids >= 0)
     num_requests = cu_rows.shape[0] - 1

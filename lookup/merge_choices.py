@@ -33,10 +33,7 @@ class MergeDecision:
 def choices_by_token(
     automaton: MergeAutomaton, threads: Threads
 ) -> dict[int, tuple[MergeChoice, ...]]:
-    """For each allowed token the choices that are still possible behind it.
-
-    Left out is what is possible behind every allowed token: it is not at stake here.
-    """
+    """For each allowed token the choices at stake that are possible behind it."""
     threads_of: dict[int, list[Thread]] = {}
     for thread in threads:
         for token_id in automaton.tokens(thread, 1):
@@ -47,13 +44,28 @@ def choices_by_token(
 def choices_at_stake(
     automaton: MergeAutomaton, ways: Iterable[Sequence[Thread]]
 ) -> list[tuple[MergeChoice, ...]]:
-    """For each of several ways on the choices possible on it, less those possible on all."""
+    """For each of several ways on the choices made or open on it, less what is not at stake.
+
+    That is a segment that has the same placements on all ways, and a line left out on all.
+    """
     possible = [
         {choice for thread in threads for choice in _possible(automaton, thread)}
         for threads in ways
     ]
-    settled = set.intersection(*possible) if len(possible) > 1 else set()
-    return [tuple(sorted(choices - settled, key=_order)) for choices in possible]
+    by_segment = [_placements(choices) for choices in possible]
+    on_all_ways = set.intersection(*possible) if possible else set()
+    same = {
+        segment
+        for segment in set().union(*by_segment)
+        if all(found.get(segment) == by_segment[0].get(segment) for found in by_segment)
+    }
+
+    def is_at_stake(choice: MergeChoice) -> bool:
+        if choice.omitted_line is None:
+            return choice.segment not in same
+        return choice not in on_all_ways
+
+    return [tuple(sorted(filter(is_at_stake, choices), key=_order)) for choices in possible]
 
 
 def thread_choices(automaton: MergeAutomaton, thread: Thread) -> tuple[MergeChoice, ...]:
@@ -75,6 +87,14 @@ def decisions_of(automaton: MergeAutomaton, token_ids: Sequence[int]) -> list[Me
             alternatives = tuple(sorted(by_token.items(), key=lambda item: item[0]))
             found.append(MergeDecision(offset, token_ids[offset], alternatives))
         offset += length
+    return found
+
+
+def _placements(choices: set[MergeChoice]) -> dict[int, set[int]]:
+    """The placements of each segment."""
+    found: dict[int, set[int]] = {}
+    for choice in choices:
+        found.setdefault(choice.segment, set()).add(choice.placement)
     return found
 
 

@@ -94,10 +94,10 @@ class MergeGrammar:
         self._threads = state
 
     def alternatives(self, token_id: int) -> tuple[MergeChoice, ...]:
-        """The choices that are possible behind `token_id` and not behind every allowed token.
+        """What an allowed token stands for: the choices that are made or still open behind it.
 
-        Empty if the token is not allowed. If it is the only one, all choices made so far and
-        those that may come next.
+        Only what is at stake here: segments whose placements are not the same behind every
+        allowed token, and optional lines. Empty if there is no decision.
         """
         return choices_by_token(self._automaton, self._threads).get(token_id, ())
 

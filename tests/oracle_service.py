@@ -37,10 +37,15 @@ class OracleRunner:
             fingerprint="oracle-fingerprint",
         )
         self.answer: tuple[int, ...] = ()
-        self.answer_by_region: dict[tuple[int, int], tuple[int, ...]] = {}
+        self.answer_by_region: dict[str, tuple[int, ...]] = {}
         self.step_s = 0.0
         self.gate = threading.Event()
         self.gate.set()
+
+    def answer_to(self, request_id: str) -> tuple[int, ...]:
+        """All that the model writes to one request, which is named after its region."""
+        region = "-".join(request_id.split("-")[-2:])
+        return self.answer_by_region.get(region, self.answer)
 
     def execute(self, plan: StepPlan) -> StepResult:
         """The answer's tokens at every row with logits, drafts verified against them."""
@@ -51,8 +56,7 @@ class OracleRunner:
             if not scheduled.has_logits:
                 verified.append(VerifiedTokens())
                 continue
-            answer = self._answer_to(scheduled.request_id)
-            start = scheduled.output_position
+            answer, start = self.answer_to(scheduled.request_id), scheduled.output_position
             num_accepted = 0
             for drafted in scheduled.draft_token_ids:
                 if drafted != answer[start + num_accepted]:
@@ -61,12 +65,6 @@ class OracleRunner:
             token_ids = answer[start : start + num_accepted + 1]
             verified.append(VerifiedTokens(token_ids, num_accepted))
         return StepResult(tuple(verified))
-
-    def _answer_to(self, request_id: str) -> tuple[int, ...]:
-        """The answer for the region that ends the request's name, else the one for all."""
-        start, end = request_id.split("-")[-2:]
-        region = (int(start), int(end)) if start.isdecimal() and end.isdecimal() else None
-        return self.answer if region is None else self.answer_by_region.get(region, self.answer)
 
 
 class OracleService:
@@ -106,9 +104,9 @@ class OracleService:
         """Have the model write these lines and then the end, or garbage instead of the end."""
         self.runner.answer = self._answer_of(lines, is_ended=is_ended)
 
-    def will_rewrite(self, region: tuple[int, int], lines: Sequence[str]) -> None:
-        """Have the model write these lines for one region of the original."""
-        self.runner.answer_by_region[region] = self._answer_of(lines, is_ended=True)
+    def will_rewrite(self, start: int, end: int, lines: Sequence[str]) -> None:
+        """Have the model write these lines for lines `[start, end)` of the original."""
+        self.runner.answer_by_region[f"{start}-{end}"] = self._answer_of(lines, is_ended=True)
 
     def _answer_of(self, lines: Sequence[str], *, is_ended: bool) -> tuple[int, ...]:
         prompt = self.profile.build(PromptRequest(lines, [], []))

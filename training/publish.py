@@ -128,9 +128,10 @@ JavaScript, TypeScript, Rust, C and C++, all under permissive licences
 (`training/packages.toml`; the files themselves are not part of this repository). Packages are
 split by the hash of their name: about {test_share} of them ({num_test}) are for testing alone.
 Generated, minified and vendored files, rewrites and version bumps are left out.
-`apply_service/bench/snippet_writer` (version {generator_version}) wrote the updates: up to four lines of context,
-whole definitions, removal directives, several kinds of markers. Cases were cut to windows of at
-most {max_tokens} tokens (one in seven up to {max_long_tokens}), prompt and answer together.
+`apply_service/bench/snippet_writer` (version {generator_version}) wrote the updates: up to four
+lines of context, whole definitions, removal directives, several kinds of markers. Cases were cut
+to windows of at most {max_tokens} tokens (one in seven up to {max_long_tokens}), prompt and answer
+together.
 
 ## Recipe
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from apply_service.bench.source_text import is_written_by_people
+
 MAX_FILE_BYTES = 60_000
 MIN_FILE_BYTES = 200
-MAX_LINE_LENGTH = 300
 
 LANGUAGES = {
     ".py": "python",
@@ -64,11 +64,6 @@ _NOT_WRITTEN_HERE = frozenset(
         "snapshots",
     ]
 )
-_GENERATED = re.compile(
-    r"generated (by|from|file|using)|auto-?generated|@generated|do not (edit|modify)"
-    r"|sourceMappingURL|__esModule|__importDefault|swiftlint:disable all",
-    re.IGNORECASE,
-)
 
 
 def language_of(path: str) -> str | None:
@@ -82,14 +77,6 @@ def language_of(path: str) -> str | None:
     if is_declaration and not folders & {"source", "types"}:
         return None
     return language
-
-
-def is_written_by_people(text: str) -> bool:
-    """Whether a file looks neither generated nor minified."""
-    lines = text.split("\n")
-    if max(map(len, lines)) > MAX_LINE_LENGTH:
-        return False
-    return not _GENERATED.search("\n".join([*lines[:20], *lines[-3:]]))
 
 
 def read_sources(archive: Path) -> dict[str, str]:

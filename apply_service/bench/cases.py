@@ -22,7 +22,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """One edit with its answer. Keys of the line that are not named here are ignored.
 
     `original`, `update` and `expected` are whole texts. `style` says how the update was written;
-    figures are reported by it.
+    figures are reported by it. `must_refuse` marks an update that has no right answer: it is to be
+    refused or flagged.
     """
 
     id: str
@@ -32,6 +33,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     expected: str
     instruction: str | None = None
     style: str | None = None
+    language: str | None = None
+    must_refuse: bool = False
 
 
 _DECODER = msgspec.json.Decoder(Case)

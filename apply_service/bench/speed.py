@@ -1,8 +1,9 @@
 """`apply-service bench speed`: end-to-end and decode time against the unspeculated run and rivals.
 
 Every case is run by every contender, one after another, in an order that rotates from case to case,
-with the same weights, prompt and token limit, in one process with one number of threads. Ratios are
-sums of seconds over all cases: the rival's divided by ours.
+with the same weights, prompt, token limit and number of threads. The rivals, transformers'
+`generate` without and with prompt lookup, have a process of their own; while one side computes, the
+other is idle. Ratios are sums of seconds over all cases: the rival's divided by ours.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from typing import Any
 import msgspec
 
 from apply_service.bench.cases import Case, read_cases
-from apply_service.bench.speed_run import SpeedRun
-from apply_service.bench.transformers_baseline import TransformersBaseline
+from apply_service.bench.rival_process import RivalProcess
+from apply_service.bench.speed_run import RivalRequest, SpeedRun
 from apply_service.edit.markers import split_segments
 from apply_service.engine_requests import default_max_tokens, make_proposer
 from apply_service.model_store import resolve_model
@@ -82,15 +83,15 @@ async def _measure(args: argparse.Namespace) -> dict[str, Any]:
         build_engine(EngineConfig(model_path=location.path, num_threads=args.threads))
     )
     engine.start()
-    rival = TransformersBaseline(location.path)
     prepared = list(_prepare_cases(args, profile, engine.model_info.max_position))
     num_candidates = len(prepared)
     chosen = await _choose_cases(engine, prepared, args)
     runs: dict[str, list[SpeedRun]] = {}
-    for number, case in enumerate(chosen):
-        print(f"case {number + 1} of {len(chosen)}: {case.case.id}", file=sys.stderr)
-        for name, run in (await _run_all(engine, rival, case, k=args.k, turn=number)).items():
-            runs.setdefault(name, []).append(run)
+    with RivalProcess(location.path, num_threads=args.threads) as rival:
+        for number, case in enumerate(chosen):
+            print(f"case {number + 1} of {len(chosen)}: {case.case.id}", file=sys.stderr)
+            for name, run in (await _run_all(engine, rival, case, k=args.k, turn=number)).items():
+                runs.setdefault(name, []).append(run)
     await engine.stop()
     return {
         "cases": len(chosen),
@@ -154,7 +155,7 @@ async def _acceptance(engine: AsyncEngine, case: PreparedCase, k: int) -> float:
 
 async def _run_all(
     engine: AsyncEngine,
-    rival: TransformersBaseline,
+    rival: RivalProcess,
     case: PreparedCase,
     *,
     k: int,
@@ -166,10 +167,12 @@ async def _run_all(
     for name in names[turn % len(names) :] + names[: turn % len(names)]:
         if name in _LOOKUPS:
             runs[name] = rival.run(
-                case.prompt.token_ids,
-                max_tokens=case.max_tokens,
-                stop_token_ids=sorted(case.prompt.stop_token_ids),
-                num_lookup_tokens=_LOOKUPS[name],
+                RivalRequest(
+                    prompt_token_ids=tuple(case.prompt.token_ids),
+                    max_tokens=case.max_tokens,
+                    stop_token_ids=tuple(sorted(case.prompt.stop_token_ids)),
+                    num_lookup_tokens=_LOOKUPS[name],
+                )
             )
         else:
             runs[name] = await _run_ours(engine, case, k=k if name == "ours" else 0)

@@ -1,4 +1,4 @@
-"""One timed generation, ours or a rival's."""
+"""One timed generation, ours or a rival's, and what a rival is asked for."""
 
 from __future__ import annotations
 
@@ -17,3 +17,13 @@ class SpeedRun:
     token_ids: tuple[int, ...]
     seconds: float
     stats: RequestStats | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RivalRequest:
+    """A greedy generation; with `num_lookup_tokens`, prompt lookup with drafts of that length."""
+
+    prompt_token_ids: tuple[int, ...]
+    max_tokens: int
+    stop_token_ids: tuple[int, ...]
+    num_lookup_tokens: int | None = None

@@ -1,43 +1,57 @@
-"""Transformers' own `generate` on the same weights and prompts: the rival of `bench speed`."""
+"""Transformers' own `generate` on the same weights and prompts: the rival of `bench speed`.
+
+`python -m apply_service.bench.transformers_baseline MODEL_DIR [THREADS]` answers each line of
+stdin, a RivalRequest as JSON, with a SpeedRun on stdout, whose first line says that it is ready.
+"""
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import torch
 from transformers import AutoModelForCausalLM
 
-from apply_service.bench.speed_run import SpeedRun
+from apply_service.bench.speed_run import RivalRequest, SpeedRun
 
 
 class TransformersBaseline:
-    """A second copy of the model with transformers' default attention, in float32 on the CPU."""
+    """A copy of the model with transformers' default attention, in float32 on the CPU."""
 
     def __init__(self, model_dir: Path) -> None:
         self._model = AutoModelForCausalLM.from_pretrained(model_dir, dtype=torch.float32).eval()
 
-    def run(
-        self,
-        prompt_token_ids: Sequence[int],
-        *,
-        max_tokens: int,
-        stop_token_ids: Sequence[int],
-        num_lookup_tokens: int | None = None,
-    ) -> SpeedRun:
-        """Greedy decoding; with `num_lookup_tokens`, prompt lookup with drafts of that length."""
-        inputs = torch.tensor([list(prompt_token_ids)])
+    def run(self, request: RivalRequest) -> SpeedRun:
+        """Greedy decoding, with prompt lookup where the request says so."""
+        inputs = torch.tensor([request.prompt_token_ids])
         started = time.perf_counter()
         output = self._model.generate(
             inputs,
             attention_mask=torch.ones_like(inputs),
-            max_new_tokens=max_tokens,
+            max_new_tokens=request.max_tokens,
             do_sample=False,
-            eos_token_id=list(stop_token_ids),
-            pad_token_id=stop_token_ids[0],
-            prompt_lookup_num_tokens=num_lookup_tokens,
+            eos_token_id=list(request.stop_token_ids),
+            pad_token_id=request.stop_token_ids[0],
+            prompt_lookup_num_tokens=request.num_lookup_tokens,
         )
         seconds = time.perf_counter() - started
         token_ids = tuple(int(token) for token in output[0, inputs.shape[1] :])
         return SpeedRun(token_ids=token_ids, seconds=seconds)
+
+
+def _answer_requests(model_dir: Path, num_threads: int | None) -> None:
+    # Answers have stdout for themselves; what a library prints goes to stderr.
+    answers, sys.stdout = sys.stdout, sys.stderr
+    if num_threads is not None:
+        torch.set_num_threads(num_threads)
+    baseline = TransformersBaseline(model_dir)
+    print("ready", file=answers, flush=True)
+    for line in sys.stdin:
+        run = baseline.run(msgspec.json.decode(line, type=RivalRequest))
+        print(msgspec.json.encode(run).decode(), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    _answer_requests(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else None)

@@ -17,9 +17,13 @@ from apply_service.edit.alignment import matching_blocks
 from apply_service.edit.fences import is_fence, is_path_line
 from apply_service.edit.file_names import check_file_name
 from apply_service.edit.lazy_format import LazyReader
+from apply_service.edit.marker_scan import MarkerScan
 from apply_service.edit.original_index import OriginalIndex
 from apply_service.edit.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.snippet_error import MalformedSnippetError
+
+# Beyond these it is not looked up which of a block's dividers is the one.
+MAX_DIVIDERS = 20
 
 _START = re.compile(r"\s*(?:<{5,9}|-{5,9})\s*(?:SEARCH|ORIGINAL)\s*>?\s*")
 _DIVIDER = re.compile(r"\s*={5,9}\s*")
@@ -41,10 +45,16 @@ class BlockReader:
     """Recognises and reads SEARCH/REPLACE blocks for one original."""
 
     def __init__(
-        self, original: OriginalIndex, lazy: LazyReader, *, path: str | None = None
+        self,
+        original: OriginalIndex,
+        lazy: LazyReader,
+        scan: MarkerScan,
+        *,
+        path: str | None = None,
     ) -> None:
         self._original = original
         self._lazy = lazy
+        self._scan = scan
         self._path = path
 
     def has_blocks(self, lines: Sequence[SegmentLine]) -> bool:
@@ -85,7 +95,7 @@ class BlockReader:
     def _check_outside(self, line: SegmentLine) -> None:
         """Beside blocks only paths, fences and markers may stand: nothing is dropped silently."""
         text = line.text.strip()
-        if not text or is_fence(line.text) or self._lazy.is_marker(line.text):
+        if not text or is_fence(line.text) or self._scan.is_marker(line.text):
             return
         if not is_path_line(text):
             raise MalformedSnippetError(
@@ -117,11 +127,11 @@ class BlockReader:
     def _sides(
         self, block: Block, inner: Sequence[SegmentLine]
     ) -> tuple[Sequence[SegmentLine], Sequence[SegmentLine]]:
-        """Old and new lines. Of several dividers the one after lines that the original has."""
+        """Old and new lines. Of several dividers the last one after lines that the original has."""
         dividers = [place for place, line in enumerate(inner) if _DIVIDER.fullmatch(line.text)]
-        if len(dividers) > 1:
+        if 1 < len(dividers) <= MAX_DIVIDERS:
             known = [place for place in dividers if self._has_run(inner[:place])]
-            dividers = known if len(known) == 1 else dividers
+            dividers = known[-1:] or dividers
         if len(dividers) != 1:
             raise MalformedSnippetError(
                 f"the block on line {block.number} of the update has {len(dividers)} dividers"
@@ -135,7 +145,7 @@ class BlockReader:
     def _parts(self, lines: Sequence[SegmentLine]) -> list[list[SegmentLine]]:
         parts: list[list[SegmentLine]] = [[]]
         for line in lines:
-            if self._lazy.is_marker(line.text):
+            if self._scan.is_marker(line.text):
                 parts.append([])
             else:
                 parts[-1].append(line)

@@ -3,42 +3,47 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from apply_service.edit.alignment import Hunk
-from apply_service.edit.blank_lines import gaps_of, squeeze
+from apply_service.edit.blank_lines import squeeze
 from apply_service.edit.comparison import Comparison, shown
 from apply_service.edit.finding import Finding, Severity
+from apply_service.edit.loss_checks import LOSS_CHECKS
 from apply_service.edit.markers import parse_marker
 
-# Losing more lines than this between two adjacent lines of the update is worth a look.
-MAX_EXPLAINED_LOSS = 10
+# A piece of up to so many lines that is written over and over again at the end is a loop.
+MAX_LOOP_PERIOD = 40
+MIN_LOOP_COPIES = 4
 
 
 def _check_nothing_changed(comparison: Comparison) -> Iterator[Finding]:
+    num_new = len(comparison.new_lines)
+    removed = [text for text in comparison.removed_counts if text in comparison.original_counts]
     if comparison.result != comparison.original or not (
-        comparison.new_lines or comparison.removed_names
+        num_new or removed or comparison.removed_names
     ):
         return
-    number = comparison.new_lines[0][0] if comparison.new_lines else None
-    asked = f"{len(comparison.new_lines)} new lines" if comparison.new_lines else "a removal"
     yield Finding(
         code="nothing_changed",
         severity="error",
-        message=f"the result equals the original although the update has {asked}",
+        message="the result equals the original although the update has "
+        + (f"{num_new} new lines" if num_new else "a removal"),
         hint="add unchanged lines around the new ones so that their place is clear",
-        line=number,
+        line=comparison.new_lines[0].number if num_new else None,
     )
 
 
 def _check_marker_left(comparison: Comparison) -> Iterator[Finding]:
-    original_texts = Counter(line.strip() for line in comparison.original)
-    seen: Counter[str] = Counter()
+    """No marker is in the result, and none of the original's marker lines more often than there."""
+    known = Counter(map(str.strip, comparison.original))
+    texts = frozenset(known)
     for number, line in enumerate(comparison.result, start=1):
         text = line.strip()
-        seen[text] += 1
-        is_repeated = original_texts[text] and seen[text] > original_texts[text]
+        known[text] -= 1
+        if known[text] >= 0:
+            continue
+        is_repeated = text in texts
         marker = parse_marker(line) if is_repeated else comparison.reader.read(line)
         if marker is None and not comparison.reader.has_inline_marker(line):
             continue
@@ -55,68 +60,109 @@ def _check_marker_left(comparison: Comparison) -> Iterator[Finding]:
 def _check_snippet_line_missing(comparison: Comparison) -> Iterator[Finding]:
     """Every line of the update is in the result; new lines as often as they were sent."""
     sent: Counter[str] = Counter()
-    for number, line in comparison.snippet:
-        text = squeeze(line)
+    for line in comparison.sent:
+        text = squeeze(line.text)
         sent[text] += 1
-        needed = 1 if text in comparison.original_counts else sent[text]
-        if comparison.result_counts[text] < needed:
+        needed = sent[text]
+        if text in comparison.original_counts:
+            num_left = comparison.original_counts[text] - comparison.removed_counts[text]
+            needed = max(1, num_left + 1) if line.role == "new" else 1
+        if comparison.result_counts[text] < needed and not line.is_optional:
             yield Finding(
                 code="snippet_line_missing",
                 severity="warning",
-                message=f"line {number} of the update is not in the result: {shown(line)}",
+                message=f"line {line.number} of the update is not in the result:"
+                f" {shown(line.text)}",
                 hint="check whether the line was meant to be code; send it with more context",
-                line=number,
+                line=line.number,
+            )
+
+
+def _check_removal_skipped(comparison: Comparison) -> Iterator[Finding]:
+    """Lines that a diff or a search block takes away are gone as often as it says."""
+    if not comparison.removed_counts:
+        return
+    last_numbers = {text: number for number, text in enumerate(comparison.result_texts, 1)}
+    for text, num_removed in comparison.removed_counts.items():
+        num_before = comparison.original_counts[text]
+        num_left = max(0, num_before - num_removed) + comparison.added_counts[text]
+        if num_before and comparison.result_counts[text] > num_left:
+            yield Finding(
+                code="removal_skipped",
+                severity="warning",
+                message="the update removes a line that is still there, on line"
+                f" {last_numbers[text]} of the result: {shown(text)}",
+                hint="check whether the line should go; send it with the lines around it",
+                line=last_numbers[text],
             )
 
 
 def _check_segment_broken(comparison: Comparison) -> Iterator[Finding]:
     """Lines that stand together in the update stand together in the result."""
-    filled = [squeeze(line) for line in comparison.result if line.strip()]
-    result_pairs = set(pairwise(filled))
-    for segment in comparison.segments:
-        for (number, left), (_, right) in pairwise(segment):
-            pair = (squeeze(left), squeeze(right))
-            is_present = all(comparison.result_counts[text] for text in pair)
-            if is_present and pair not in result_pairs:
+    result_pairs = set(pairwise(filter(None, comparison.result_texts)))
+    for run in comparison.runs:
+        required = [place for place, line in enumerate(run) if not line.is_optional]
+        for left, right in pairwise(required):
+            chain = [squeeze(line.text) for line in run[left : right + 1]]
+            ends = (chain[0], chain[-1])
+            is_present = all(comparison.result_counts[text] for text in ends)
+            is_joined = ends in result_pairs or all(
+                pair in result_pairs for pair in pairwise(chain)
+            )
+            if is_present and not is_joined:
                 yield Finding(
                     code="segment_broken",
                     severity="warning",
-                    message=f"the result has other lines after line {number} of the update than"
-                    f" the update itself: {shown(left)}",
+                    message=f"the result has other lines after line {run[left].number} of the"
+                    f" update than the update itself: {shown(run[left].text)}",
                     hint="put a marker between lines that do not follow each other in the file",
-                    line=number,
+                    line=run[left].number,
                 )
 
 
 def _check_unknown_line(comparison: Comparison) -> Iterator[Finding]:
     unknown = [
-        (number, line)
-        for number, line in enumerate(comparison.result, start=1)
-        if line.strip()
-        and not comparison.original_counts[squeeze(line)]
-        and not comparison.snippet_counts[squeeze(line)]
-        and comparison.reader.read(line) is None
+        (place + 1, comparison.result[place])
+        for place, text in enumerate(comparison.result_texts)
+        if text
+        and not comparison.original_counts[text]
+        and not comparison.sent_counts[text]
+        and comparison.reader.read(comparison.result[place]) is None
     ]
-    num_filled = sum(1 for line in comparison.result if line.strip())
+    num_filled = len(comparison.result) - comparison.result_counts[""]
     severity: Severity = "error" if 2 * len(unknown) > num_filled else "warning"
     for number, line in unknown:
-        yield Finding(
-            code="unknown_line",
-            severity=severity,
-            message=f"line {number} of the result is neither in the original nor in the update:"
-            f" {shown(line)}",
-            hint="compare the line with the update; the model may have made it up",
-            line=number,
-        )
+        if number - 1 in comparison.result_imports:
+            yield Finding(
+                code="import_added",
+                severity=severity,
+                message=f"line {number} of the result imports what neither the original nor the"
+                f" update does: {shown(line)}",
+                hint="add the import to the update if the new code needs it",
+                line=number,
+            )
+        else:
+            yield Finding(
+                code="unknown_line",
+                severity=severity,
+                message=f"line {number} of the result is neither in the original nor in the"
+                f" update: {shown(line)}",
+                hint="compare the line with the update; the model may have made it up",
+                line=number,
+            )
 
 
 def _check_whitespace_changed(comparison: Comparison) -> Iterator[Finding]:
-    exact = comparison.original_lines | {"", *comparison.update}
-    for number, line in enumerate(comparison.result, start=1):
-        text = squeeze(line)
-        is_known = comparison.original_counts[text] or comparison.snippet_counts[text]
-        if line not in exact and (is_known or not text):
-            yield _whitespace_finding(number, f"has other white space than in its source: {text}")
+    sent_lines = {line.text for line in comparison.sent}
+    exact = comparison.original_lines | sent_lines | {""}
+    for place, line in enumerate(comparison.result):
+        if line in exact:
+            continue
+        text = comparison.result_texts[place]
+        if not text or comparison.original_counts[text] or comparison.sent_counts[text]:
+            yield _whitespace_finding(
+                place + 1, f"has other white space than in its source: {text}"
+            )
 
 
 def _check_blank_lines(comparison: Comparison) -> Iterator[Finding]:
@@ -125,14 +171,14 @@ def _check_blank_lines(comparison: Comparison) -> Iterator[Finding]:
     Where the two meet, both neighbours have a say: the line before and the line after. Where lines
     went, the blank lines on both sides of them may have come together.
     """
-    original, snippet = comparison.original_gaps, comparison.snippet_gaps
-    for gap in gaps_of(comparison.result):
-        pair = (gap.left, gap.right)
-        allowed = original.between[pair] | snippet.between[pair]
+    original, snippet = comparison.original_gaps, comparison.sent_gaps
+    for gap in comparison.changed_gaps:
+        ends = (gap.left, gap.right)
+        allowed = original.between(*ends) | snippet.between(*ends)
         if not allowed:
-            after, before = original.after[gap.left], original.before[gap.right]
+            after, before = original.after(gap.left), original.before(gap.right)
             allowed = after | before | {above + below for above in after for below in before}
-            allowed |= snippet.after[gap.left] | snippet.before[gap.right]
+            allowed |= snippet.after(gap.left) | snippet.before(gap.right)
         if allowed and gap.num_blank not in allowed:
             yield _whitespace_finding(
                 gap.number,
@@ -153,7 +199,7 @@ def _whitespace_finding(number: int, what: str) -> Finding:
 
 def _check_repeated_line(comparison: Comparison) -> Iterator[Finding]:
     """No line is in the result more often than in the original and the update together."""
-    known = Counter(comparison.original) + Counter(line for _, line in comparison.snippet)
+    known = comparison.known_counts
     seen: Counter[str] = Counter()
     for number, line in enumerate(comparison.result, start=1):
         seen[line] += 1
@@ -172,9 +218,8 @@ def _check_misplaced_line(comparison: Comparison) -> Iterator[Finding]:
     """Lines of the original that the update does not name keep their order."""
     for hunk in comparison.hunks:
         for place in range(hunk.new_start, hunk.new_end):
-            line = comparison.result[place]
-            text = squeeze(line)
-            if text and line in comparison.original_lines and not comparison.snippet_counts[text]:
+            line, text = comparison.result[place], comparison.result_texts[place]
+            if text and line in comparison.original_lines and not comparison.sent_counts[text]:
                 yield Finding(
                     code="misplaced_line",
                     severity="warning",
@@ -185,67 +230,66 @@ def _check_misplaced_line(comparison: Comparison) -> Iterator[Finding]:
                 )
 
 
-def _check_lines_lost(comparison: Comparison) -> Iterator[Finding]:
-    """Lines of the original go only where the update replaces or removes something."""
-    unexplained: list[tuple[int, int]] = []
-    for hunk in comparison.hunks:
-        lost = _lost_places(comparison, hunk)
-        if lost and not _is_loss_explained(comparison, hunk, lost):
-            unexplained.append((lost[0] + 1, len(lost)))
-    num_filled = sum(1 for line in comparison.original if line.strip())
-    num_lost = sum(count for _, count in unexplained)
-    is_most = num_lost > MAX_EXPLAINED_LOSS and 2 * num_lost > num_filled
-    for number, count in unexplained:
-        yield Finding(
-            code="lines_lost",
-            severity="error" if is_most else "warning",
-            message=f"{count} lines of the original are gone from its line {number} on, more than"
-            f" the update accounts for, the first: {shown(comparison.original[number - 1])}",
-            hint="if they should go, say so with the lines before and after them in the update",
-            line=number,
-        )
+def _check_loop(comparison: Comparison) -> Iterator[Finding]:
+    """The result does not end in one piece again and again, unless its sources do."""
+    lines = comparison.result
+    for period in range(1, min(MAX_LOOP_PERIOD, len(lines) // MIN_LOOP_COPIES) + 1):
+        start = len(lines) - period
+        if not any(line.strip() for line in lines[start:]):
+            continue
+        while start > 0 and lines[start - 1] == lines[start - 1 + period]:
+            start -= 1
+        num_copies = (len(lines) - start) // period
+        known = comparison.known_counts
+        is_known = all(known[line] >= num_copies for line in lines[-period:] if line.strip())
+        if num_copies >= MIN_LOOP_COPIES and not is_known:
+            yield Finding(
+                code="loop",
+                severity="error",
+                message=f"from line {start + 1} on the result repeats the same {period} lines"
+                f" {num_copies} times: {shown(lines[start])}",
+                hint="the model got stuck; try again, with a smaller file or a stronger model",
+                line=start + 1,
+            )
+            return
 
 
-def _lost_places(comparison: Comparison, hunk: Hunk) -> list[int]:
-    """Filled lines of the original that the hunk drops and that stand nowhere else."""
-    return [
-        place
-        for place in range(hunk.old_start, hunk.old_end)
-        if (text := squeeze(comparison.original[place]))
-        and comparison.result_counts[text] < comparison.original_counts[text]
-    ]
-
-
-def _is_loss_explained(comparison: Comparison, hunk: Hunk, lost: Sequence[int]) -> bool:
-    if any(
-        name in comparison.original[place] for name in comparison.removed_names for place in lost
-    ):
-        return True
-    inserted = [
-        text for line in comparison.result[hunk.new_start : hunk.new_end] if (text := squeeze(line))
-    ]
-    before, after = comparison.neighbours(hunk)
-    chain = [before, *inserted, after]
-    if all(pair in comparison.snippet_pairs for pair in pairwise(chain)):
-        return len(lost) <= max(MAX_EXPLAINED_LOSS, len(inserted))
-    num_sent = sum(1 for text in inserted if comparison.snippet_counts[text])
-    return len(lost) <= num_sent
+def _check_syntax(comparison: Comparison) -> Iterator[Finding]:
+    """The result has no more syntax errors than the original."""
+    before, after = comparison.tree, comparison.result_tree
+    if before is None or after is None or len(after.error_lines) <= len(before.error_lines):
+        return
+    known = Counter(comparison.original_texts[place] for place in before.error_lines)
+    for place in after.error_lines:
+        text = comparison.result_texts[place]
+        known[text] -= 1
+        if known[text] < 0:
+            yield Finding(
+                code="syntax_error",
+                severity="warning",
+                message=f"line {place + 1} of the result is no valid {after.language}, and the"
+                f" original has no such error: {shown(text)}",
+                hint="look for a bracket, a tag or a line that is missing or too much before it",
+                line=place + 1,
+            )
 
 
 def check_neighbours(comparison: Comparison) -> Iterator[Finding]:
     """Lines that follow each other do so in the original or the update, or the two meet there.
 
     This is what is left of a valid merge when one looks at two lines at a time; it repeats much of
-    the other checks, so it is only asked when they found nothing.
+    the other checks, so it is only asked when they found nothing. Removals join any two lines.
     """
-    original_pairs = comparison.original_pairs
-    starts = {squeeze(segment[0][1]) for segment in comparison.segments if segment}
-    ends = {squeeze(segment[-1][1]) for segment in comparison.segments if segment}
-    for gap in gaps_of(comparison.result):
+    if comparison.removed_names or comparison.removed_counts:
+        return
+    original = comparison.original_gaps
+    starts = {squeeze(run[0].text) for run in comparison.runs if run}
+    ends = {squeeze(run[-1].text) for run in comparison.runs if run}
+    for gap in comparison.changed_gaps:
         pair = (gap.left, gap.right)
-        is_known = pair in original_pairs or pair in comparison.snippet_pairs
+        is_known = original.has(*pair) or pair in comparison.sent_pairs
         is_meeting = gap.right in starts or gap.left in ends
-        if not (is_known or is_meeting or comparison.removed_names):
+        if not (is_known or is_meeting):
             yield Finding(
                 code="misplaced_line",
                 severity="warning",
@@ -260,11 +304,14 @@ CHECKS: tuple[Callable[[Comparison], Iterator[Finding]], ...] = (
     _check_nothing_changed,
     _check_marker_left,
     _check_snippet_line_missing,
+    _check_removal_skipped,
     _check_segment_broken,
     _check_unknown_line,
     _check_whitespace_changed,
     _check_blank_lines,
     _check_repeated_line,
     _check_misplaced_line,
-    _check_lines_lost,
+    _check_loop,
+    _check_syntax,
+    *LOSS_CHECKS,
 )

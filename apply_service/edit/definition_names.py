@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 MAX_LINE_LENGTH = 400
+WORD = re.compile(r"[A-Za-z_$][\w$]*")
 
 _MODIFIERS = (
     r"(?:(?:export|default|declare|public|private|protected|internal|static|async|abstract|final|"
@@ -32,6 +33,12 @@ _NOT_NAMES = frozenset(
     | {"try", "when", "unless", "until", "and", "or", "not", "synchronized", "lock", "using"}
     | {"foreach", "case", "function"}
 )
+# Names that a line binds without being a definition: `NAME = …`, `"name": …`, an import.
+_BOUND_NAME = re.compile(
+    r"\s*(?:export\s+|const\s+|let\s+|var\s+|val\s+|static\s+|local\s+|pub\s+)*"
+    r"[\"']?(?P<name>[\w$.-]+)[\"']?\s*(?::=?|=)(?!=)"
+)
+_IMPORT = re.compile(r"\s*(?:import|from|use|using|require|#\s*include|@import)\b")
 
 
 def definition_name(line: str) -> str | None:
@@ -50,3 +57,25 @@ def definition_name(line: str) -> str | None:
 def definition_names(lines: Iterable[str]) -> set[str]:
     """All names that the lines define."""
     return {name for line in lines if (name := definition_name(line)) is not None}
+
+
+def bound_name(line: str) -> str | None:
+    """The name that `line` defines or assigns, or None."""
+    name = definition_name(line)
+    if name is not None:
+        return name
+    match = _BOUND_NAME.match(line[:200])
+    words = WORD.findall(match["name"]) if match is not None else []
+    return words[-1] if words else None
+
+
+def known_names(lines: Iterable[str]) -> set[str]:
+    """All names that the lines define, assign or import."""
+    names: set[str] = set()
+    for line in lines:
+        name = bound_name(line)
+        if name is not None:
+            names.add(name)
+        elif _IMPORT.match(line):
+            names.update(WORD.findall(line[:MAX_LINE_LENGTH]))
+    return names

@@ -11,6 +11,7 @@ from apply_service.edit.file_names import check_file_name
 from apply_service.edit.hunk import Hunk, HunkReader
 from apply_service.edit.hunk_header import HeaderReader, has_numbers, is_hunk_header
 from apply_service.edit.lazy_format import LazyReader
+from apply_service.edit.marker_scan import MarkerScan
 from apply_service.edit.original_index import OriginalIndex, is_telling
 from apply_service.edit.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.snippet_error import MalformedSnippetError, UnsupportedOperationError
@@ -48,12 +49,14 @@ class DiffReader:
         self,
         original: OriginalIndex,
         lazy: LazyReader,
+        scan: MarkerScan,
         *,
         path: str | None = None,
         language: str | None = None,
     ) -> None:
         self._original = original
         self._lazy = lazy
+        self._scan = scan
         self._headers = HeaderReader(original)
         self._path = path
         self._is_markdown = is_markdown(path=path, language=language)
@@ -104,7 +107,7 @@ class DiffReader:
     def _is_signed(self, text: str) -> bool:
         if text[:1] not in ("+", "-") or not text[1:].strip() or _RULE.fullmatch(text):
             return False
-        return not self._original.has(text) and not self._lazy.is_marker(text)
+        return not self._original.has(text) and not self._scan.is_marker(text)
 
     def _is_removal(self, removed: list[str], hits: list[str], added: list[str]) -> bool:
         if len(hits) < MIN_REMOVED_SHARE * len(removed) or not any(map(is_telling, hits)):
@@ -118,7 +121,7 @@ class DiffReader:
         context = [
             text
             for text in texts
-            if text.strip() and text[0] != "+" and not self._lazy.is_marker(text)
+            if text.strip() and text[0] != "+" and not self._scan.is_marker(text)
         ]
         known = [text for text in context if self._original.has(text)]
         return len(known) >= MIN_CONTEXT_SHARE * len(context) and any(map(is_telling, known))
@@ -144,9 +147,9 @@ class DiffReader:
         return [hunk for hunk in hunks if any(line.text.strip() for line in hunk.lines)]
 
     def _is_signed_marker(self, text: str) -> bool:
-        if self._lazy.is_marker(text):
+        if self._scan.is_marker(text):
             return True
-        return text[:1] in ("+", "-") and self._lazy.is_marker(text[1:])
+        return text[:1] in ("+", "-") and self._scan.is_marker(text[1:])
 
     def _check_files(self, lines: Sequence[SegmentLine]) -> None:
         """One file, and the one that is edited."""

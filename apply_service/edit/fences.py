@@ -6,8 +6,9 @@ import re
 from collections.abc import Collection, Sequence
 
 _FENCE_OPEN = re.compile(r"\s*(?P<ticks>`{3,}|~{3,})(?P<info>[\w+#./:{}=\"\\, -]*)")
-# What may stand between two fenced parts: the path of the file, as a heading perhaps.
+# What may stand outside fenced parts: the path of the file, as a heading perhaps, or a sentence.
 _PATH_LINE = re.compile(r"[#*`\s]*[\w./\\@+-]*\w\.\w+[*`:\s]*")
+_SENTENCE = re.compile(r"[A-Z][^{}();=<>\[\]]*\s[^{}();=<>\[\]]*\s[^{}();=<>\[\]]*[:.!]\s*")
 _MARKDOWN_SUFFIXES = (".md", ".mdx", ".markdown", ".mdown", ".rmd", ".qmd")
 _MARKDOWN_NAMES = frozenset({"markdown", "md", "mdx"})
 _DIFF_NAMES = frozenset({"diff", "patch"})
@@ -64,8 +65,13 @@ def is_path_line(line: str) -> bool:
     return len(line) < 300 and " " not in line.strip("#*`: \t") and bool(_PATH_LINE.fullmatch(line))
 
 
+def _is_sentence(line: str) -> bool:
+    """Whether `line` is a sentence to the reader of an update, such as "Here is the change:"."""
+    return len(line) < 300 and line[:1].isupper() and _SENTENCE.fullmatch(line) is not None
+
+
 def _separate_parts(lines: Sequence[str]) -> list[tuple[int, int]]:
-    """Fenced parts with nothing but paths between them; else what the outer fence surrounds."""
+    """Fenced parts with paths and sentences between them; else what the outer fence surrounds."""
     filled = [place for place, line in enumerate(lines) if line.strip()]
     if not filled:
         return []
@@ -82,7 +88,7 @@ def _separate_parts(lines: Sequence[str]) -> list[tuple[int, int]]:
                 opened = None
         elif is_fence(line):
             opened = place
-        elif not is_path_line(line):
+        elif not is_path_line(line) and not _is_sentence(line):
             break
     else:
         if opened is None and all(not _info(lines[end]) for _, end in parts):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from apply_service.edit.symbol_rules import SymbolRules
@@ -16,18 +18,18 @@ if TYPE_CHECKING:
 
     from apply_service.edit.symbol_rules import Reader
 
-# A grammar's own error recovery can take quadratic time; the count of its progress calls (one
-# for every hundred parser operations) bounds it, and unlike a clock gives the same on each run.
-MAX_SOURCE_BYTES = 8_000_000
-MIN_PROGRESS_CALLS = 20_000
-PROGRESS_CALLS_PER_BYTE = 0.03
+# Error recovery can take quadratic time, so parsing stops after this much time of its thread;
+# real source takes a tenth of it (0.3 s a megabyte).
+MAX_SOURCE_BYTES = 4_000_000
+MIN_PARSE_S = 0.6
+PARSE_S_PER_BYTE = 0.6e-6
 READ_BYTES = 65_536
 
 # Nodes that hold statements, members or entries one after another, in the words of most grammars.
 _CONTAINER = re.compile(
     r"(?:^|_)(?:block|body|program|module|source_file|compilation_unit|translation_unit|document"
     r"|statements|declarations|stylesheet|section|chunk)$|(?:declaration|field_declaration"
-    r"|enumerator|declaration_or|template)_list$"
+    r"|enumerator|declaration_or|template|spec)_list$"
 )
 
 
@@ -51,52 +53,81 @@ class Grammar:
     language: Language
     traits: Mapping[int, Traits]
 
-    def parse(self, source: bytes) -> Tree | None:
-        """The tree of `source` (UTF-8), or None beyond the limits on size and work."""
+    def parse(self, source: bytes, *, max_s: float | None = None) -> Tree | None:
+        """The tree of `source` (UTF-8), or None beyond the limits on size and time."""
         from tree_sitter import Parser
 
         if len(source) > MAX_SOURCE_BYTES:
             return None
+        if max_s is None:
+            max_s = MIN_PARSE_S + len(source) * PARSE_S_PER_BYTE
         view = memoryview(source)
-        num_calls_left = MIN_PROGRESS_CALLS + int(len(source) * PROGRESS_CALLS_PER_BYTE)
-
-        def is_spent(_offset: int, _has_error: bool) -> bool:
-            nonlocal num_calls_left
-            num_calls_left -= 1
-            return num_calls_left < 0
-
+        deadline = time.thread_time() + max_s
         try:
             return Parser(self.language).parse(
                 lambda offset, _point: view[offset : offset + READ_BYTES],
                 encoding="utf8",
-                progress_callback=is_spent,
+                progress_callback=lambda _offset, _has_error: time.thread_time() > deadline,
             )
         except ValueError:  # the parser's word for "stopped by the callback"
             return None
 
 
-# Language → wheel's module, its function, and module and name of the symbol rules.
-_SOURCES: Mapping[str, tuple[str, str, str, str]] = {
-    "python": ("tree_sitter_python", "language", "python", "PYTHON"),
-    "javascript": ("tree_sitter_javascript", "language", "ecmascript", "JAVASCRIPT"),
-    "typescript": ("tree_sitter_typescript", "language_typescript", "ecmascript", "TYPESCRIPT"),
-    "tsx": ("tree_sitter_typescript", "language_tsx", "ecmascript", "TYPESCRIPT"),
-}
+@dataclass(frozen=True, slots=True)
+class _Wheel:
+    """Where a grammar comes from, and the name of its table in `grammar_rules.<rules>`."""
+
+    module: str
+    rules: str
+    table: str
+    function: str = "language"
+
+
+_WHEELS: Mapping[str, _Wheel] = MappingProxyType(
+    {
+        "python": _Wheel("tree_sitter_python", "python", "PYTHON"),
+        "javascript": _Wheel("tree_sitter_javascript", "ecmascript", "JAVASCRIPT"),
+        "typescript": _Wheel(
+            "tree_sitter_typescript", "ecmascript", "TYPESCRIPT", "language_typescript"
+        ),
+        "tsx": _Wheel("tree_sitter_typescript", "ecmascript", "TYPESCRIPT", "language_tsx"),
+        "go": _Wheel("tree_sitter_go", "go", "GO"),
+        "rust": _Wheel("tree_sitter_rust", "rust", "RUST"),
+        "java": _Wheel("tree_sitter_java", "jvm", "JAVA"),
+        "kotlin": _Wheel("tree_sitter_kotlin", "jvm", "KOTLIN"),
+        "scala": _Wheel("tree_sitter_scala", "jvm", "SCALA"),
+        "c": _Wheel("tree_sitter_c", "c_family", "C"),
+        "cpp": _Wheel("tree_sitter_cpp", "c_family", "CPP"),
+        "csharp": _Wheel("tree_sitter_c_sharp", "c_family", "CSHARP"),
+        "ruby": _Wheel("tree_sitter_ruby", "scripting", "RUBY"),
+        "php": _Wheel("tree_sitter_php", "scripting", "PHP", "language_php"),
+        "lua": _Wheel("tree_sitter_lua", "scripting", "LUA"),
+        "bash": _Wheel("tree_sitter_bash", "scripting", "BASH"),
+        "swift": _Wheel("tree_sitter_swift", "scripting", "SWIFT"),
+        "html": _Wheel("tree_sitter_html", "markup", "HTML"),
+        "css": _Wheel("tree_sitter_css", "markup", "CSS"),
+        "json": _Wheel("tree_sitter_json", "markup", "JSON"),
+        "yaml": _Wheel("tree_sitter_yaml", "markup", "YAML"),
+        "toml": _Wheel("tree_sitter_toml", "markup", "TOML"),
+        "markdown": _Wheel("tree_sitter_markdown", "markup", "MARKDOWN"),
+        "sql": _Wheel("tree_sitter_sql", "markup", "SQL"),
+    }
+)
 
 
 @cache
 def try_load_grammar(language: str) -> Grammar | None:
     """The grammar of a canonical language name; None without a wheel that fits."""
-    if language not in _SOURCES:
+    wheel = _WHEELS.get(language)
+    if wheel is None:
         return None
-    module, function, rules_module, rules_name = _SOURCES[language]
     try:
         from tree_sitter import Language
 
-        loaded = Language(getattr(import_module(module), function)())
+        loaded = Language(getattr(import_module(wheel.module), wheel.function)())
     except (ImportError, AttributeError, ValueError):  # no wheel, another API, another ABI
         return None
-    rules = getattr(import_module(f"apply_service.edit.grammar_rules.{rules_module}"), rules_name)
+    rules = getattr(import_module(f"apply_service.edit.grammar_rules.{wheel.rules}"), wheel.table)
     return Grammar(loaded, _traits(loaded, rules))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Literal
 
 from apply_service.edit.original_index import OriginalIndex, is_telling
@@ -17,7 +17,8 @@ from apply_service.edit.segment import Segment, SegmentLine
 Change = Literal["context", "removed", "new"]
 
 # Looking for places where a hunk jumps costs steps; a hunk that needs more stays in one piece.
-MAX_STEPS = 500_000
+MAX_STEPS = 200_000
+MAX_LOOK_BACK = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,8 @@ class HunkReader:
                 run, astray = following or set(found), []
                 has_telling = has_telling or is_telling(text)
                 continue
-            beyond = {rank for rank in found if rank > min(run) + 1}
+            floor = min(run) + 1
+            beyond = {rank for rank in found if rank > floor}
             if beyond and has_telling and is_telling(text):
                 start = self._first_of(signed, [*astray, place], beyond)
                 jumps.add(_with_new_before(signed, start))
@@ -149,16 +151,17 @@ class HunkReader:
         self, signed: Sequence[HunkLine], places: Sequence[int], ranks: Iterable[int]
     ) -> int:
         """The first of `places` from which on the lines lead up to one of `ranks`."""
-        first = len(places) - 1
-        for rank in ranks:
-            start = len(places) - 1
+        nearby = places[-MAX_LOOK_BACK:]
+        first = len(nearby) - 1
+        for rank in islice(ranks, MAX_LOOK_BACK):
+            start = len(nearby) - 1
             while start and (
-                self._original.filled_at(rank - (len(places) - start))
-                == signed[places[start - 1]].line.text.strip()
+                self._original.filled_at(rank - (len(nearby) - start))
+                == signed[nearby[start - 1]].line.text.strip()
             ):
                 start -= 1
             first = min(first, start)
-        return places[first]
+        return nearby[first]
 
 
 def _segment(piece: Sequence[HunkLine]) -> Segment:

@@ -59,19 +59,26 @@ _LOOSE = re.compile(
 )
 
 
-def is_instruction(line: str, next_line: str | None = None) -> bool:
+def is_instruction(line: str, *, is_before_known_code: bool = False) -> bool:
     """Whether `line` is a comment that speaks of the edit and not of the code.
 
-    `next_line` is the filled line after it, if it is one that the original has and that begins a
-    definition: then fewer words are asked for.
+    Directly above code that the original has without this comment, fewer words are asked for.
     """
     stripped = line.strip()
-    if not stripped or stripped[0].isalnum() or len(stripped) > MAX_COMMENT_LENGTH:
+    if len(stripped) > MAX_COMMENT_LENGTH or not is_comment(stripped):
         return False
     for body, _ in comment_bodies(stripped):
         text = body.strip(" \t-=*#/<>!.:")
         if _INSTRUCTION.fullmatch(text):
             return True
-        if next_line is not None and _LOOSE.fullmatch(text):
+        if is_before_known_code and _LOOSE.fullmatch(text):
             return True
     return False
+
+
+def is_comment(line: str) -> bool:
+    """Whether `line` is one comment and nothing else; docstrings are code."""
+    stripped = line.strip()
+    if not stripped or stripped[0].isalnum() or stripped.startswith(('"""', "'''")):
+        return False
+    return bool(comment_bodies(stripped))

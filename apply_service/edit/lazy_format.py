@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from apply_service.edit.definition_names import definition_name, definition_names
+from apply_service.edit.definition_names import bound_name, definition_names
 from apply_service.edit.inline_markers import find_inline_marker, merge_items
-from apply_service.edit.instruction_comments import is_instruction
-from apply_service.edit.markers import Marker, MarkerReader, parse_marker
+from apply_service.edit.instruction_comments import is_comment, is_instruction
+from apply_service.edit.marker_scan import MarkerScan
+from apply_service.edit.markers import Marker
 from apply_service.edit.original_index import OriginalIndex, is_telling
 from apply_service.edit.segment import Removal, Segment, SegmentLine, Snippet
 
@@ -25,20 +26,14 @@ _CLOSERS = frozenset(")]}>;, \t")
 class LazyReader:
     """Reads lazy updates of one original; also what the other formats need of their lines."""
 
-    def __init__(self, original: OriginalIndex) -> None:
+    def __init__(self, original: OriginalIndex, scan: MarkerScan) -> None:
         self._original = original
-        self._markers = MarkerReader(original.lines)
+        self._scan = scan
+        self._comments: dict[str, bool] = {}
 
-    def is_marker(self, line: str) -> bool:
-        """Whether `line` is a marker or a removal directive by itself."""
-        return self._markers.read(line) is not None
-
-    def is_lazy(self, lines: Sequence[SegmentLine]) -> bool:
-        """Whether any line is a marker or holds one."""
-        return any(
-            self.is_marker(line.text) or self._markers.has_inline_marker(line.text)
-            for line in lines
-        )
+    def has_marker_lines(self, parts: Sequence[Sequence[SegmentLine]]) -> bool:
+        """Whether any line is a marker or a removal directive as a whole."""
+        return any(marker is not None for part in parts for marker in self._scan.scan(part))
 
     def read(self, parts: Sequence[Sequence[SegmentLine]]) -> Snippet:
         """Cut at markers, directives and between parts; runs of blank lines alone are dropped."""
@@ -47,10 +42,10 @@ class LazyReader:
         for number, part in enumerate(parts):
             if number:
                 splitter.cut(None, part[0].number if part else 0)
-            for line, marker in self._classified(part):
+            for line, marker in zip(part, self._scan.scan(part), strict=True):
                 if marker is not None:
                     splitter.cut(marker, line.number)
-                elif self._markers.has_inline_marker(line.text):
+                elif self._scan.has_inline_marker(line.text):
                     num_inline += 1
                     self._add_inline(splitter, line, is_resolved=num_inline <= MAX_INLINE_MARKERS)
                 else:
@@ -63,49 +58,31 @@ class LazyReader:
         """The segment with its instruction comments marked."""
         filled = [place for place, line in enumerate(segment.lines) if line.text.strip()]
         lines = list(segment.lines)
-        for place, after in [*pairwise(filled), (filled[-1], None)] if filled else []:
+        for place, after in pairwise([*filled, None]):
+            assert place is not None, "only the last place has no line"
             following = None if after is None else lines[after].text
-            if self._original.has(lines[place].text):
-                continue
-            is_known = (
-                following is not None
-                and self._original.has(following)
-                and definition_name(following) is not None
-            )
-            if is_instruction(lines[place].text, following if is_known else None):
+            before = lines[place - 1].text if place else ""
+            if self._is_instruction(lines[place].text, before=before, following=following):
                 lines[place] = replace(lines[place], is_optional=True)
         return replace(segment, lines=tuple(lines))
 
-    def _classified(
-        self, part: Sequence[SegmentLine]
-    ) -> Iterator[tuple[SegmentLine, Marker | None]]:
-        """Each line with the marker it is; a directive in front of new code is its comment."""
-        filled = [line for line in part if line.text.strip()]
-        neighbours = dict(zip([line.number for line in filled], [*filled[1:], None], strict=True))
-        is_after_text = False
-        for line in part:
-            marker = self._markers.read(line.text)
-            following = neighbours.get(line.number)
-            is_before_text = following is not None and parse_marker(following.text) is None
-            if marker is not None and marker.kind == "remove":
-                is_described = (
-                    is_before_text
-                    and following is not None
-                    and following.number == line.number + 1
-                    and not self._original.has(following.text)
-                )
-                marker = None if is_described else marker
-            elif marker is None and not (is_before_text or is_after_text):
-                # Alone between two markers even a name that the original lacks is a directive.
-                marker = self._nameless(line.text)
-            if line.text.strip():
-                is_after_text = marker is None
-            yield line, marker
+    def _is_instruction(self, line: str, *, before: str, following: str | None) -> bool:
+        """A comment that goes on from the line before it is a piece of a longer text."""
+        if not self._is_comment(line) or self._original.has(line) or self._is_comment(before):
+            return False
+        is_known = following is not None and self._is_known_code(following)
+        return is_instruction(line, is_before_known_code=is_known)
 
-    def _nameless(self, line: str) -> Marker | None:
-        marker = parse_marker(line)
-        is_removal = marker is not None and marker.kind == "remove"
-        return marker if is_removal and not self._original.has(line) else None
+    def _is_comment(self, line: str) -> bool:
+        if line not in self._comments:
+            self._comments[line] = is_comment(line)
+        return self._comments[line]
+
+    def _is_known_code(self, line: str) -> bool:
+        """Whether the original has `line`, or another one for the name that it binds."""
+        if self._is_comment(line):
+            return False
+        return self._original.has(line) or bound_name(line) in self._original.known_names
 
     def _add_inline(self, splitter: _Splitter, line: SegmentLine, *, is_resolved: bool) -> None:
         marker = find_inline_marker(line.text)

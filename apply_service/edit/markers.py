@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from apply_service.edit.definition_names import definition_names
+from apply_service.edit.definition_names import WORD, known_names
 from apply_service.edit.fences import strip_fence as strip_fence
 from apply_service.edit.inline_markers import find_inline_marker
 from apply_service.edit.marker_phrases import (
@@ -38,19 +38,13 @@ _REMOVAL = re.compile(
     r"(?:remove|removed|delete|deleted|drop|dropped)(?:\s*:\s*|\s+)(?:the\s+|this\s+)?"
     rf"(?:entire\s+|whole\s+|old\s+)?(?:(?:async\s+)?{NOUN}\s+)?"
     rf"[`'\"]?(?P<name>{_REMOVAL_NAME})(?:\(\))?[`'\"]?(?:\s+{NOUN})?\.?"
+    r"|(?:remove|delete|drop)\s+(?:the\s+)?[`'\"]?(?P<selector>[.#&@][\w-][\w .#:>&@-]{0,60}?)"
+    rf"[`'\"]?(?:\s+{NOUN})?\.?"
     rf"|(?:the\s+)?{NOUN}\s+[`'\"]?(?P<gone>{_REMOVAL_NAME})(?:\(\))?[`'\"]?{_IS_REMOVED}"
     rf"|(?:the\s+)?[`'\"]?(?P<lost>{_REMOVAL_NAME})(?:\(\)[`'\"]?|[`'\"]?\s+{NOUN}){_IS_REMOVED}",
     re.IGNORECASE,
 )
 _PLACEHOLDER = re.compile(r"\{\{\s*edit_\d+\s*\}\}")
-# Names that a line binds without being a definition: `NAME = …`, `"name": …`, an import.
-_BOUND_NAME = re.compile(
-    r"\s*(?:export\s+|const\s+|let\s+|var\s+|static\s+|local\s+|pub\s+)*"
-    r"[\"']?(?P<name>[\w$.-]+)[\"']?\s*(?::=?|=)(?!=)"
-)
-_IMPORT = re.compile(r"\s*(?:import|from|use|using|require|#\s*include|@import)\b")
-_WORD = re.compile(r"[A-Za-z_$][\w$]*")
-
 # Opening and closing sign; the longest openings first.
 _BLOCK_COMMENTS: tuple[tuple[str, str], ...] = (
     ("{{!--", "--}}"),
@@ -93,8 +87,8 @@ def parse_marker(line: str) -> Marker | None:
             return Marker("keep")
         removal = _REMOVAL.fullmatch(body.strip()) if is_spaced else None
         if removal:
-            name = removal["name"] or removal["gone"] or removal["lost"]
-            return Marker("remove", name.rstrip(".:-"))
+            name = next(filter(None, removal.groups()))
+            return Marker("remove", name.rstrip(".:- "))
     return Marker("keep") if _is_keep_without_comment(stripped) else None
 
 
@@ -128,16 +122,11 @@ class MarkerReader:
 
     def _names_something(self, name: str) -> bool:
         """Whether the original defines, binds or imports what a directive names."""
+        if name[0] in ".#&@":
+            return any(_begins_with(text, name) for text in self._texts)
         if self._names is None:
-            names = definition_names(self._original_lines)
-            for line in self._original_lines:
-                bound = _BOUND_NAME.match(line[:200])
-                if bound is not None:
-                    names.update(_WORD.findall(bound["name"]))
-                elif _IMPORT.match(line):
-                    names.update(_WORD.findall(line[:400]))
-            self._names = frozenset(names)
-        parts = _WORD.findall(name)
+            self._names = frozenset(known_names(self._original_lines))
+        parts = WORD.findall(name)
         return bool(parts) and parts[-1] in self._names
 
 
@@ -159,6 +148,11 @@ def split_segments(update_lines: Sequence[str], original_lines: Sequence[str]) -
         else:
             segments[-1].append(line)
     return [segment for segment in segments if any(line.strip() for line in segment)]
+
+
+def _begins_with(text: str, name: str) -> bool:
+    """Whether `text` begins with the whole words of `name`."""
+    return text.startswith(name) and not re.match(r"[\w-]", text[len(name) :])
 
 
 def comment_bodies(stripped: str) -> list[tuple[str, bool]]:

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 
+from apply_service.edit.definition_names import known_names
+
 # A line with less than this much of words and digits ("}", "else:") anchors nothing by itself.
 MIN_ANCHOR_LETTERS = 5
 _NOT_WORD = re.compile(r"[\W_]+")
@@ -70,21 +72,27 @@ class OriginalIndex:
             places.setdefault(text, []).append(rank)
         return places
 
+    @cached_property
+    def known_names(self) -> frozenset[str]:
+        """All names that the original defines, assigns or imports."""
+        return frozenset(known_names(self.lines))
+
     def filled_at(self, rank: int) -> str | None:
-        """The line at a place among those that are not blank, or None after the last one."""
-        return self.filled[rank] if rank < len(self.filled) else None
+        """The line at a place among those that are not blank, or None outside the file."""
+        return self.filled[rank] if 0 <= rank < len(self.filled) else None
 
     def has(self, line: str) -> bool:
         """Whether `line` stands in the original, whatever its indentation."""
         return line.strip() in self.counts
 
+    @cached_property
+    def _filled_text(self) -> str:
+        return "\n".join(["", *self.filled, ""])
+
     def has_run(self, lines: Sequence[str]) -> bool:
         """Whether `lines`, blank ones aside, stand in the original one after another."""
         texts = [text for line in lines if (text := line.strip())]
-        return not texts or any(
-            self.filled[rank : rank + len(texts)] == texts
-            for rank in self.filled_places.get(texts[0], ())
-        )
+        return "\n".join(["", *texts, ""]) in self._filled_text if texts else True
 
 
 def is_telling(line: str) -> bool:

@@ -9,6 +9,7 @@ from apply_service.edit.file_names import check_file_name
 from apply_service.edit.hunk import Hunk, HunkReader
 from apply_service.edit.hunk_header import HeaderReader, is_hunk_header
 from apply_service.edit.lazy_format import LazyReader
+from apply_service.edit.marker_scan import MarkerScan
 from apply_service.edit.original_index import OriginalIndex
 from apply_service.edit.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.snippet_error import MalformedSnippetError, UnsupportedOperationError
@@ -23,10 +24,16 @@ class PatchReader:
     """Recognises and reads patches of one original."""
 
     def __init__(
-        self, original: OriginalIndex, lazy: LazyReader, *, path: str | None = None
+        self,
+        original: OriginalIndex,
+        lazy: LazyReader,
+        scan: MarkerScan,
+        *,
+        path: str | None = None,
     ) -> None:
         self._original = original
         self._lazy = lazy
+        self._scan = scan
         self._path = path
         self._headers = HeaderReader(original)
 
@@ -119,9 +126,9 @@ class PatchReader:
         return [hunk for hunk in hunks if any(line.text.strip() for line in hunk.lines)]
 
     def _is_cut(self, text: str) -> bool:
-        if _OPERATION.fullmatch(text) or self._lazy.is_marker(text):
+        if _OPERATION.fullmatch(text) or self._scan.is_marker(text):
             return True
-        return text[:1] in ("+", "-") and self._lazy.is_marker(text[1:])
+        return text[:1] in ("+", "-") and self._scan.is_marker(text[1:])
 
 
 def _added_file(body: Sequence[SegmentLine]) -> Snippet:

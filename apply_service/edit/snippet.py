@@ -12,7 +12,9 @@ from dataclasses import replace
 from apply_service.edit.block_format import BlockReader
 from apply_service.edit.diff_format import DiffReader
 from apply_service.edit.fences import fenced_parts
+from apply_service.edit.languages import language_of
 from apply_service.edit.lazy_format import LazyReader
+from apply_service.edit.marker_scan import MarkerScan
 from apply_service.edit.original_index import OriginalIndex
 from apply_service.edit.patch_format import PatchReader
 from apply_service.edit.plain_format import read_plain
@@ -69,10 +71,11 @@ class _Readers:
 
     def __init__(self, original: OriginalIndex, *, path: str | None, language: str | None) -> None:
         self._original = original
-        self._lazy = LazyReader(original)
-        self._blocks = BlockReader(original, self._lazy, path=path)
-        self._patches = PatchReader(original, self._lazy, path=path)
-        self._diffs = DiffReader(original, self._lazy, path=path, language=language)
+        self._scan = MarkerScan(original, language=language_of(path, language, original.lines))
+        self._lazy = LazyReader(original, self._scan)
+        self._blocks = BlockReader(original, self._lazy, self._scan, path=path)
+        self._patches = PatchReader(original, self._lazy, self._scan, path=path)
+        self._diffs = DiffReader(original, self._lazy, self._scan, path=path, language=language)
 
     def read(self, parts: Sequence[Sequence[SegmentLine]]) -> Snippet:
         """Read an update of a file that has text."""
@@ -80,9 +83,9 @@ class _Readers:
         snippet = self._read_explicit(parts, lines)
         if snippet is not None:
             return snippet
-        if len(parts) > 1 or any(self._lazy.is_marker(line.text) for line in lines):
+        if len(parts) > 1 or self._lazy.has_marker_lines(parts):
             return self._lazy.read(parts)
-        if self._lazy.is_lazy(lines):
+        if any(self._scan.has_inline_marker(line.text) for line in lines):
             return _with_outer_gaps(self._lazy.read(parts))
         plain = read_plain(lines, self._original)
         return replace(plain, segments=tuple(map(self._lazy.with_optional, plain.segments)))
@@ -99,7 +102,7 @@ class _Readers:
                 )
             lines = [line for segment in snippet.segments for line in segment.lines]
         for line in lines:
-            if self._lazy.is_lazy([line]):
+            if self._scan.is_marker(line.text) or self._scan.has_inline_marker(line.text):
                 raise NothingToKeepError(
                     f"line {line.number} of the update is a marker, but the original is empty, so"
                     " it stands for nothing; send the original, or an update that is the whole new"

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from apply_service.edit.fragment import Frame, dedent, frames
-from apply_service.edit.grammars import try_load_grammar
+from apply_service.edit.grammars import Grammar, try_load_grammar
+from apply_service.edit.sections import hand_over_comments, nest_headings
 from apply_service.edit.symbol import Symbol
-from apply_service.edit.tree_walk import harvest
+from apply_service.edit.tree_walk import Harvest, harvest
 
+MAX_RETRIED_BYTES = 200_000
+MAX_FRAGMENT_S = 0.4
 # Languages where a block ends by indentation, not by a sign.
 _INDENTED = frozenset({"python", "yaml"})
+_KOTLIN_SPACED_BRACE = re.compile(rb"(?<=[^\s{;]) \}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +41,51 @@ class SyntaxTree:
         return frozenset(self.border_depths)
 
 
-def parse(lines: Sequence[str], language: str | None) -> SyntaxTree | None:
-    """Parse a file; None without a grammar for `language` or beyond the parser's limits."""
+def parse(
+    lines: Sequence[str], language: str | None, *, max_s: float | None = None
+) -> SyntaxTree | None:
+    """Parse a file; None without a grammar for `language` or beyond the limits of the parser.
+
+    `max_s` is the time of this thread that the parser may take, by default by the file's size.
+    """
     grammar = try_load_grammar(language) if language is not None else None
     if grammar is None or language is None:
         return None
     source = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
-    tree = grammar.parse(source)
-    if tree is None:
+    tree = grammar.parse(source, max_s=max_s)
+    found = None if tree is None else harvest(tree, source, grammar, lines=lines)
+    if found is None:
         return None
-    found = harvest(tree, source, grammar, lines=lines)
+    if found.error_lines and language == "kotlin" and len(source) <= MAX_RETRIED_BYTES:
+        found = _fewer_errors(found, lines, source, grammar)
     return SyntaxTree(
         language=language,
-        symbols=tuple(found.symbols),
+        symbols=tuple(_sectioned(found.symbols, lines, language)),
         error_lines=tuple(sorted(found.error_lines)),
         border_depths=found.borders,
         imports=tuple(found.imports),
     )
+
+
+def _fewer_errors(found: Harvest, lines: Sequence[str], source: bytes, grammar: Grammar) -> Harvest:
+    """A second try for Kotlin, whose grammar wants a line break or `;` before a closing brace.
+
+    The sign takes the place of a space, so that all positions stay.
+    """
+    repaired = _KOTLIN_SPACED_BRACE.sub(b";}", source)
+    tree = grammar.parse(repaired)
+    if tree is None:
+        return found
+    retried = harvest(tree, source, grammar, lines=lines)
+    if retried is None or len(retried.error_lines) > len(found.error_lines):
+        return found
+    return retried
+
+
+def _sectioned(symbols: Sequence[Symbol], lines: Sequence[str], language: str) -> Sequence[Symbol]:
+    if language == "markdown":
+        return nest_headings(symbols, lines)
+    return hand_over_comments(symbols, lines) if language == "toml" else symbols
 
 
 def parse_fragment(
@@ -67,8 +101,12 @@ def parse_fragment(
         return ()
     pieces = dedent(lines)
     best: tuple[int, Frame, SyntaxTree] | None = None
+    deadline = time.thread_time() + MAX_FRAGMENT_S
     for frame in frames(pieces, language):
-        tree = parse([*frame.before, *pieces, *frame.after], language)
+        remaining_s = deadline - time.thread_time()
+        if remaining_s <= 0:
+            break
+        tree = parse([*frame.before, *pieces, *frame.after], language, max_s=remaining_s)
         if tree is None:
             continue
         if best is None or len(tree.error_lines) < best[0]:

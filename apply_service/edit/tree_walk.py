@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from apply_service.edit.grammars import Grammar, Traits
     from apply_service.edit.symbol_rules import Definition
 
+# A megabyte of source has about 60,000 nodes that are looked at, one of JSON 300,000.
+MAX_VISITED_NODES = 400_000
 NO_ROW = -1
+_OPENINGS = frozenset("([{")
+MAX_SHORT_KEY_LEVEL = 2
 
 
 @dataclass(slots=True)
@@ -38,10 +42,12 @@ class _Frame:
     """What is known about a node while its children are visited.
 
     `lead_start` and `lead_end` are the first and last row of the comments and attributes that
-    wait for a definition; `wrapper_start` is the first row of a wrapper around the next child.
+    wait for a definition; `wrapper_start` is the first row of a wrapper around the next child;
+    `level` counts the symbols around, `depth` the nodes.
     """
 
     symbol: int | None = None
+    level: int = 0
     depth: int = 0
     is_container: bool = False
     hides: bool = False
@@ -52,8 +58,8 @@ class _Frame:
     last_row: int = NO_ROW
 
 
-def harvest(tree: Tree, source: bytes, grammar: Grammar, *, lines: Sequence[str]) -> Harvest:
-    """Walk `tree`, the parse of `lines` as UTF-8 `source`."""
+def harvest(tree: Tree, source: bytes, grammar: Grammar, *, lines: Sequence[str]) -> Harvest | None:
+    """Walk `tree`, the parse of `lines` as UTF-8 `source`; None above `MAX_VISITED_NODES`."""
     return _Walk(tree, source, grammar, lines).run()
 
 
@@ -68,12 +74,16 @@ class _Walk:
         self._found = Harvest()
         self._has_errors = tree.root_node.has_error
 
-    def run(self) -> Harvest:
+    def run(self) -> Harvest | None:
         cursor = self._tree.walk()
         root = self._traits.get(self._tree.root_node.kind_id)
         frames = [_Frame(is_container=root is None or root.is_container)]
+        num_visited = 0
         is_at_node = cursor.goto_first_child()
         while is_at_node:
+            num_visited += 1
+            if num_visited > MAX_VISITED_NODES:
+                return None
             node = cursor.node
             assert node is not None
             inner = self._visit(node, frames[-1])
@@ -89,12 +99,15 @@ class _Walk:
 
     def _visit(self, node: Node, frame: _Frame) -> _Frame | None:
         """Take in one node; the frame for its children if they are to be visited."""
-        row, _ = node.start_point
+        traits = self._traits.get(node.kind_id)
+        row = node.start_point[0]
         end_row, end_column = node.end_point
-        last = end_row - 1 if end_column == 0 and end_row > row else end_row
         if self._has_errors and (node.is_missing or node.is_error):
             self._found.error_lines.append(min(row, max(len(self._lines) - 1, 0)))
-        traits = self._traits.get(node.kind_id)
+        elif traits is None and row == end_row and frame.wrapper_start == NO_ROW:
+            frame.last_row = row  # a sign or keyword
+            return None
+        last = end_row - 1 if end_column == 0 and end_row > row else end_row
         if traits is not None and traits.is_leading:
             self._note_lead(frame, row, last)
             return None
@@ -106,6 +119,8 @@ class _Walk:
         inner = self._inner_frame(node, frame, traits, start, last)
         if traits is not None or last > row:
             frame.lead_start = NO_ROW
+            if frame.is_container:
+                frame.wrapper_start = NO_ROW
         frame.last_row = max(frame.last_row, last)
         if inner is not None:
             return inner
@@ -119,11 +134,12 @@ class _Walk:
         row = node.start_point[0]
         is_long = last > row
         if traits is None:
+            # A group, `const (` or `{`: the first line belongs to all members, not to the first.
+            if frame.wrapper_start != NO_ROW and node.type in _OPENINGS:
+                frame.wrapper_start = NO_ROW
             return self._plain_frame(frame, is_container=True) if is_long else None
         definition = traits.reader(node, self._text) if traits.reader is not None else None
-        if definition is not None and not (
-            frame.hides and definition.kind in ("constant", "import", "key")
-        ):
+        if definition is not None and self._is_shown(definition, frame, is_long=is_long):
             return self._define(definition, frame, start, row, last, traits)
         if traits.is_leaf and not (self._has_errors and node.has_error):
             return None
@@ -141,9 +157,16 @@ class _Walk:
             inner.is_open = True
         return inner
 
+    def _is_shown(self, definition: Definition, frame: _Frame, *, is_long: bool) -> bool:
+        """Local variables are no symbols, nor are short entries deep inside other entries."""
+        if frame.hides:
+            return definition.kind not in ("constant", "import", "key")
+        return definition.kind != "key" or is_long or frame.level <= MAX_SHORT_KEY_LEVEL
+
     def _plain_frame(self, frame: _Frame, *, is_container: bool) -> _Frame:
         return _Frame(
             symbol=frame.symbol,
+            level=frame.level,
             depth=frame.depth + 1,
             is_container=is_container,
             hides=frame.hides,
@@ -174,6 +197,7 @@ class _Walk:
             return None
         inner = self._plain_frame(frame, is_container=traits.is_container)
         inner.symbol = len(self._found.symbols) - 1
+        inner.level = frame.level + 1
         inner.is_open = definition.is_open
         if definition.kind == "function":
             inner.hides = True

@@ -1,18 +1,29 @@
 """May a result be trusted? Deterministic checks of (original, update, result), as findings.
 
-The status follows from the worst finding: an error rejects, a warning asks for review. The rules
-stand in `docs/verdicts.md`, one code each; `status_of` is the only place that turns them to a word.
+Two questions. Is the result a valid merge at all (`MergePlan.accepts`)? If so, only its place can
+be wrong; if not, the checks say what is. The status follows from the worst finding: an error
+rejects, a warning asks for review. The rules stand in `docs/verdicts.md`, one code each.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from apply_service.edit.checks import CHECKS, check_neighbours
 from apply_service.edit.comparison import Comparison
 from apply_service.edit.finding import Finding
+from apply_service.edit.markers import split_segments
+from apply_service.edit.place_checks import check_membership, check_place
+from apply_service.edit.segment import Segment, SegmentLine, Snippet
+from apply_service.edit.snippet import read_snippet
+from apply_service.edit.snippet_error import SnippetError
+
+if TYPE_CHECKING:
+    from apply_service.edit.merge import MergePlan
+    from apply_service.edit.syntax import SyntaxTree
 
 Status = Literal["applied", "unchanged", "needs_review", "rejected"]
 AnswerEnding = Literal["complete", "length", "malformed"]
@@ -21,31 +32,45 @@ MAX_FINDINGS_PER_CODE = 10
 
 
 @dataclass(frozen=True, slots=True)
+class RemovedLine:
+    """A filled line of the original, `number` from 1, that the result no longer has there."""
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
-    """The status of a result and what led to it."""
+    """The status of a result, what led to it, and what of the original is gone."""
 
     status: Status
     findings: tuple[Finding, ...] = ()
+    removed_lines: tuple[RemovedLine, ...] = ()
 
 
 def judge(
     original_lines: Sequence[str],
-    update_lines: Sequence[str],
+    update: Sequence[str] | Snippet,
     result_lines: Sequence[str],
     *,
     ending: AnswerEnding = "complete",
+    plan: MergePlan | None = None,
+    tree: SyntaxTree | None = None,
 ) -> Verdict:
-    """Check one result. An answer that did not end properly is judged by that alone."""
+    """Check one result. An answer that did not end properly is judged by that alone.
+
+    `update` are the lines as they were sent, or what `read_snippet` made of them. `plan` is the
+    merge of the same original and update: without it the place of the new lines is not judged.
+    `tree` is the syntax of the original: without it imports and definitions are only lines.
+    """
     if ending != "complete":
         return Verdict("rejected", (_truncated(ending),))
-    comparison = Comparison(original_lines, update_lines, result_lines)
-    findings: list[Finding] = []
-    for check in CHECKS:
-        findings.extend(_capped(check(comparison)))
-    if not findings:
-        findings.extend(_capped(check_neighbours(comparison)))
-    is_changed = list(original_lines) != list(result_lines)
-    return Verdict(status_of(findings, is_changed=is_changed), tuple(findings))
+    snippet = update if isinstance(update, Snippet) else _read(update, original_lines)
+    comparison = Comparison(original_lines, snippet, result_lines, tree=tree)
+    findings = list(_findings(comparison, plan))
+    is_changed = comparison.original != comparison.result
+    status = status_of(findings, is_changed=is_changed)
+    return Verdict(status, tuple(findings), tuple(_removed_lines(comparison)))
 
 
 def status_of(findings: Sequence[Finding], *, is_changed: bool) -> Status:
@@ -58,6 +83,46 @@ def status_of(findings: Sequence[Finding], *, is_changed: bool) -> Status:
     return "applied" if is_changed else "unchanged"
 
 
+def _findings(comparison: Comparison, plan: MergePlan | None) -> Iterator[Finding]:
+    path = None if plan is None else plan.accepts(comparison.result)
+    if plan is not None and path is not None:
+        yield from check_place(plan, path)
+        return
+    num_found = 0
+    for check in CHECKS:
+        for finding in _capped(check(comparison)):
+            num_found += 1
+            yield finding
+    if not num_found:
+        yield from _capped(check_neighbours(comparison))
+    if plan is not None:
+        yield from check_membership(comparison, plan)
+
+
+def _removed_lines(comparison: Comparison) -> Iterator[RemovedLine]:
+    for hunk in comparison.hunks:
+        inserted = Counter(comparison.inserted_texts(hunk))
+        for place in comparison.lost_places(hunk):
+            text = comparison.original_texts[place]
+            inserted[text] -= 1
+            if inserted[text] < 0:
+                yield RemovedLine(place + 1, comparison.original[place])
+
+
+def _read(update_lines: Sequence[str], original_lines: Sequence[str]) -> Snippet:
+    """The update as a snippet; one that cannot be read is cut at its markers and no more."""
+    try:
+        return read_snippet(update_lines, original_lines)
+    except SnippetError:
+        return Snippet(
+            format="lazy",
+            segments=tuple(
+                Segment(lines=tuple(SegmentLine(text, 0) for text in segment))
+                for segment in split_segments(update_lines, original_lines)
+            ),
+        )
+
+
 def _capped(findings: Iterator[Finding]) -> Iterator[Finding]:
     """At most `MAX_FINDINGS_PER_CODE` of a check; the last one then counts the others."""
     kept = [finding for _, finding in zip(range(MAX_FINDINGS_PER_CODE), findings, strict=False)]
@@ -65,13 +130,7 @@ def _capped(findings: Iterator[Finding]) -> Iterator[Finding]:
     yield from kept[:-1] if num_more else kept
     if num_more:
         last = kept[-1]
-        yield Finding(
-            code=last.code,
-            severity=last.severity,
-            message=f"{last.message}; and {num_more} more like this",
-            hint=last.hint,
-            line=last.line,
-        )
+        yield replace(last, message=f"{last.message}; and {num_more} more like this")
 
 
 def _truncated(ending: AnswerEnding) -> Finding:

@@ -188,7 +188,7 @@ class TwoDrawVerifier:
         for index, (start, stop) in enumerate(itertools.pairwise(bounds)):
             temperature = float(sampling.temperature[index])
             probs = (logits[start:stop].double() / temperature).softmax(dim=-1).tolist()
-            seed, position = int(sampling.seeds[index]), int(sampling.positions[index])
+            seed, position = int(sampling.seeds[index]), int(sampling.positions[start])
             for row in range(start, stop):
                 token = self._draw(probs[row - start], drafts[row], seed, position + row - start)
                 token_ids[row] = token

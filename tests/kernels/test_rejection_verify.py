@@ -49,7 +49,13 @@ def verify(
         top_k=torch.tensor([request.top_k for request in requests]),
         top_p=torch.tensor([request.top_p for request in requests]),
         seeds=torch.tensor([request.seed for request in requests]),
-        positions=torch.tensor([request.position for request in requests]),
+        positions=torch.tensor(
+            [
+                request.position + row
+                for request in requests
+                for row in range(len(request.drafts) + 1)
+            ]
+        ),
     )
     return rejection_verify_reference(
         logits, torch.tensor(drafts), cu_rows=cu_rows, sampling=sampling, allowed=allowed

@@ -208,6 +208,28 @@ def test_candidates_cover_every_allowed_token_and_stay_valid(rules: MergeRules, 
     assert candidates[0].weight == heaviest_of(answers, prefix)
 
 
+@given(rules=small_rules(max_segments=1), pick=st.randoms(use_true_random=False))
+@settings(max_examples=200, deadline=None)
+def test_the_token_of_a_decision_stands_for_the_placement_that_is_taken_in_the_end(
+    rules: MergeRules, pick: Random
+) -> None:
+    grammar, answers = grammar_of(rules)
+    answer = sorted(answers)[pick.randrange(len(answers))]
+    grammar.advance_all(answer)
+    taken = set(grammar.chosen())
+    for decision in grammar.decisions(answer):
+        alternatives = dict(decision.alternatives)
+        assert decision.chosen_token_id == answer[decision.offset]
+        placements = [
+            {choice for choice in choices if choice.omitted_line is None}
+            for choices in alternatives.values()
+        ]
+        if any(placements):
+            assert taken & set(alternatives[decision.chosen_token_id])
+        if len(placements) > 1 and any(placements):
+            assert any(placements[0] != other for other in placements[1:])
+
+
 def test_two_places_are_one_decision_with_a_choice_for_each_token() -> None:
     original = [tokens_of(n) for n in (1, 2, 3)]
     grammar = one_segment(

@@ -68,7 +68,7 @@ PYTHON = SymbolRules(
         "import_from_statement": imported,
         "future_import_statement": imported,
     },
-    wrappers=frozenset({"decorated_definition", "expression_statement"}),
+    wrappers=frozenset({"decorated_definition", "expression_statement", "block"}),
     leading=frozenset({"comment", "decorator"}),
     scopes=frozenset({"lambda"}),
     leaves=frozenset({"string", "parenthesized_expression", "parameters", "argument_list"}),

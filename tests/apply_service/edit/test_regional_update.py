@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,7 +39,7 @@ def merges(draw: st.DrawFn) -> tuple[list[str], MergePath, list[Region]]:
         )
     }
     ordered = sorted(cuts)
-    regions = [Region(*pair) for pair in zip(ordered, ordered[1:], strict=False)]
+    regions = [Region(*pair) for pair in pairwise(ordered)]
     return original, MergePath(placements=tuple(placements), removed=tuple(removed)), regions
 
 

@@ -1,17 +1,14 @@
-"""Each finding has a result that triggers it and one that must not; docs list the same codes."""
+"""The rules of the verdict; `test_verdict_docs` has an example of each code."""
 
 from __future__ import annotations
-
-import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apply_service.edit.verdict import MAX_FINDINGS_PER_CODE, Status, judge
-
-DOCS = Path(__file__).parents[3] / "docs" / "verdicts.md"
+from apply_service.edit.segment import Segment, SegmentLine, Snippet
+from apply_service.edit.syntax import parse
+from apply_service.edit.verdict import MAX_FINDINGS_PER_CODE, RemovedLine, Status, judge
 
 ORIGINAL = """\
 import os
@@ -283,8 +280,88 @@ def test_any_input_gets_a_verdict(
     assert verdict.status in ("applied", "unchanged") or severities
 
 
-def test_docs_list_every_code() -> None:
-    checks = (Path(__file__).parents[3] / "apply_service" / "edit").glob("*.py")
-    used = {code for file in checks for code in re.findall(r'code="(\w+)"', file.read_text())}
-    documented = set(re.findall(r"^### `(\w+)`", DOCS.read_text(), re.MULTILINE))
-    assert used == documented
+TREE = parse(ORIGINAL, "python")
+
+
+def codes_with_tree(update: list[str], result: list[str]) -> set[str]:
+    """The codes for an update of `ORIGINAL` when its syntax is known."""
+    return {finding.code for finding in judge(ORIGINAL, update, result, tree=TREE).findings}
+
+
+def test_a_lost_import_and_a_lost_definition_have_names() -> None:
+    assert codes_with_tree(UPDATE, [line for line in RIGHT if line != "import sys"]) == {
+        "import_dropped"
+    }
+    place = RIGHT.index("def second(count):")
+    assert codes_with_tree(UPDATE, [*RIGHT[:place], *RIGHT[place + 5 :]]) == {"symbol_lost"}
+    assert codes_with_tree(UPDATE, [*RIGHT[: place + 1], *RIGHT[place + 2 :]]) >= {"lines_lost"}
+
+
+def test_a_definition_may_be_renamed_removed_or_moved() -> None:
+    place = ORIGINAL.index("def second(count):")
+    without = [*ORIGINAL[:place], *ORIGINAL[place + 5 :]]
+    assert codes_with_tree(["# ...", "# remove second", "# ..."], without) == set()
+    renamed = ["# ...", "def last():", "    return sys.argv"]
+    assert codes_with_tree(renamed, replaced("def third():", "def last():")) == set()
+    whole = [line for line in ORIGINAL if line != "LIMIT = 10"]
+    assert "symbol_lost" not in codes_with_tree(whole, whole)
+
+
+def test_an_added_import_is_reported_as_one() -> None:
+    assert codes_with_tree(UPDATE, ["import re", *RIGHT]) == {"import_added"}
+
+
+def test_only_new_syntax_errors_count() -> None:
+    broken = [line.replace("range(count):", "range(count:") for line in RIGHT]
+    assert "syntax_error" in codes_with_tree(UPDATE, broken)
+    update = ["# ...", "LIMIT = 20", "# ..."]
+    original = [line.replace("LIMIT = 10", "LIMIT = 10)") for line in broken]
+    result = [line.replace("LIMIT = 10)", "LIMIT = 20") for line in original]
+    verdict = judge(original, update, result, tree=parse(original, "python"))
+    assert verdict.findings == ()
+
+
+def test_a_loop_is_rejected_and_named_once() -> None:
+    verdict = judge(ORIGINAL, UPDATE, [*RIGHT, *["    print(1)", "    print(2)"] * 9])
+    assert verdict.status == "rejected"
+    assert [finding.code for finding in verdict.findings].count("loop") == 1
+
+
+def test_a_diff_is_judged_by_what_it_removes_and_adds() -> None:
+    update = ["@@ -4,1 +4,2 @@", "-LIMIT = 10", "+LIMIT = 20", "+STEP = 2"]
+    right = replaced("LIMIT = 10", "LIMIT = 20", "STEP = 2")
+    assert codes(ORIGINAL, update, right) == ("applied", set())
+    both = replaced("LIMIT = 10", "LIMIT = 10", "LIMIT = 20", "STEP = 2")
+    assert "removal_skipped" in codes(ORIGINAL, update, both)[1]
+    only_removed = ["@@ -4,1 +4,0 @@", "-LIMIT = 10"]
+    assert "nothing_changed" in codes(ORIGINAL, only_removed, ORIGINAL)[1]
+    many = ["@@ -1,16 +1,0 @@", *("-" + line for line in ORIGINAL[:16])]
+    assert codes(ORIGINAL, many, ORIGINAL[16:])[0] == "applied"
+
+
+def test_optional_lines_may_be_there_or_not() -> None:
+    lines = (
+        SegmentLine("LIMIT = 10", 1),
+        SegmentLine("# Add a step", 2, is_optional=True),
+        SegmentLine("STEP = 2", 3),
+    )
+    snippet = Snippet(format="lazy", segments=(Segment(lines=lines),))
+    for new in (["STEP = 2"], ["# Add a step", "STEP = 2"]):
+        result = replaced("LIMIT = 10", "LIMIT = 10", *new)
+        assert judge(ORIGINAL, snippet, result).status == "applied"
+
+
+def test_removed_lines_are_listed_whatever_the_status() -> None:
+    verdict = judge(ORIGINAL, UPDATE, [line for line in RIGHT if line != "import sys"])
+    assert verdict.removed_lines == (
+        RemovedLine(2, "import sys"),
+        RemovedLine(9, "    return name"),
+    )
+    shifted = [line.replace("        print", "    print") for line in RIGHT]
+    assert judge(ORIGINAL, UPDATE, shifted).removed_lines == (RemovedLine(9, "    return name"),)
+
+
+def test_an_update_that_cannot_be_read_is_still_judged() -> None:
+    update = ["unrelated = 1", "nothing = 2", "of_this = 3"]
+    assert judge(ORIGINAL, update, [*ORIGINAL, *update]).status == "applied"
+    assert judge(ORIGINAL, update, ORIGINAL).status == "rejected"

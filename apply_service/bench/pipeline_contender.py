@@ -1,0 +1,103 @@
+"""The whole pipeline as a contender: prompt, engine, verdict and fallback, in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import Any
+
+from apply_service.bench.case_result import Answer, notes_of
+from apply_service.bench.cases import Case
+from apply_service.config import load_settings
+from apply_service.edit.text_file import TextFile, TextFileError
+from apply_service.edit_request import EditRequest
+from apply_service.errors import ApplyError
+from apply_service.model_loading import load_model
+from apply_service.outcome import Outcome
+from apply_service.pipeline import ApplyPipeline, PipelineLimits
+from apply_service.problems import problem_of
+from apply_service.progress import Progress
+from apply_service.prompts.errors import PromptError
+from apply_service.service import LoadedModel
+from batching.async_engine import AsyncEngine
+from batching.errors import EngineError
+
+_FORESEEN_ERRORS = (ApplyError, TextFileError, PromptError, EngineError)
+# Problems that say something about the update; all others say that there was no judgement.
+_REFUSED_STATUSES = (400, 422)
+
+
+class PipelineContender:
+    """Answers with the pipeline that the server runs, one case at a time.
+
+    Without `has_fallback` the model's own answer is judged, whatever the deterministic merge says.
+    """
+
+    def __init__(self, loaded: LoadedModel, limits: PipelineLimits, *, has_fallback: bool) -> None:
+        self.name = f"{loaded.name}{'' if has_fallback else ', without fallback'}"
+        self._has_fallback = has_fallback
+        self._runner = asyncio.Runner()
+        self._engine = AsyncEngine(loaded.engine)
+        self._runner.run(self._start())
+        self._pipeline = ApplyPipeline(self._engine, loaded.profile, limits)
+
+    def answer(self, case: Case) -> Answer:
+        """The outcome of one edit, or the problem that the pipeline has with it."""
+        try:
+            outcome = self._runner.run(self._outcome(case))
+        except _FORESEEN_ERRORS as error:
+            problem = problem_of(error)
+            is_refused = problem.status in _REFUSED_STATUSES
+            return Answer(status="rejected" if is_refused else "failed", notes=(problem.detail,))
+        return Answer(
+            status=outcome.verdict.status,
+            text=outcome.merged,
+            notes=notes_of(outcome.verdict.findings),
+            source=outcome.source,
+            seconds=outcome.total_s,
+            num_output_tokens=outcome.stats.num_output_tokens,
+            num_target_passes=outcome.stats.target_passes,
+        )
+
+    def close(self) -> None:
+        """Stop the engine."""
+        self._runner.run(self._engine.stop())
+        self._runner.close()
+
+    async def _start(self) -> None:
+        self._engine.start()
+
+    async def _outcome(self, case: Case) -> Outcome:
+        run = await self._pipeline.start(self._edit_of(case))
+        return await run.outcome()
+
+    def _edit_of(self, case: Case) -> EditRequest:
+        options: dict[str, Any] = {} if self._has_fallback else {"fallback": False}
+        return EditRequest(
+            original=TextFile.from_text(case.original),
+            update=case.update,
+            instruction=case.instruction,
+            path=case.path,
+            **options,
+        )
+
+
+def load_contender(
+    *, model: str | None, threads: str | None, has_fallback: bool
+) -> PipelineContender:
+    """Load the model as the server would; None takes what the environment sets.
+
+    Raises ConfigError, ModelStoreError, PromptError or EngineError.
+    """
+    flags = {"model": model, "threads": threads}
+    settings = load_settings(flags=flags, environment=os.environ).settings
+    progress = Progress(sys.stderr)
+    try:
+        loaded = load_model(settings, report=progress.show_stage)
+    finally:
+        progress.clear()
+    limits = PipelineLimits(
+        max_file_bytes=settings.max_file_bytes, max_draft_tokens=settings.max_draft_tokens
+    )
+    return PipelineContender(loaded, limits, has_fallback=has_fallback)

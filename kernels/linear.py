@@ -1,0 +1,59 @@
+"""Linear layers in float32 on the CPU, computed by oneDNN from weights in its own order."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import torch
+from torch import Tensor, nn
+
+
+class OneDnnLinear(nn.Module):
+    """Computes what `nn.Linear` does; torch itself would take MKL, which is slow on AMD CPUs."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        """weight: [out_features, in_features] float32, plain or reordered; both are parameters."""
+        super().__init__()
+        self.weight = weight
+        self.bias = bias
+
+    @classmethod
+    def packed(cls, linear: nn.Linear) -> OneDnnLinear:
+        """With a copy of the weight in the blocks that oneDNN reads fastest."""
+        weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach())
+        return cls(nn.Parameter(weight, requires_grad=False), linear.bias)
+
+    @classmethod
+    def in_place(cls, linear: nn.Linear) -> OneDnnLinear:
+        """With the weight as it is, for one that others read too; slower for two rows and more."""
+        return cls(linear.weight, linear.bias)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """rows: [..., in_features] float32, any strides. Returns [..., out_features]."""
+        output: Tensor = torch.ops.mkldnn._linear_pointwise(
+            rows, self.weight, self.bias, "none", [], ""
+        )
+        return output
+
+
+def use_onednn_linear(model: nn.Module) -> None:
+    """Replace the linear layers of a float32 model on the CPU; changes `model`.
+
+    Does nothing where torch was built without oneDNN. Weights that are shared, such as those of
+    tied embeddings, stay as they are, but every other copy of the weights can be freed afterwards.
+    """
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return
+    num_owners = Counter(
+        id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False)
+    )
+    for parent in list(model.modules()):
+        for name, child in parent.named_children():
+            if type(child) is nn.Linear:  # a subclass computes something else
+                is_shared = num_owners[id(child.weight)] > 1
+                make = OneDnnLinear.in_place if is_shared else OneDnnLinear.packed
+                setattr(parent, name, make(child))
+    for parameter in model.parameters():
+        if not parameter.is_mkldnn:
+            # Weights are mapped from a file that stays in memory while one of them needs it.
+            parameter.data = parameter.data.clone()

@@ -1,0 +1,79 @@
+"""The pipeline as a contender, with an oracle for its model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from oracles.corrupting_oracle import CorruptingOracle
+
+from apply_service.bench.case_result import Answer
+from apply_service.bench.cases import Case, read_cases
+from apply_service.bench.pipeline_contender import PipelineContender
+from apply_service.pipeline import PipelineLimits
+from apply_service.prompts.profile import load_profile
+
+CASES = list(read_cases(Path(__file__).parents[2] / "cases" / "short_edits.jsonl"))
+LIMITS = PipelineLimits(max_file_bytes=20_000, max_draft_tokens=64)
+
+
+class Contest:
+    """A contender over an oracle that is told which case comes."""
+
+    def __init__(self, oracle: CorruptingOracle, contender: PipelineContender) -> None:
+        self.oracle = oracle
+        self._contender = contender
+
+    def answer(self, case: Case) -> Answer:
+        self.oracle.begin(case)
+        return self._contender.answer(case)
+
+
+@contextmanager
+def contest(model_dir: Path, *, share: float, has_fallback: bool = True) -> Iterator[Contest]:
+    oracle = CorruptingOracle(load_profile("embedded", model_dir), share=share)
+    contender = PipelineContender(oracle.load(), LIMITS, has_fallback=has_fallback)
+    try:
+        yield Contest(oracle, contender)
+    finally:
+        contender.close()
+
+
+def test_a_model_that_is_right_gives_exact_answers(tiny_model_dir: Path) -> None:
+    with contest(tiny_model_dir, share=0.0) as run:
+        for case in CASES:
+            answer = run.answer(case)
+            assert answer.text == case.expected
+            assert answer.status in ("applied", "needs_review")
+            assert answer.seconds > 0
+            assert set(run.oracle.kinds) <= {None}
+
+
+def test_corrupted_answers_are_what_the_pipeline_judges(tiny_model_dir: Path) -> None:
+    with contest(tiny_model_dir, share=1.0) as run:
+        answers = [(run.answer(case), list(run.oracle.kinds)) for case in CASES]
+    corrupted = [answer for answer, kinds in answers if kinds and None not in kinds]
+    assert len(corrupted) > len(CASES) / 2
+    assert any(answer.status in ("rejected", "needs_review") for answer in corrupted)
+
+
+def test_line_endings_are_part_of_the_answer(tiny_model_dir: Path) -> None:
+    case = msgspec.structs.replace(
+        CASES[0],
+        original=CASES[0].original.replace("\n", "\r\n"),
+        expected=CASES[0].expected.replace("\n", "\r\n"),
+    )
+    with contest(tiny_model_dir, share=0.0) as run:
+        assert run.answer(case).text == case.expected
+
+
+def test_a_refusal_is_rejected_and_a_limit_has_failed(tiny_model_dir: Path) -> None:
+    empty = msgspec.structs.replace(CASES[0], update="\n")
+    large = msgspec.structs.replace(CASES[0], original="x = 1\n" * 4000)
+    with contest(tiny_model_dir, share=0.0) as run:
+        refused, failed = run.answer(empty), run.answer(large)
+    assert refused.status == "rejected"
+    assert failed.status == "failed"
+    assert "20000" in failed.notes[0]

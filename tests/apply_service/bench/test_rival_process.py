@@ -1,0 +1,44 @@
+"""The rival in its own process: it answers, ends with its block, and its failures are reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from apply_service.bench.rival_process import RivalError, RivalProcess
+from apply_service.bench.speed_run import RivalRequest
+
+
+def make_request(num_lookup_tokens: int | None = None) -> RivalRequest:
+    return RivalRequest(
+        prompt_token_ids=(5, 6, 7, 5, 6),
+        max_tokens=6,
+        stop_token_ids=(0,),
+        num_lookup_tokens=num_lookup_tokens,
+    )
+
+
+def test_lookup_changes_the_time_and_not_the_tokens(tiny_model_dir: Path) -> None:
+    with RivalProcess(tiny_model_dir, num_threads=1) as rival:
+        plain, lookup = (rival.run(make_request(num_tokens)) for num_tokens in (None, 10))
+    assert 1 <= len(plain.token_ids) <= 6
+    assert lookup.token_ids == plain.token_ids
+    assert plain.seconds > 0
+
+
+def test_a_model_that_cannot_be_loaded_is_said(tmp_path: Path) -> None:
+    with (
+        pytest.raises(RivalError, match="exit code 1"),
+        RivalProcess(tmp_path / "nothing", num_threads=1),
+    ):
+        pass
+
+
+def test_a_failure_in_the_middle_is_said(tiny_model_dir: Path) -> None:
+    impossible = RivalRequest(prompt_token_ids=(1,), max_tokens=1, stop_token_ids=())
+    with RivalProcess(tiny_model_dir, num_threads=1) as rival:
+        with pytest.raises(RivalError, match="exit code 1"):
+            rival.run(impossible)
+        with pytest.raises(RivalError, match="exit code 1"):
+            rival.run(make_request())

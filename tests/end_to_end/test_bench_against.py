@@ -1,0 +1,31 @@
+"""`bench accuracy --against` a real server of our own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from oracle_service import OracleService
+from server_thread import serving
+
+from apply_service.bench.cases import read_cases
+from apply_service.bench.endpoint import Endpoint
+from apply_service.bench.remote_contender import RemoteContender, detect_api, split_url
+from apply_service.edit.text_file import split_lines
+
+CASES = list(read_cases(Path(__file__).parents[1] / "cases" / "short_edits.jsonl"))
+
+
+def test_a_server_of_our_own_is_recognised_and_answers(tiny_model_dir: Path) -> None:
+    oracle = OracleService(tiny_model_dir)
+    with serving(oracle.service) as url:
+        base_url, api = split_url(url)
+        endpoint = Endpoint(base_url, api_key=None, timeout_s=20.0)
+        contender = RemoteContender(endpoint, api or detect_api(endpoint))
+        assert contender.name.endswith("(apply)")
+        for case in CASES[:3]:
+            oracle.will_answer(split_lines(case.expected)[0])
+            answer = contender.answer(case)
+            assert (answer.status, answer.text) == ("applied", case.expected)
+            assert answer.num_target_passes
+        oracle.will_answer(["nothing", "of", "the", "file"])
+        assert contender.answer(CASES[0]).status == "rejected"

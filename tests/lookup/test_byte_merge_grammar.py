@@ -1,0 +1,327 @@
+"""The byte form allows every token along a valid merge and no other, whatever its borders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from oracles.brute_grammar import weighed_merges
+from oracles.small_rules import small_rules
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
+from tokenizers.trainers import BpeTrainer
+
+from lookup.byte_merge_grammar import ByteMergeGrammar, ByteState
+from lookup.constraint import ConstrainedDraft, Constraint
+from lookup.grammar_error import InvalidRulesError, NoPathError, TokenNotAllowedError
+from lookup.merge_choices import MergeChoice
+from lookup.merge_rules import GrammarPlacement, GrammarSegment, MergeRules
+from lookup.vocabulary_index import VocabularyIndex
+
+STOP = 0
+SINGLE = [bytes([byte]) for byte in (0, 1, 2, 9)]
+VOCABULARIES = st.lists(
+    st.lists(st.sampled_from([0, 0, 1, 1, 2, 9]), min_size=2, max_size=5).map(bytes), max_size=12
+).map(lambda longer: VocabularyIndex([b"", *SINGLE, *longer]))
+
+Encode = Callable[[bytes], Sequence[int]]
+
+
+def encoder(vocabulary: VocabularyIndex, kind: str) -> Encode:
+    """The longest tokens, single bytes, or something that spells another text."""
+
+    def single(text: bytes) -> list[int]:
+        return [vocabulary.token_bytes.index(bytes([byte])) for byte in text]
+
+    def wrong(text: bytes) -> list[int]:
+        return [*vocabulary.longest_matches(text[:2]), STOP, 1, 99]
+
+    return {"longest": vocabulary.longest_matches, "single": single, "wrong": wrong}[kind]
+
+
+class Brute:
+    """The same questions, answered from all valid texts."""
+
+    def __init__(self, rules: MergeRules, vocabulary: VocabularyIndex, ends: tuple[int, ...]):
+        self.texts = {bytes(answer): weight for answer, weight in weighed_merges(rules).items()}
+        self.vocabulary = vocabulary
+        self.ends = ends
+
+    def allowed(self, written: bytes) -> tuple[int, ...]:
+        found = {
+            token_id
+            for token_id, spelling in enumerate(self.vocabulary.token_bytes)
+            if spelling and any(text.startswith(written + spelling) for text in self.texts)
+        }
+        return tuple(sorted({*found, *(self.ends[:1] if written in self.texts else ())}))
+
+    def forced(self, written: bytes) -> bytes:
+        start = len(written)
+        while written not in self.texts:
+            size = len(written)
+            following = {text[size : size + 1] for text in self.texts if text.startswith(written)}
+            if len(following) > 1:
+                break
+            written += following.pop()
+        return written[start:]
+
+    def is_choice(self, written: bytes) -> bool:
+        """Whether an allowed token goes beyond what is forced."""
+        length = len(self.forced(written))
+        return any(
+            len(self.vocabulary.bytes_of(token_id)) > length for token_id in self.allowed(written)
+        )
+
+    def heaviest(self, written: bytes) -> float:
+        return max(weight for text, weight in self.texts.items() if text.startswith(written))
+
+    def check(self, draft: ConstrainedDraft, written: bytes) -> None:
+        """Its rows are the positions from which a choice is made; it ends if it says so."""
+        rows = {row.offset: row.allowed_token_ids for row in draft.decisions}
+        ends = [token_id for token_id in draft.token_ids if token_id in self.ends]
+        spelled = draft.token_ids[: len(draft) - len(ends)]
+        for offset in range(len(spelled) + 1):
+            expected = self.allowed(written) if self.is_choice(written) else None
+            assert rows.get(offset) == expected
+            if offset < len(spelled):
+                assert spelled[offset] in self.allowed(written)
+                written += self.vocabulary.bytes_of(spelled[offset])
+        if draft.is_complete:
+            assert written in self.texts
+            assert tuple(ends) == self.ends
+        if ends:
+            assert draft.token_ids[len(spelled) :] == self.ends[: len(ends)]
+
+
+@given(
+    rules=small_rules(max_segments=2),
+    vocabulary=VOCABULARIES,
+    kind=st.sampled_from(["longest", "single", "wrong"]),
+    ends=st.sampled_from([(STOP,), (), (STOP, 500)]),
+    pick=st.randoms(use_true_random=False),
+)
+@settings(max_examples=400, deadline=None)
+def test_allowed_tokens_forced_text_and_drafts_are_those_of_the_valid_merges(
+    rules: MergeRules, vocabulary: VocabularyIndex, kind: str, ends: tuple[int, ...], pick: Random
+) -> None:
+    brute = Brute(rules, vocabulary, ends)
+    assume(len(brute.texts) <= 200)
+    encode = encoder(vocabulary, kind)
+    if not brute.texts:
+        with pytest.raises(NoPathError):
+            ByteMergeGrammar(rules, vocabulary, encode=encode)
+        return
+    grammar = ByteMergeGrammar(rules, vocabulary, encode=encode, end_token_ids=ends)
+    written = b""
+    while True:
+        allowed = grammar.allowed_next()
+        assert allowed == brute.allowed(written)
+        assert grammar.forced_bytes() == brute.forced(written)
+        assert grammar.forced_bytes(2) == brute.forced(written)[:2]
+        before = grammar.snapshot()
+        whole = grammar.draft()
+        assert whole.is_complete
+        spelled = b"".join(map(vocabulary.bytes_of, whole.token_ids))
+        assert brute.texts[written + spelled] == brute.heaviest(written)
+        for limit in (None, 0, 1, 2):
+            draft = grammar.draft(limit)
+            assert limit is None or len(draft) <= limit
+            assert draft.token_ids or limit == 0 or not len(whole)
+            brute.check(draft, written)
+            assert grammar.forced_run(limit) == list(draft.token_ids[: draft.num_forced])
+        for token_id in {*range(len(vocabulary.token_bytes)), 500} - set(allowed):
+            with pytest.raises(TokenNotAllowedError):
+                grammar.advance(token_id)
+        assert grammar.snapshot() is before
+        going_on = [token_id for token_id in allowed if token_id not in ends]
+        if not going_on or (written in brute.texts and pick.random() < 0.5):
+            break
+        token_id = pick.choice(going_on)
+        grammar.advance(token_id)
+        written += vocabulary.bytes_of(token_id)
+    grammar.advance_all(ends)
+    assert grammar.is_complete
+    assert grammar.allowed_next() == (() if ends else brute.allowed(written))
+
+
+@given(
+    rules=small_rules(max_segments=2),
+    vocabulary=VOCABULARIES,
+    pick=st.randoms(use_true_random=False),
+)
+@settings(max_examples=150, deadline=None)
+def test_candidates_and_runs_stay_valid(
+    rules: MergeRules, vocabulary: VocabularyIndex, pick: Random
+) -> None:
+    brute = Brute(rules, vocabulary, (STOP,))
+    assume(0 < len(brute.texts) <= 200)
+    encode = vocabulary.longest_matches
+    grammar = ByteMergeGrammar(rules, vocabulary, encode=encode, end_token_ids=(STOP,))
+    start = grammar.snapshot()
+    candidates = grammar.candidates_at_decision(4)
+    assert candidates[0].weight == brute.heaviest(b"")
+    for candidate in candidates:
+        grammar.restore(start)
+        grammar.advance_all(candidate.token_ids)
+        assert len(candidate.token_ids) <= 4
+        while not grammar.is_complete:
+            run = grammar.forced_run(pick.randrange(1, 9)) or [pick.choice(grammar.allowed_next())]
+            grammar.advance_all(run)
+        before = grammar.snapshot()
+        with pytest.raises(TokenNotAllowedError):
+            grammar.advance_all([STOP])
+        assert grammar.snapshot() is before
+
+
+LINES = ["\ndef load(path):", "\n    return open(path)", "\n", "\ndef save(path):", "\n    pass"]
+NEW = ["\ndef drop(path):", "\n    path.unlink()", "\n"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    """A byte-level tokenizer whose tokens cross the borders of lines."""
+    trained = Tokenizer(BPE())
+    trained.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=True)
+    trainer = BpeTrainer(
+        vocab_size=330,
+        show_progress=False,
+        special_tokens=["<end>"],
+        initial_alphabet=ByteLevel.alphabet(),
+    )
+    trained.train_from_iterator(["".join([*LINES, *NEW])] * 20, trainer)
+    return trained
+
+
+def vocabulary_of(tokenizer: Tokenizer) -> VocabularyIndex:
+    """Every token's bytes, by the alphabet of byte-level tokenizers."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    byte_of = {chr(byte): byte for byte in printable}
+    others = (byte for byte in range(256) if byte not in printable)
+    byte_of.update({chr(256 + at): byte for at, byte in enumerate(others)})
+    texts = [tokenizer.id_to_token(n) or "" for n in range(tokenizer.get_vocab_size())]
+    return VocabularyIndex(
+        [b"" if text == "<end>" else bytes(byte_of[char] for char in text) for text in texts]
+    )
+
+
+def test_the_canonical_tokens_of_a_merge_are_drafted_and_allowed(tokenizer: Tokenizer) -> None:
+    def encode(text: bytes) -> list[int]:
+        return list(tokenizer.encode(text.decode()).ids)
+
+    def as_bytes(lines: list[str]) -> list[bytes]:
+        return [line.encode() for line in lines]
+
+    places = [GrammarPlacement(start=at, end=at, lines=as_bytes(NEW)) for at in (0, 3)]
+    rules = MergeRules(
+        original=as_bytes(LINES), segments=[GrammarSegment(places)], end_token_ids=b"\n</code>"
+    )
+    grammar: Constraint[ByteState] = ByteMergeGrammar(
+        rules, vocabulary_of(tokenizer), encode=encode, end_token_ids=(0,), opening=b"\n"
+    )
+    text = "".join([*LINES[:3], *NEW, *LINES[3:]])[1:] + "\n</code>"
+    wanted = [*encode(text.encode()), 0]
+    written: list[int] = []
+    num_decisions = 0
+    while not grammar.is_complete:
+        run = grammar.forced_run()
+        if not run:
+            num_decisions += 1
+            assert wanted[len(written)] in grammar.allowed_next()
+            run = [wanted[len(written)]]
+        grammar.advance_all(run)
+        written += run
+    assert written == wanted
+    assert 1 <= num_decisions <= 4
+
+
+def test_choices_name_the_placements() -> None:
+    vocabulary = VocabularyIndex([b"", *(bytes([byte]) for byte in range(10, 128)), b"\nb"])
+    places = [
+        GrammarPlacement(start=at, end=at, lines=[b"\nx"], weight=-float(at)) for at in (1, 2)
+    ]
+    rules = MergeRules(original=[b"\na", b"\nb"], segments=[GrammarSegment(places)])
+    grammar = ByteMergeGrammar(
+        rules, vocabulary, encode=vocabulary.longest_matches, end_token_ids=(0,)
+    )
+    grammar.advance_all(vocabulary.longest_matches(b"\na"))
+    newline, over = vocabulary.token_bytes.index(b"\n"), vocabulary.token_bytes.index(b"\nb")
+    assert grammar.allowed_next() == (newline, over)
+    assert grammar.alternatives(over) == (MergeChoice(0, 1),)
+    assert grammar.alternatives(newline) == (MergeChoice(0, 0), MergeChoice(0, 1))
+    assert [c.choices for c in grammar.candidates_at_decision(9)] == [
+        (MergeChoice(0, 0),),
+        (MergeChoice(0, 1),),
+    ]
+    grammar.advance(over)
+    grammar.advance_all(grammar.forced_run())
+    assert grammar.chosen() == (MergeChoice(0, 1),)
+
+
+def test_a_decision_inside_a_character_is_cut_before_it_for_the_tokenizer() -> None:
+    vocabulary = VocabularyIndex([b"", *(bytes([byte]) for byte in range(1, 256)), "é".encode()])
+    seen: list[str] = []
+
+    def encode(text: bytes) -> list[int]:
+        seen.append(text.decode())
+        return vocabulary.longest_matches(text)
+
+    lines = [["\né".encode()], ["\nè".encode()]]
+    placements = [GrammarPlacement(start=0, end=0, lines=line) for line in lines]
+    rules = MergeRules(original=["\nà".encode() * 40], segments=[GrammarSegment(placements)])
+    grammar = ByteMergeGrammar(rules, vocabulary, encode=encode, end_token_ids=(0,))
+    assert grammar.forced_bytes() == "\né".encode()[:2]
+    for limit in range(60):
+        grammar.draft(limit)
+    grammar.advance_all(vocabulary.longest_matches("\né".encode()[:2]))
+    assert grammar.allowed_next() == (0xA8, 0xA9)
+    draft = grammar.draft(1)
+    assert [row.offset for row in draft.decisions] == [0]
+    grammar.advance(0xA8)
+    grammar.advance_all(grammar.forced_run())
+    assert grammar.is_complete
+    assert seen
+
+
+def test_borders_are_those_of_the_tokens_that_hold_them() -> None:
+    vocabulary = VocabularyIndex(
+        [b"", *(bytes([byte]) for byte in range(10, 128)), b"\nxy", b"a\n"]
+    )
+    placement = GrammarPlacement(start=1, end=1, lines=[b"\nxy"])
+    rules = MergeRules(original=[b"\na", b"\nb"], segments=[GrammarSegment([placement])])
+    grammar = ByteMergeGrammar(rules, vocabulary, encode=vocabulary.longest_matches)
+    spelled = [vocabulary.bytes_of(token_id) for token_id in grammar.draft().token_ids]
+    assert spelled == [b"\n", b"a\n", b"x", b"y", b"\n", b"b"]
+    assert grammar.draft().border_offsets == (2, 5)
+    grammar.advance_all(grammar.draft().token_ids[:2])
+    assert grammar.is_border
+    grammar.advance(grammar.draft().token_ids[0])
+    assert not grammar.is_border
+
+
+def test_what_cannot_be_spelled_is_refused() -> None:
+    vocabulary = VocabularyIndex([b"", b"a", b"ab", b"\n"])
+    rules = MergeRules(original=[b"\nab"])
+    with pytest.raises(InvalidRulesError, match="no token spells byte 0x62 alone"):
+        ByteMergeGrammar(rules, vocabulary, encode=vocabulary.longest_matches)
+    spellable = MergeRules(original=[b"\na"])
+    with pytest.raises(InvalidRulesError, match="end token 1 spells text"):
+        ByteMergeGrammar(
+            spellable, vocabulary, encode=vocabulary.longest_matches, end_token_ids=(1,)
+        )
+    with pytest.raises(TokenNotAllowedError):
+        ByteMergeGrammar(spellable, vocabulary, encode=vocabulary.longest_matches, opening=b"a")
+
+
+def test_a_short_draft_is_spelled_like_the_beginning_of_a_long_one() -> None:
+    word = b" documentation"
+    vocabulary = VocabularyIndex([b"", *(bytes([byte]) for byte in range(10, 128)), word])
+    rules = MergeRules(original=[b"\n" + word * 40])
+    grammar = ByteMergeGrammar(rules, vocabulary, encode=vocabulary.longest_matches)
+    whole = grammar.draft().token_ids
+    assert len(whole) == 41
+    for limit in range(42):
+        assert grammar.draft(limit).token_ids == whole[:limit]
