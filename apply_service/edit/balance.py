@@ -1,0 +1,40 @@
+"""How far a stretch of lines opens or closes brackets, to see whether an edit keeps the balance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+Balance = tuple[int, int, int]
+
+
+class BalanceIndex:
+    """Bracket depths at every border of an original, so that any span is two look-ups."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        depth = (0, 0, 0)
+        self._depths: list[Balance] = [depth]
+        for line in lines:
+            depth = _added(depth, line)
+            self._depths.append(depth)
+
+    def of(self, start: int, end: int) -> Balance:
+        """Brackets opened and not closed in lines `[start, end)`, by kind; negative if closed."""
+        before, after = self._depths[start], self._depths[end]
+        return (after[0] - before[0], after[1] - before[1], after[2] - before[2])
+
+
+def balance_of(lines: Sequence[str]) -> Balance:
+    """Brackets opened and not closed in `lines`, by kind."""
+    depth = (0, 0, 0)
+    for line in lines:
+        depth = _added(depth, line)
+    return depth
+
+
+def _added(depth: Balance, line: str) -> Balance:
+    return (
+        depth[0] + line.count("(") - line.count(")"),
+        depth[1] + line.count("[") - line.count("]"),
+        depth[2] + line.count("{") - line.count("}"),
+    )

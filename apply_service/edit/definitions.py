@@ -1,0 +1,179 @@
+"""The definitions of an original and of a segment, and which of them are the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from apply_service.edit.definition_names import definition_name
+from apply_service.edit.line_index import LineIndex, indent_of
+from apply_service.edit.runs import REPEATED_SHARE, Run
+from apply_service.edit.similarity import Similarity
+from apply_service.edit.symbol import Symbol
+
+# Evidence in a definition of the same name, on top of the lines that are equal.
+DEFINITION_WEIGHT = 5.0
+CONSTANT_WEIGHT = 1.0
+# A last line more alike than this to one in the middle shows that the definition goes on.
+MIN_CUT_SIMILARITY = 0.5
+MAX_SAME_NAME = 16
+_CLOSING = (")", "]", "}", "end", "fi", "done", "esac")
+_LEADING = ("@", "#", "//", "/*", "*", "--", "[", "<!--")
+_NOT_BLOCKS = frozenset({"key", "import", "section"})
+
+
+def find_definitions(lines: Sequence[str]) -> tuple[Symbol, ...]:
+    """Definitions by header line and indentation, for languages without a grammar."""
+    symbols: list[Symbol] = []
+    open_places: list[int] = []
+    for header, line in enumerate(lines):
+        name = definition_name(line)
+        if name is None:
+            continue
+        while open_places and symbols[open_places[-1]].end <= header:
+            open_places.pop()
+        symbols.append(
+            Symbol(
+                name=name,
+                kind="other",
+                start=_start_of(lines, header),
+                header=header,
+                end=_end_of(lines, header),
+                parent=open_places[-1] if open_places else None,
+            )
+        )
+        open_places.append(len(symbols) - 1)
+    return tuple(symbols)
+
+
+def _start_of(lines: Sequence[str], header: int) -> int:
+    """The first line of the comments and attributes directly above."""
+    indent = indent_of(lines[header])
+    start = header
+    while start > 0 and lines[start - 1].strip() and indent_of(lines[start - 1]) >= indent:
+        if not lines[start - 1].strip().startswith(_LEADING):
+            break
+        start -= 1
+    return start
+
+
+def _end_of(lines: Sequence[str], header: int) -> int:
+    depth = len(indent_of(lines[header]))
+    end = header + 1
+    for place in range(header + 1, len(lines)):
+        text = lines[place].strip()
+        if not text:
+            continue
+        indent = len(indent_of(lines[place]))
+        if indent > depth:
+            end = place + 1
+            continue
+        is_closing = indent == depth and text.startswith(_CLOSING)
+        is_opening = indent == depth and end == header + 1 and text in ("{", "begin", "do")
+        if is_closing or is_opening:
+            end = place + 1
+            if is_opening or not text.endswith(("{", ":", "(")) and text[0] in ")]":
+                continue
+        break
+    return end
+
+
+class SymbolTable:
+    """The definitions of an original by name."""
+
+    def __init__(
+        self, symbols: Sequence[Symbol], index: LineIndex, similarity: Similarity | None = None
+    ) -> None:
+        self.symbols = symbols
+        self._similarity = similarity or Similarity()
+        self._index = index
+        self._by_name: dict[str, list[int]] = {}
+        for place, symbol in enumerate(symbols):
+            self._by_name.setdefault(symbol.name, []).append(place)
+
+    def named(self, name: str) -> list[Symbol]:
+        """All definitions of this name, in order."""
+        return [self.symbols[place] for place in self._by_name.get(name, ())]
+
+    def owner(self, symbol: Symbol) -> str | None:
+        """The name of the definition around `symbol`."""
+        return self.symbols[symbol.parent].name if symbol.parent is not None else None
+
+    def around(self, start: int, end: int) -> list[Symbol]:
+        """The definitions that hold lines `[start, end)`, outer before inner."""
+        return [symbol for symbol in self.symbols if symbol.start <= start and end <= symbol.end]
+
+    def inside(self, start: int, end: int) -> list[Symbol]:
+        """The definitions that lie wholly in `[start, end)`."""
+        return [symbol for symbol in self.symbols if start <= symbol.header and symbol.end <= end]
+
+    def runs(self, fragment: Sequence[Symbol], texts: Sequence[str]) -> list[Run]:
+        """A run for each definition of a segment that is whole, and each one of its name."""
+        runs: list[Run] = []
+        for symbol in fragment:
+            if not symbol.is_complete or symbol.kind in _NOT_BLOCKS:
+                continue
+            owners = self._owners(fragment, symbol)
+            matches = [
+                self.symbols[place]
+                for place in self._by_name.get(symbol.name, ())
+                if self._fits(self.symbols[place], symbol, owners)
+            ][:MAX_SAME_NAME]
+            for old in matches:
+                if not self._is_cut(symbol, old, texts):
+                    runs.extend(self._variants(symbol, old, texts))
+        return runs
+
+    def _is_cut(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> bool:
+        """Whether the segment's definition ends with a line from the middle of the old one."""
+        last = next(text.strip() for text in texts[new.end - 1 :: -1] if text.strip())
+        old_lines = [text for text in self._index.stripped[old.header : old.end] if text]
+        if last == old_lines[-1]:
+            return False
+        alike = max(old_lines, key=lambda line: self._similarity.ratio(line, last))
+        return self._similarity.ratio(alike, last) > MIN_CUT_SIMILARITY and alike != old_lines[-1]
+
+    def _owners(self, symbols: Sequence[Symbol], symbol: Symbol) -> list[str]:
+        owners: list[str] = []
+        parent = symbol.parent
+        while parent is not None:
+            owners.append(symbols[parent].name)
+            parent = symbols[parent].parent
+        return owners
+
+    def _fits(self, old: Symbol, new: Symbol, owners: list[str]) -> bool:
+        if old.kind != new.kind and "other" not in (old.kind, new.kind):
+            return False
+        if new.kind not in ("function", "class", "other") and (old.parent is not None or owners):
+            return False
+        old_owners = self._owners(self.symbols, old)
+        return old_owners[: len(owners)] == owners
+
+    def _variants(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> list[Run]:
+        """From header to end, and, if both have comments or attributes above, from these on."""
+        runs = [self._run(new, old, new.header, old.header, texts)]
+        if new.start < new.header and old.start < old.header:
+            first, old_first = texts[new.start].strip(), self._index.stripped[old.start]
+            if first[:2] == old_first[:2]:
+                runs.append(self._run(new, old, new.start, old.start, texts))
+        return runs
+
+    def _run(
+        self, new: Symbol, old: Symbol, new_start: int, old_start: int, texts: Sequence[str]
+    ) -> Run:
+        new_end = new.end
+        while new_end > new.header + 1 and not texts[new_end - 1].strip():
+            new_end -= 1
+        shown = {text.strip() for text in texts[new_start:new_end]}
+        equal = {text for text in self._index.stripped[old_start : old.end] if text in shown}
+        weights = sorted(map(self._index.weight, equal), reverse=True)
+        is_block = new.kind in ("function", "class", "other")
+        weight = DEFINITION_WEIGHT if is_block else CONSTANT_WEIGHT
+        weight += sum(weights[:1]) + REPEATED_SHARE * sum(weights[1:])
+        is_exact = indent_of(texts[new.header]) == indent_of(self._index.lines[old.header])
+        return Run(new_start, new_end, old_start, old.end, weight, is_exact, is_definition=True)
+
+
+def shifted(symbol: Symbol, by: int) -> Symbol:
+    """The same symbol in a text with `by` more lines before it."""
+    return replace(symbol, start=symbol.start + by, header=symbol.header + by, end=symbol.end + by)

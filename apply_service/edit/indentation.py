@@ -1,0 +1,74 @@
+"""Writes a segment with the indentation of the file it goes into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from apply_service.edit.line_index import LineIndex, indent_of
+from apply_service.edit.runs import Run
+
+
+def reindented(texts: Sequence[str], runs: Iterable[Run], index: LineIndex) -> list[str]:
+    """`texts` shifted as the lines that stand in the original say.
+
+    Nothing changes if any of those lines is indented as in the original, or if they disagree:
+    then the segment means what it says.
+    """
+    pairs: dict[str, str] = {}
+    for run in runs:
+        for new, old in _aligned(run, texts, index):
+            if new == old or pairs.setdefault(new, old) != old:
+                return list(texts)
+    return reindented_by(texts, pairs)
+
+
+def reindented_by(texts: Sequence[str], pairs: dict[str, str]) -> list[str]:
+    """`texts` shifted so that the indentations that are keys of `pairs` become their values."""
+    if all(new == old for new, old in pairs.items()):
+        return list(texts)
+    added = _common_addition(pairs)
+    if added is not None:
+        return [added + text if text.strip() else text for text in texts]
+    dropped = _common_addition({old: new for new, old in pairs.items()})
+    if dropped is not None and all(text.startswith(dropped) for text in texts if text.strip()):
+        return [text[len(dropped) :] if text.strip() else text for text in texts]
+    return _in_units(texts, pairs)
+
+
+def _aligned(run: Run, texts: Sequence[str], index: LineIndex) -> list[tuple[str, str]]:
+    """Indentations of the segment's lines and of the original's; of a definition the header's."""
+    num_lines = 1 if run.is_definition else run.new_end - run.new
+    return [
+        (indent_of(texts[run.new + step]), indent_of(index.lines[run.old + step]))
+        for step in range(num_lines)
+        if texts[run.new + step].strip()
+    ]
+
+
+def _common_addition(pairs: dict[str, str]) -> str | None:
+    """What stands before every key in its value, if it is always the same."""
+    additions = {
+        old[: len(old) - len(new)] if old.endswith(new) else None for new, old in pairs.items()
+    }
+    return additions.pop() if len(additions) == 1 else None
+
+
+def _in_units(texts: Sequence[str], pairs: dict[str, str]) -> list[str]:
+    """Turn steps of one width into steps of another (four spaces into a tab, or back)."""
+    rates = {(len(new), old) for new, old in pairs.items() if new}
+    best = min(rates, default=None)
+    if best is None or not best[1]:
+        return list(texts)
+    for steps in range(best[0], 0, -1):
+        if best[0] % steps or len(best[1]) % steps:
+            continue
+        width, unit = best[0] // steps, best[1][: len(best[1]) // steps]
+        if all(unit * (len(new) // width) == old for new, old in pairs.items()):
+            return [_converted(text, width, unit) for text in texts]
+    return list(texts)
+
+
+def _converted(text: str, width: int, unit: str) -> str:
+    indent = indent_of(text)
+    num_steps, rest = divmod(len(indent), width)
+    return unit * num_steps + indent[len(indent) - rest :] + text[len(indent) :]

@@ -1,0 +1,256 @@
+"""Where a lazy segment may stand: every pair of borders that its own lines speak for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from apply_service.edit.balance import BalanceIndex, balance_of
+from apply_service.edit.chains import Chain, ChainFinder
+from apply_service.edit.line_index import LineIndex, indent_of
+from apply_service.edit.placement import PlacementReason
+from apply_service.edit.runs import Run, find_runs
+from apply_service.edit.similarity import Similarity
+
+# What it costs that a segment begins (or ends) with lines that are not in the original.
+OPEN_BORDER_COST = 1.5
+# A modified line stands at the border: the odds grow with the similarity around this one.
+EVEN_SIMILARITY = 0.7
+ALIKE_SLOPE = 8.0
+EQUAL_GAIN = 0.3
+# For using the longest context at a border of the segment.
+CONTEXT_BONUS = 6.0
+MAX_HEAD_LINES = 24
+MAX_WINDOW = 24
+BORDER_WEIGHT = 4.0
+# An equal line that is indented in another way, beside lines that are not.
+ODD_INDENT_SHARE = 0.35
+MAX_CHAINS = 40
+MAX_TRIMMED = 4
+LOST_COST = 2.0
+UNBALANCED_COST = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Lines `[start, end)` give way to segment lines `[first, last)`, which all have their place.
+
+    `is_open` says that a border stands on new lines alone; `max_lost` counts the filled lines
+    that are dropped between two neighbouring lines of the segment.
+    """
+
+    start: int
+    end: int
+    weight: float
+    reason: PlacementReason
+    runs: tuple[Run, ...] = ()
+    max_lost: int = 0
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Border:
+    place: int
+    weight: float
+    reason: PlacementReason = "context"
+    is_open: bool = False
+    max_lost: int = 0
+
+
+class LazyPlacer:
+    """Finds the spots of one segment; `stripped` are its lines from the first to the last filled."""
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        index: LineIndex,
+        *,
+        definition_runs: Sequence[Run] = (),
+        balances: BalanceIndex | None = None,
+        similarity: Similarity | None = None,
+        is_first: bool = False,
+        is_last: bool = False,
+    ) -> None:
+        self._similarity = similarity or Similarity()
+        self._balances = balances or BalanceIndex(index.lines)
+        self._balance = balance_of(texts)
+        self._texts = texts
+        self._stripped = [text.strip() for text in texts]
+        self._index = index
+        plain = find_runs(texts, index)
+        self._known_lefts: dict[tuple[int, int], list[_Border]] = {}
+        self._known_rights: dict[tuple[int, int], list[_Border]] = {}
+        runs = [*_sober(plain), *definition_runs]
+        self._leading = self._context_bonus(plain, is_leading=True)
+        self._trailing = self._context_bonus(plain, is_leading=False)
+        if is_first:
+            runs.append(Run(0, 0, 0, 0, BORDER_WEIGHT, is_exact=True))
+        if is_last:
+            num_new, num_old = len(texts), len(index)
+            runs.append(Run(num_new, num_new, num_old, num_old, BORDER_WEIGHT, is_exact=True))
+        chains = ChainFinder(runs, self._stripped, index).find()
+        self.chains = [
+            chain
+            for chain in chains
+            if (not is_first or chain.runs[0].old_end == 0)
+            and (not is_last or chain.runs[-1].old == len(index))
+        ][:MAX_CHAINS]
+
+    def _context_bonus(self, runs: Sequence[Run], *, is_leading: bool) -> dict[Run, float]:
+        """The longest runs at one border of the segment: context, if they say anything."""
+        limit = len(self._stripped)
+        outer = [
+            run
+            for run in runs
+            if not run.is_border and (run.new == 0 if is_leading else run.new_end == limit)
+        ]
+        longest = max((run.new_end - run.new for run in outer), default=0)
+        best = [run for run in outer if run.new_end - run.new == longest and run.is_exact]
+        bonus: dict[Run, float] = {}
+        for run in best:
+            says = max(map(self._index.fullness, self._stripped[run.new : run.new_end]))
+            bonus[run] = CONTEXT_BONUS * says / len(best)
+        return bonus
+
+    def spots(self) -> list[Spot]:
+        """All spots, best first; of equal borders only the best."""
+        best: dict[tuple[int, int], Spot] = {}
+        for chain in self.chains:
+            for spot in self._spots_of(chain):
+                known = best.get((spot.start, spot.end))
+                if known is None or spot.weight > known.weight:
+                    best[spot.start, spot.end] = spot
+        return sorted(best.values(), key=lambda spot: (-spot.weight, spot.start, spot.end))
+
+    def _spots_of(self, chain: Chain) -> Iterator[Spot]:
+        first, last = chain.runs[0], chain.runs[-1]
+        for left in self._lefts(first):
+            for right in self._rights(last):
+                if left.place > right.place:
+                    continue
+                weight = chain.weight + left.weight + right.weight
+                if self._balances.of(left.place, right.place) != self._balance:
+                    weight -= UNBALANCED_COST
+                yield Spot(
+                    left.place,
+                    right.place,
+                    weight,
+                    self._reason(chain, left, right),
+                    chain.runs,
+                    max(chain.max_lost, left.max_lost, right.max_lost),
+                    left.is_open or right.is_open,
+                )
+
+    def _lefts(self, run: Run) -> list[_Border]:
+        key = (run.new, run.old)
+        if key not in self._known_lefts:
+            self._known_lefts[key] = self._left_borders(run)
+        return self._known_lefts[key]
+
+    def _rights(self, run: Run) -> list[_Border]:
+        key = (run.new_end, run.old_end)
+        if key not in self._known_rights:
+            self._known_rights[key] = self._right_borders(run)
+        return self._known_rights[key]
+
+    def _reason(self, chain: Chain, left: _Border, right: _Border) -> PlacementReason:
+        if any(run.is_definition for run in chain.runs):
+            return "symbol"
+        return "similar" if "similar" in (left.reason, right.reason) else "context"
+
+    def _left_borders(self, run: Run) -> list[_Border]:
+        """Where the segment begins if `run` is the first of its lines that stands there."""
+        head = [text for text in self._stripped[: run.new] if text]
+        if not head:
+            return [_Border(run.old, self._leading.get(run, 0.0)), *self._trimmed_left(run)]
+        borders = [_Border(run.old, -OPEN_BORDER_COST, is_open=True), *self._trimmed_left(run)]
+        borders.extend(self._before_blanks(run))
+        window = self._index.stripped[max(0, run.old - min(len(head) + 4, MAX_WINDOW)) : run.old]
+        head = head[-MAX_HEAD_LINES:]
+        pairs = self._similarity.pairs(window, head)
+        floor = run.old - len(window)
+        for number, (old, new, _) in enumerate(pairs):
+            inner = [(a - old, b - new, ratio) for a, b, ratio in pairs[number:]]
+            weight, lost = self._alike_weight(inner, window[old:], head[new:], new == 0)
+            borders.append(_Border(floor + old, weight, "similar", is_open=True, max_lost=lost))
+        return borders
+
+    def _right_borders(self, run: Run) -> list[_Border]:
+        """Where the segment ends if `run` is the last of its lines that stands there."""
+        tail = [text for text in self._stripped[run.new_end :] if text]
+        if not tail:
+            return [_Border(run.old_end, self._trailing.get(run, 0.0)), *self._trimmed_right(run)]
+        borders = [_Border(run.old_end, -OPEN_BORDER_COST, is_open=True), *self._trimmed_right(run)]
+        window = self._index.stripped[run.old_end : run.old_end + min(len(tail) + 4, MAX_WINDOW)]
+        pairs = self._similarity.pairs(window, tail[:MAX_HEAD_LINES])
+        for number, (old, new, _) in enumerate(pairs):
+            inner, at_edge = pairs[: number + 1], new == len(tail) - 1
+            weight, lost = self._alike_weight(inner, window[: old + 1], tail[: new + 1], at_edge)
+            place = run.old_end + old + 1
+            borders.append(_Border(place, weight, "similar", is_open=True, max_lost=lost))
+        return borders
+
+    def _trimmed_left(self, run: Run) -> list[_Border]:
+        return self._trimmed(run, range(run.new, run.new_end), shift=1)
+
+    def _trimmed_right(self, run: Run) -> list[_Border]:
+        return self._trimmed(run, range(run.new_end - 1, run.new - 1, -1), shift=0)
+
+    def _trimmed(self, run: Run, places: range, *, shift: int) -> list[_Border]:
+        """The outermost lines of the run say little ("}"): perhaps they are new ones."""
+        borders: list[_Border] = []
+        lost_weight = 0.0
+        if run.is_definition:
+            return borders
+        for place in places[:MAX_TRIMMED]:
+            lost_weight += self._index.weight(self._stripped[place])
+            if any(map(str.isalnum, self._stripped[place])):
+                break
+            if self._stripped[place]:
+                border = run.old + place - run.new + shift
+                borders.append(_Border(border, -lost_weight - OPEN_BORDER_COST, is_open=True))
+        return borders
+
+    def _before_blanks(self, run: Run) -> list[_Border]:
+        """New lines that belong to what stands above go before the blank lines above `run`."""
+        if run.is_border or run.is_definition:
+            return []
+        num_shown = run.new
+        while num_shown > 0 and not self._stripped[num_shown - 1]:
+            num_shown -= 1
+        num_blank = min(run.new - num_shown, self._index.blank_before(run.old))
+        head = next(place for place, text in enumerate(self._stripped) if text)
+        depth = len(indent_of(self._texts[head]))
+        is_deeper = depth > len(indent_of(self._texts[run.new]))
+        borders: list[_Border] = []
+        for step in range(1, num_blank + 1):
+            bonus = 1.0 if is_deeper and step == num_blank - 1 + (num_blank == 1) else -1.5
+            borders.append(_Border(run.old - step, bonus - OPEN_BORDER_COST, is_open=True))
+        return borders
+
+    def _alike_weight(
+        self,
+        pairs: Sequence[tuple[int, int, float]],
+        old: Sequence[str],
+        new: Sequence[str],
+        at_edge: bool,
+    ) -> tuple[float, int]:
+        """The odds that `old` gives way to `new`, which are alike as `pairs` say."""
+        gain = sum(
+            self._index.fullness(new[place]) * ALIKE_SLOPE * (ratio - EVEN_SIMILARITY)
+            for _, place, ratio in pairs
+        )
+        lost = max(0, sum(map(bool, old)) - len(new))
+        unpaired = sum(map(bool, old)) - len(pairs)
+        cost = OPEN_BORDER_COST * (0.4 if at_edge else 1.3)
+        return gain - cost - LOST_COST * math.log1p(lost) - 0.5 * unpaired, lost
+
+
+def _sober(runs: Sequence[Run]) -> list[Run]:
+    """Where lines stand as they are, those that are indented in another way count little."""
+    if not any(run.is_exact and run.weight > BORDER_WEIGHT for run in runs):
+        return list(runs)
+    return [
+        run if run.is_exact else replace(run, weight=run.weight * ODD_INDENT_SHARE) for run in runs
+    ]

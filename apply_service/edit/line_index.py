@@ -1,0 +1,65 @@
+"""One original, prepared for finding the lines of a snippet in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+# Letters and digits that a line needs to count in full ("}" and "else:" say almost nothing).
+FULL_LETTERS = 6
+_MAX_READ = 200
+
+
+class LineIndex:
+    """The lines of an original, their places by text, and how much each text says.
+
+    Lines are compared without the space around them; the indentation is looked at later.
+    """
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        self.stripped = [line.strip() for line in lines]
+        self._places: dict[str, list[int]] = {}
+        for place, text in enumerate(self.stripped):
+            self._places.setdefault(text, []).append(place)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def places(self, text: str) -> Sequence[int]:
+        """Where the stripped `text` stands, rising; nowhere for a blank line."""
+        return self._places.get(text, ()) if text else ()
+
+    def weight(self, text: str) -> float:
+        """The evidence in finding the stripped `text`: the rarer, the more; 0 for a blank line."""
+        if not text:
+            return 0.0
+        count = len(self._places.get(text, ())) or 1
+        return 0.1 + self.fullness(text) * math.log((len(self.lines) + 8) / count)
+
+    def fullness(self, text: str) -> float:
+        """From 0 to 1: the share of the letters and digits that a telling line has."""
+        return min(sum(map(str.isalnum, text[:_MAX_READ])) / FULL_LETTERS, 1.0)
+
+    def num_filled(self, start: int, end: int) -> int:
+        """Lines with text in `[start, end)`."""
+        return sum(1 for text in self.stripped[start:end] if text)
+
+    def blank_before(self, border: int) -> int:
+        """How many blank lines stand directly before `border`."""
+        place = border
+        while place > 0 and not self.stripped[place - 1]:
+            place -= 1
+        return border - place
+
+    def blank_after(self, border: int) -> int:
+        """How many blank lines stand from `border` on."""
+        place = border
+        while place < len(self.stripped) and not self.stripped[place]:
+            place += 1
+        return place - border
+
+
+def indent_of(line: str) -> str:
+    """The white space that `line` begins with."""
+    return line[: len(line) - len(line.lstrip())]

@@ -1,0 +1,107 @@
+"""The findings of a merge plan, each with a hint that a model can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from apply_service.edit.finding import Finding
+from apply_service.edit.line_index import LineIndex
+from apply_service.edit.placement import Placement
+from apply_service.edit.segment import Segment, Snippet
+from apply_service.edit.similarity import Similarity
+from apply_service.edit.symbol import Symbol
+
+MAX_LISTED = 8
+MAX_SHOWN_CHARS = 80
+# Lines of the original that are compared to find the nearest one.
+MAX_NEAREST = 4000
+
+
+def ambiguous_place(segment: Segment, places: Sequence[int], index: LineIndex) -> Finding:
+    """Several places fit a segment about as well; `places` are lines from 0."""
+    numbers = [str(place + 1) for place in places[:MAX_LISTED]]
+    listed = numbers[0] if len(numbers) == 1 else ", ".join(numbers[:-1]) + " or " + numbers[-1]
+    above = [
+        f"`{index.stripped[place - 1][:MAX_SHOWN_CHARS]}`"
+        for place in places[:3]
+        if place > 0 and index.stripped[place - 1]
+    ]
+    hint = f"it fits at line {listed} of the original: add the unchanged line before it"
+    if above:
+        hint += f" ({', '.join(above)})"
+    return Finding(
+        code="ambiguous_place",
+        severity="warning",
+        message=f"line {_number(segment)} of the update (`{_shown(segment)}`) may stand at line"
+        f" {listed} of the original",
+        hint=hint,
+        line=places[0] + 1,
+    )
+
+
+def place_guessed(segment: Segment, placement: Placement, index: LineIndex) -> Finding:
+    """No line of the segment stands in the original."""
+    before = index.stripped[placement.start - 1] if placement.start > 0 else ""
+    return Finding(
+        code="place_guessed",
+        severity="warning",
+        message=f"nothing in the original says where line {_number(segment)} of the update"
+        f" (`{_shown(segment)}`) belongs; it was put at line {placement.start + 1}",
+        hint="add the unchanged line before it or after it"
+        + (f" (here it follows `{before[:MAX_SHOWN_CHARS]}`)" if before else ""),
+        line=placement.start + 1,
+    )
+
+
+def anchor_not_found(segment: Segment, index: LineIndex, symbols: Sequence[Symbol]) -> Finding:
+    """The lines that a segment wants to replace do not stand in the original."""
+    wanted = [text.strip() for text in segment.old or segment.texts if text.strip()]
+    missing = next((text for text in wanted if not index.places(text)), wanted[0])
+    hint = "send the lines as they stand in the original"
+    nearest = _nearest(missing, index)
+    if nearest is not None:
+        text = index.stripped[nearest][:MAX_SHOWN_CHARS]
+        hint += f"; the nearest to it is line {nearest + 1}: `{text}`"
+    names = list(dict.fromkeys(symbol.name for symbol in symbols))[:MAX_LISTED]
+    if names:
+        hint += f"; the original defines {', '.join(names)}"
+    return Finding(
+        code="anchor_not_found",
+        severity="error",
+        message=f"`{missing[:MAX_SHOWN_CHARS]}` and the lines around it, to be replaced by line"
+        f" {_number(segment)} of the update, do not stand in the original",
+        hint=hint,
+        line=None if nearest is None else nearest + 1,
+    )
+
+
+def no_common_order(snippet: Snippet) -> Finding:
+    """Each segment has a place, but not all together."""
+    first = snippet.segments[0]
+    return Finding(
+        code="contradicting_segments",
+        severity="error",
+        message=f"the {len(snippet.segments)} parts of the update, from line {_number(first)} on,"
+        " want the same lines of the original or stand in an order that does not fit it",
+        hint="send one part for each place, in the order of the file, without repeating a"
+        " definition",
+    )
+
+
+def _number(segment: Segment) -> int:
+    return segment.lines[0].number if segment.lines else 1
+
+
+def _shown(segment: Segment) -> str:
+    texts = [text.strip() for text in segment.texts if text.strip()]
+    return texts[0][:MAX_SHOWN_CHARS] if texts else ""
+
+
+def _nearest(text: str, index: LineIndex) -> int | None:
+    similarity = Similarity()
+    best, nearest = 0.0, None
+    for place, candidate in enumerate(index.stripped[:MAX_NEAREST]):
+        ratio = similarity.ratio(candidate, text)
+        if ratio > best:
+            best, nearest = ratio, place
+    return nearest

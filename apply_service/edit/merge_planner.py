@@ -1,0 +1,179 @@
+"""Draws up a merge: placements of every segment, their order, what is cut, what is in doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apply_service.edit.definitions import SymbolTable, find_definitions
+from apply_service.edit.explicit_placements import ExplicitPlacements
+from apply_service.edit.finding import Finding
+from apply_service.edit.lazy_placements import CERTAIN_MARGIN, LazyPlacements
+from apply_service.edit.line_index import LineIndex
+from apply_service.edit.merge_findings import (
+    ambiguous_place,
+    anchor_not_found,
+    no_common_order,
+    place_guessed,
+)
+from apply_service.edit.order_placements import OrderPlacements
+from apply_service.edit.path_search import NO_PATH, PathSearch
+from apply_service.edit.placement import Placement, RemovedSpan
+from apply_service.edit.removals import removed_span
+from apply_service.edit.segment import Segment, Snippet
+from apply_service.edit.similarity import Similarity
+from apply_service.edit.syntax import SyntaxTree
+
+# Segments leave the file's order only if their own places are better than this together.
+OUT_OF_ORDER_GAIN = 8.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnMerge:
+    """What a plan is made of; see `MergePlan`."""
+
+    candidates: tuple[tuple[Placement, ...], ...]
+    order: tuple[int, ...]
+    removed: tuple[RemovedSpan, ...]
+    findings: tuple[Finding, ...]
+
+
+class MergePlanner:
+    """Plans one merge."""
+
+    def __init__(
+        self, original_lines: Sequence[str], snippet: Snippet, tree: SyntaxTree | None
+    ) -> None:
+        self._snippet = snippet
+        self._index = LineIndex(original_lines)
+        similarity = Similarity()
+        self._symbols = tree.symbols if tree is not None else find_definitions(original_lines)
+        self._table = SymbolTable(self._symbols, self._index, similarity)
+        self._lazy = LazyPlacements(
+            self._index,
+            symbols=self._symbols,
+            language=tree.language if tree is not None else None,
+            has_grammar=tree is not None,
+            similarity=similarity,
+        )
+        self._explicit = ExplicitPlacements(self._index, similarity)
+        self._guesses = OrderPlacements(
+            self._index, self._symbols, tree.imports if tree is not None else None
+        )
+        self._findings: list[Finding] = []
+
+    def draw(self) -> DrawnMerge:
+        """All that a plan needs."""
+        candidates = [
+            self._placements(number, segment)
+            for number, segment in enumerate(self._snippet.segments)
+        ]
+        order = self._order(candidates)
+        candidates = self._with_guesses(candidates, order)
+        removed = self._removed(candidates, order)
+        self._note_doubts(candidates, order)
+        return DrawnMerge(
+            candidates=tuple(map(tuple, candidates)),
+            order=tuple(order),
+            removed=tuple(removed),
+            findings=tuple(self._findings),
+        )
+
+    def _placements(self, number: int, segment: Segment) -> list[Placement]:
+        if segment.old is not None:
+            return self._explicit.of(number, segment)
+        is_first = number == 0 and not segment.has_gap_before
+        is_last = number == len(self._snippet.segments) - 1 and not segment.has_gap_after
+        return self._lazy.of(number, segment, is_first=is_first, is_last=is_last)
+
+    def _order(self, candidates: Sequence[Sequence[Placement]]) -> list[int]:
+        """The order of the snippet, unless the segments clearly say another one."""
+        written = list(range(len(candidates)))
+        placed = [number for number in written if candidates[number]]
+        if len(placed) < 2:
+            return written
+        kept = PathSearch([candidates[number] for number in placed]).best_weight
+        tops = {number: candidates[number][0] for number in placed}
+        for number in written:
+            if number not in tops and number - 1 in tops:
+                tops[number] = tops[number - 1]
+        by_place = sorted(
+            written, key=lambda number: (tops[number].start if number in tops else -1, number)
+        )
+        moved = [number for number in by_place if candidates[number]]
+        free = PathSearch([candidates[number] for number in moved]).best_weight
+        return by_place if free > NO_PATH and free - kept > OUT_OF_ORDER_GAIN else written
+
+    def _with_guesses(
+        self, candidates: Sequence[Sequence[Placement]], order: Sequence[int]
+    ) -> list[list[Placement]]:
+        """Segments without a place of their own get one from their neighbours."""
+        filled = [list(one) for one in candidates]
+        if all(filled):
+            return filled
+        placed = [number for number in order if filled[number]]
+        best = next(PathSearch([filled[number] for number in placed]).paths(), ())
+        spans = {one.segment: (one.start, one.end) for one in best}
+        for rank, number in enumerate(order):
+            if filled[number]:
+                continue
+            segment = self._snippet.segments[number]
+            if segment.old is not None and any(text.strip() for text in segment.old):
+                self._findings.append(anchor_not_found(segment, self._index, self._symbols))
+                continue
+            before = [spans[other][1] for other in order[:rank] if other in spans]
+            after = [spans[other][0] for other in order[rank + 1 :] if other in spans]
+            filled[number] = self._guesses.of(
+                number,
+                segment.texts,
+                low=max(before, default=0),
+                high=min(after, default=len(self._index)),
+                has_neighbour=bool(before),
+            )
+            if filled[number]:
+                top = filled[number][0]
+                spans[number] = (top.start, top.end)
+        return filled
+
+    def _removed(
+        self, candidates: Sequence[Sequence[Placement]], order: Sequence[int]
+    ) -> list[RemovedSpan]:
+        if not self._snippet.removals:
+            return []
+        best = next(PathSearch([candidates[number] for number in order]).paths(), ())
+        spans = {one.segment: (one.start, one.end) for one in best}
+        removed: list[RemovedSpan] = []
+        for removal in self._snippet.removals:
+            low = spans.get(removal.before_segment - 1, (0, 0))[1]
+            high = spans.get(removal.before_segment, (len(self._index),))[0]
+            span, finding = removed_span(
+                removal, self._index, self._table, within=(low, max(low, high))
+            )
+            if span is not None:
+                removed.append(span)
+            if finding is not None:
+                self._findings.append(finding)
+        return removed
+
+    def _note_doubts(self, candidates: Sequence[Sequence[Placement]], order: Sequence[int]) -> None:
+        if any(finding.severity == "error" for finding in self._findings):
+            return
+        best = next(PathSearch([candidates[number] for number in order]).paths(), None)
+        if best is None:
+            self._findings.append(no_common_order(self._snippet))
+            return
+        for placement in best:
+            segment = self._snippet.segments[placement.segment]
+            others = [
+                other
+                for other in candidates[placement.segment]
+                if other.start != placement.start
+                and other.weight > placement.weight - CERTAIN_MARGIN
+            ]
+            if placement.reason == "order":
+                self._findings.append(place_guessed(segment, placement, self._index))
+            elif (
+                others and not placement.is_certain and placement.reason in ("context", "explicit")
+            ):
+                places = sorted({placement.start, *(other.start for other in others)})
+                self._findings.append(ambiguous_place(segment, places, self._index))

@@ -1,0 +1,153 @@
+"""Guesses for segments that nothing in the original looks like: their neighbours tell the place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from apply_service.edit.definition_names import definition_name
+from apply_service.edit.line_index import LineIndex, indent_of
+from apply_service.edit.placement import Placement
+from apply_service.edit.symbol import Symbol
+
+# Guesses weigh less than anything that the lines themselves speak for.
+GUESS_WEIGHT = -4.0
+MAX_GUESSES = 24
+_IMPORT = re.compile(
+    r"(?:import|from|use|using|#\s*include|require|require_relative|const\s.*=\s*require\()\b"
+)
+
+
+def is_import(text: str) -> bool:
+    """Whether a stripped line imports something."""
+    return bool(_IMPORT.match(text))
+
+
+class OrderPlacements:
+    """Places new lines by what stands around them."""
+
+    def __init__(
+        self,
+        index: LineIndex,
+        symbols: Sequence[Symbol],
+        imports: Sequence[tuple[int, int]] | None,
+    ) -> None:
+        self._index = index
+        self._symbols = [symbol for symbol in symbols if symbol.kind not in ("import", "key")]
+        self._imports = self._import_spans() if imports is None else list(imports)
+
+    def of(
+        self, number: int, texts: Sequence[str], *, low: int, high: int, has_neighbour: bool
+    ) -> list[Placement]:
+        """Places in `[low, high]`, best first; `has_neighbour`: a segment that has its place
+        stands directly before, and `low` is its end.
+        """
+        core = _core(texts)
+        if all(is_import(text.strip()) for text in core if text.strip()):
+            return self._after_imports(number, core, low, high)
+        borders = self._borders(core, low, high, has_neighbour=has_neighbour)
+        placements: list[Placement] = []
+        for rank, border in enumerate(dict.fromkeys(borders)):
+            lines, place = self._spaced(core, border)
+            placements.append(_guess(number, place, lines, GUESS_WEIGHT - 0.5 * rank))
+            if len(placements) == MAX_GUESSES:
+                break
+        return placements
+
+    def _import_spans(self) -> list[tuple[int, int]]:
+        spans: list[tuple[int, int]] = []
+        for place, text in enumerate(self._index.stripped):
+            if not is_import(text) or indent_of(self._index.lines[place]):
+                continue
+            if spans and spans[-1][1] == place:
+                spans[-1] = (spans[-1][0], place + 1)
+            else:
+                spans.append((place, place + 1))
+        return spans
+
+    def _after_imports(
+        self, number: int, core: Sequence[str], low: int, high: int
+    ) -> list[Placement]:
+        """Where the order of the alphabet says, if the imports keep it, then after each block."""
+        places: list[int] = []
+        for start, end in self._imports:
+            if low <= end and start <= high:
+                kept = [place for place in self._sorted_places(core, start, end)]
+                places.extend([*kept, end])
+        if not places:
+            places = [low] if low else [0]
+        inside = [place for place in places if low <= place <= high]
+        return [
+            _guess(number, place, list(core), GUESS_WEIGHT + 2.0 - 0.5 * rank)
+            for rank, place in enumerate(list(dict.fromkeys(inside))[:MAX_GUESSES])
+        ]
+
+    def _sorted_places(self, core: Sequence[str], start: int, end: int) -> list[int]:
+        block = self._index.lines[start:end]
+        if len(core) > 1 or len(block) < 3 or list(block) != sorted(block):
+            return []
+        return [start + sum(line < core[0] for line in block)]
+
+    def _borders(
+        self, core: Sequence[str], low: int, high: int, *, has_neighbour: bool
+    ) -> list[int]:
+        """Ends of definitions at the depth of the new lines, those near the neighbour first."""
+        depth = len(indent_of(next(text for text in core if text.strip())))
+        level = [
+            symbol
+            for symbol in self._symbols
+            if len(indent_of(self._index.lines[symbol.header])) == depth
+            and symbol.kind in ("function", "class", "other", "rule", "section")
+        ]
+        ends = sorted({symbol.end for symbol in level if low <= symbol.end <= high})
+        around = [symbol.end for symbol in level if symbol.start < low <= symbol.end <= high]
+        starts = sorted(
+            {symbol.start for symbol in level if low <= symbol.start <= high}, reverse=True
+        )
+        is_definition = any(definition_name(text) for text in core)
+        near = [low] if has_neighbour and not is_definition else []
+        rest = ends if has_neighbour else ends[::-1]
+        return [*near, *around, *rest, *starts, *([low] if has_neighbour else []), high]
+
+    def _spaced(self, core: Sequence[str], border: int) -> tuple[list[str], int]:
+        """The lines with blank lines as the file has them between its definitions."""
+        if not any(definition_name(text) for text in core):
+            return list(core), border
+        width = self._usual_gap(len(indent_of(core[0])))
+        lines = list(core)
+        if border > 0 and not self._opens(border - 1):
+            lines = [*[""] * width, *lines]
+        elif border < len(self._index) and self._index.stripped[border]:
+            lines = [*lines, *[""] * width]
+        return lines, border
+
+    def _opens(self, place: int) -> bool:
+        return self._index.stripped[place].endswith(("{", ":", "(", "["))
+
+    def _usual_gap(self, depth: int) -> int:
+        """How many blank lines mostly stand before a definition at this depth."""
+        gaps = [
+            self._index.blank_before(symbol.start)
+            for symbol in self._symbols
+            if symbol.start > 0
+            and len(indent_of(self._index.lines[symbol.header])) == depth
+            and symbol.kind in ("function", "class", "other")
+            and not self._opens(symbol.start - 1 - self._index.blank_before(symbol.start))
+        ]
+        return max(set(gaps), key=gaps.count) if gaps else 1
+
+
+def _core(texts: Sequence[str]) -> list[str]:
+    filled = [place for place, text in enumerate(texts) if text.strip()]
+    return list(texts[filled[0] : filled[-1] + 1])
+
+
+def _guess(number: int, place: int, lines: Sequence[str], weight: float) -> Placement:
+    return Placement(
+        segment=number,
+        start=place,
+        end=place,
+        lines=tuple(lines),
+        weight=weight,
+        reason="order",
+    )

@@ -1,0 +1,97 @@
+"""How alike two lines are, and which old lines a run of new ones stands for."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+MIN_SIMILARITY = 0.6
+# Only the likeness above this speaks for a pair of lines.
+EVEN_PAIR = 0.5
+MAX_COMPARED_CHARS = 160
+_WORD = re.compile(r"\w+")
+_KEYWORDS = frozenset(
+    "import from export const let var def class function func fn return type interface struct use"
+    " pub public private protected static async await await self this if else for in and or not"
+    " new as is None null true false True False".split()
+)
+
+
+class Similarity:
+    """Compares stripped lines; remembers what it has compared."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], float] = {}
+        self._letters: dict[str, Counter[str]] = {}
+        self._words: dict[str, Counter[str]] = {}
+
+    def ratio(self, left: str, right: str) -> float:
+        """Between 0 and 1: by characters, unless their number rules a likeness out."""
+        if left == right:
+            return 1.0 if left else 0.0
+        key = (left, right)
+        if key not in self._known:
+            self._known[key] = self._ratio(left[:MAX_COMPARED_CHARS], right[:MAX_COMPARED_CHARS])
+        return self._known[key]
+
+    def _ratio(self, left: str, right: str) -> float:
+        wanted = MIN_SIMILARITY * (len(left) + len(right))
+        if not left or not right or 2 * min(len(left), len(right)) < wanted:
+            return 0.0
+        common = self._counted(left) & self._counted(right)
+        if 2 * common.total() < wanted:
+            return 0.0
+        by_letters = SequenceMatcher(None, left, right, autojunk=False).ratio()
+        return (by_letters + self._by_words(left, right)) / 2
+
+    def _by_words(self, left: str, right: str) -> float:
+        """The share of words in common: two imports are not alike because both import."""
+        old, new = self._named(left), self._named(right)
+        total = old.total() + new.total()
+        return 2 * (old & new).total() / total if total else 1.0
+
+    def _named(self, text: str) -> Counter[str]:
+        if text not in self._words:
+            self._words[text] = Counter(
+                word for word in _WORD.findall(text) if word not in _KEYWORDS
+            )
+        return self._words[text]
+
+    def _counted(self, text: str) -> Counter[str]:
+        if text not in self._letters:
+            self._letters[text] = Counter(text)
+        return self._letters[text]
+
+    def pairs(self, old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, float]]:
+        """Look-alikes (place in old, place in new, ratio), rising, with the largest sum.
+
+        Costs `len(old) * len(new)` comparisons, so pass few lines.
+        """
+        width = len(new) + 1
+        best = [[0.0] * width for _ in range(len(old) + 1)]
+        ratios = [[self.ratio(a, b) for b in new] for a in old]
+        for row in range(len(old) - 1, -1, -1):
+            for column in range(len(new) - 1, -1, -1):
+                gain = ratios[row][column] - EVEN_PAIR
+                paired = gain + best[row + 1][column + 1] if gain > 0 else 0.0
+                best[row][column] = max(best[row + 1][column], best[row][column + 1], paired)
+        return _path(best, ratios)
+
+
+def _path(
+    best: Sequence[Sequence[float]], ratios: Sequence[Sequence[float]]
+) -> list[tuple[int, int, float]]:
+    pairs: list[tuple[int, int, float]] = []
+    row = column = 0
+    while row < len(ratios) and column < len(ratios[row]):
+        value = best[row][column]
+        if value == best[row + 1][column]:
+            row += 1
+        elif value == best[row][column + 1]:
+            column += 1
+        else:
+            pairs.append((row, column, ratios[row][column]))
+            row, column = row + 1, column + 1
+    return pairs
