@@ -17,7 +17,7 @@ from lookup.merge_prediction import branches, heaviest_thread, predict
 from lookup.merge_rules import MergeRules
 from lookup.vocabulary_index import VocabularyIndex
 
-BYTES_PER_TOKEN = 8
+BYTES_PER_TOKEN = 4
 
 
 class ByteState(NamedTuple):

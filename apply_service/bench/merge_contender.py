@@ -15,6 +15,8 @@ from apply_service.edit.syntax import SyntaxTree, parse
 from apply_service.edit.text_file import TextFile
 from apply_service.edit.verdict import judge
 
+_NOT_UNIQUE = "the anchors leave more than one place; the service would ask its model"
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedCase:
@@ -48,7 +50,10 @@ def plan_case(case: Case) -> PlannedCase:
 
 
 class MergeContender:
-    """Answers with the best path of the merge, or refuses where there is none."""
+    """Answers with the best path of the merge, or refuses where there is none.
+
+    As in the service, a merge that no model has confirmed is applied only with unique anchors.
+    """
 
     name = "merge alone"
 
@@ -71,6 +76,7 @@ def _judged(planned: PlannedCase) -> Answer:
     original = planned.original
     lines = splice(original.lines, best)
     verdict = judge(original.lines, planned.snippet, lines, plan=planned.plan, tree=planned.tree)
-    return Answer(
-        status=verdict.status, text=original.join(lines), notes=notes_of(verdict.findings)
-    )
+    status, notes = verdict.status, notes_of(verdict.findings)
+    if status == "applied" and not planned.is_unique:
+        status, notes = "needs_review", (*notes, _NOT_UNIQUE)
+    return Answer(status=status, text=original.join(lines), notes=notes)

@@ -60,7 +60,7 @@ def _head(result: CaseResult) -> Iterator[str]:
 def _body(result: CaseResult) -> Iterator[str]:
     case = result.case
     yield "# The update:"
-    yield from (f"#   {line}" for line in case.update.split("\n"))
+    yield from (f"#   {line}" for line in case.update.removesuffix("\n").split("\n"))
     if case.must_refuse:
         yield "# No answer is right here. The change that was made:"
         yield unified_diff(case.original, result.text, path=case.path)

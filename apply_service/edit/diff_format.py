@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from apply_service.edit.fences import is_markdown
 from apply_service.edit.file_names import check_file_name
 from apply_service.edit.hunk import Hunk, HunkReader
 from apply_service.edit.hunk_header import HeaderReader, has_numbers, is_hunk_header
@@ -30,6 +30,9 @@ _FILE_NAME = re.compile(
 _NO_NEWLINE = re.compile(r"\\ No newline at end of file\s*")
 _LIST_ITEM = re.compile(r"- \S.*")
 _RULE = re.compile(r"[-+]{3,}\s*")
+_LETTER = re.compile(r"[^\W\d_]")
+# Where a line that begins with a sign may be a line of the file; None is an unknown language.
+_LIST_LANGUAGES = frozenset({"markdown", "yaml", "sql", "lua", None})
 _DIFF_SUFFIXES = (".diff", ".patch", ".rej")
 
 
@@ -43,7 +46,7 @@ class DiffFile:
 
 
 class DiffReader:
-    """Recognises and reads diff-like updates of one original."""
+    """Recognises and reads diff-like updates of one original in `language` (a canonical name)."""
 
     def __init__(
         self,
@@ -55,11 +58,11 @@ class DiffReader:
         language: str | None = None,
     ) -> None:
         self._original = original
+        self._language = language
         self._lazy = lazy
         self._scan = scan
         self._headers = HeaderReader(original)
         self._path = path
-        self._is_markdown = is_markdown(path=path, language=language)
 
     def is_diff(self, lines: Sequence[SegmentLine]) -> bool:
         """Whether the signs in front of lines are signs and not text."""
@@ -80,7 +83,7 @@ class DiffReader:
         if headers and (hits or added):
             return True
         if removed:
-            return self._is_removal(removed, hits, added)
+            return self._is_removal(removed, hits, added) or self._has_replaced_pair(texts)
         return bool(added) and self._is_addition(texts)
 
     def read(self, parts: Sequence[Sequence[SegmentLine]]) -> Snippet:
@@ -110,13 +113,32 @@ class DiffReader:
         return not self._original.has(text) and not self._scan.is_marker(text)
 
     def _is_removal(self, removed: list[str], hits: list[str], added: list[str]) -> bool:
-        if len(hits) < MIN_REMOVED_SHARE * len(removed) or not any(map(is_telling, hits)):
+        if len(hits) < MIN_REMOVED_SHARE * len(removed) or not any(map(_LETTER.search, hits)):
             return False
         return bool(added) or not all(_LIST_ITEM.fullmatch(text) for text in removed)
 
+    def _has_replaced_pair(self, texts: Sequence[str]) -> bool:
+        """Whether `+` follows `-` where no language has such lines: old lines may be misremembered.
+
+        Taken for text they would be written into the file with their signs.
+        """
+        if self._language in _LIST_LANGUAGES or any(
+            line[:1] in ("+", "-") for line in self._original.lines
+        ):
+            return False
+        return any(
+            left[:1] == "-"
+            and right[:1] == "+"
+            and self._is_signed(left)
+            and self._is_signed(right)
+            for left, right in pairwise(texts)
+        )
+
     def _is_addition(self, texts: Sequence[str]) -> bool:
         """Lines are only added, among lines that all stand in the original."""
-        if self._is_markdown or any(line.startswith("+") for line in self._original.lines):
+        if self._language == "markdown" or any(
+            line.startswith("+") for line in self._original.lines
+        ):
             return False
         context = [
             text

@@ -75,15 +75,21 @@ def frames(lines: Sequence[str], language: str) -> Iterator[Frame]:
     if language == "python":
         yield from _python_frames(lines)
         return
-    yield Frame()
+    words = FRAME_WORDS.get(language)
+    preamble = words.preamble if words is not None else ()
+    if preamble and any("<?" in line for line in lines):
+        preamble = ()
+    yield Frame(preamble)
     if len(lines) > MAX_FRAMED_LINES:
         return
     if language in KEYWORD_FRAMES:
         opening, closing = KEYWORD_FRAMES[language]
         for before, after in product(opening, closing):
             yield Frame(before, after)
-    if language in FRAME_WORDS:
-        yield from _bracket_frames(FRAME_WORDS[language], _unbalanced(lines, language))
+    if words is not None:
+        unbalanced = _unbalanced(lines, language)
+        for frame in _bracket_frames(words, unbalanced):
+            yield Frame((*preamble, *frame.before), frame.after)
 
 
 def _unbalanced(lines: Sequence[str], language: str) -> Unbalanced:
@@ -112,19 +118,19 @@ def _bracket_frames(words: FrameWords, unbalanced: Unbalanced) -> Iterator[Frame
     tail = (after,) if after else ()
     if not unbalanced.closers:
         if tail:
-            yield Frame((*words.preamble,), tail)
+            yield Frame((), tail)
         for context in words.contexts:
             closing = "".join(_CLOSERS[bracket] for bracket in context[-1][-1:])
             rest = tuple("}" for _ in context[1:])
-            yield Frame((*words.preamble, *context), (*tail, closing, *rest))
+            yield Frame(context, (*tail, closing, *rest))
         return
     outermost_first = unbalanced.closers[::-1]
     for context in words.contexts:
-        yield Frame((*words.preamble, *_openings(words, context, outermost_first)), tail)
+        yield Frame(tuple(_openings(words, context, outermost_first)), tail)
     for context in words.contexts:
         # The class around a method whose end is in the fragment is itself still open.
         openings = _openings(words, context, "}" + outermost_first)
-        yield Frame((*words.preamble, *openings), (*tail, "}"))
+        yield Frame(tuple(openings), (*tail, "}"))
 
 
 def _openings(words: FrameWords, context: tuple[str, ...], closers: str) -> list[str]:

@@ -12,7 +12,7 @@ class FrameWords:
     """Headers with an open bracket at the end of each.
 
     A context is the headers around a fragment, the outermost first. `member` opens a function
-    inside a context, `block` any block inside a function. `preamble` stands before everything.
+    inside a context, `block` any block inside a function. `preamble` stands before any fragment.
     """
 
     contexts: tuple[tuple[str, ...], ...]

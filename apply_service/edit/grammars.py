@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from apply_service.edit.symbol_rules import Reader
 
 # Error recovery can take quadratic time, so parsing stops after this much time of its thread;
-# real source takes a tenth of it (0.3 s a megabyte).
+# real source takes a quarter of it (0.25 s a megabyte).
 MAX_SOURCE_BYTES = 4_000_000
-MIN_PARSE_S = 0.6
-PARSE_S_PER_BYTE = 0.6e-6
+MIN_PARSE_S = 0.25
+PARSE_S_PER_BYTE = 0.75e-6
+MAX_PARSE_S = 1.2
 READ_BYTES = 65_536
+# The YAML grammar crashes the process when about 250 blocks are open. Two can begin at a column.
+_DEEP_YAML = re.compile(rb"(?m)^[ \t?:-]{100}")
 
 # Nodes that hold statements, members or entries one after another, in the words of most grammars.
 _CONTAINER = re.compile(
@@ -50,6 +53,7 @@ class Traits:
 class Grammar:
     """A loaded grammar; `traits` by the kind id of its named nodes. Safe to share by threads."""
 
+    name: str
     language: Language
     traits: Mapping[int, Traits]
 
@@ -59,9 +63,12 @@ class Grammar:
 
         if len(source) > MAX_SOURCE_BYTES:
             return None
+        if self.name == "yaml" and _DEEP_YAML.search(source):
+            return None
         if max_s is None:
-            max_s = MIN_PARSE_S + len(source) * PARSE_S_PER_BYTE
-        view = memoryview(source)
+            max_s = min(MIN_PARSE_S + len(source) * PARSE_S_PER_BYTE, MAX_PARSE_S)
+        # Some scanners take NUL for the end of the text and then hardly move on.
+        view = memoryview(source.replace(b"\0", b" "))
         deadline = time.thread_time() + max_s
         try:
             return Parser(self.language).parse(
@@ -128,7 +135,7 @@ def try_load_grammar(language: str) -> Grammar | None:
     except (ImportError, AttributeError, ValueError):  # no wheel, another API, another ABI
         return None
     rules = getattr(import_module(f"apply_service.edit.grammar_rules.{wheel.rules}"), wheel.table)
-    return Grammar(loaded, _traits(loaded, rules))
+    return Grammar(language, loaded, _traits(loaded, rules))
 
 
 def _traits(language: Language, rules: SymbolRules) -> dict[int, Traits]:

@@ -117,19 +117,23 @@ def _tree_names(statement: str, *, separator: str, wildcard: str) -> Iterator[st
         "",
         statement.strip(),
     )
-    prefix = path.partition("{")[0].strip(" :.")
-    for part in re.split(r"[{},]", path):
+    before = ""
+    around: list[str] = []  # the paths before the open braces
+    for part in re.findall(r"[{}]|[^{},]+", path):
         written = part.strip()
-        if not written or written.endswith((separator, "::")):
-            continue
-        full, _, alias = written.partition(" as ")
-        last = full.strip().split(separator)[-1].strip()
-        if last in (wildcard, "*"):
-            yield written if separator in written else f"{prefix}{separator}{last}"
-        elif alias:
-            yield alias.strip()
-        else:
-            yield prefix.split(separator)[-1] if last == "self" else last
+        if written == "}":
+            del around[-1:]
+        elif written == "{":
+            around.append(before)
+        elif written.endswith(separator):
+            before = written.removesuffix(separator)
+        elif written:
+            full, _, alias = written.partition(" as ")
+            parts = [*around[-1:], *full.strip().split(separator)]
+            if parts[-1] in (wildcard, "*"):
+                yield separator.join(parts)
+            else:
+                yield alias.strip() or parts[-2 if parts[-1] == "self" else -1].split(separator)[-1]
 
 
 def _jvm_names(text: str) -> Iterator[str]:

@@ -15,9 +15,8 @@ from apply_service.edit.original_index import OriginalIndex, is_telling
 from apply_service.edit.segment import Removal, Segment, SegmentLine, Snippet
 
 # An update that begins (or ends) without a marker still may stand in the middle of the file. It
-# does if more lines than these would be lost at the border otherwise.
+# does if this many more lines than it shows would be lost at the border otherwise.
 MAX_LOST_AT_BORDER = 3
-_LOST_PER_SHOWN_LINE = 2
 # Each inline marker is looked for in the whole original.
 MAX_INLINE_MARKERS = 50
 _CLOSERS = frozenset(")]}>;, \t")
@@ -111,19 +110,26 @@ class LazyReader:
     def _is_inside(self, segment: Segment, *, is_end: bool = False) -> bool:
         """Whether a border segment without a marker leaves lines of the original beyond it.
 
-        The first of its lines that stands in the original tells how many would be lost.
+        It does not if what it shows between its border and a line that the original has can stand
+        for what the original has there. The outermost such line counts, or any that is unique.
         """
         original = self._original
         texts = [text.strip() for text in segment.texts]
         filled = [text for text in (reversed(texts) if is_end else texts) if text]
         places = original.last_places if is_end else original.first_places
         total = original.num_filled_before
+        has_anchor = False
         for num_shown, text in enumerate(filled):
             if text not in places or not is_telling(text):
                 continue
-            place = places[text]
-            num_beyond = total[-1] - total[place + 1] if is_end else total[place]
-            return num_beyond > MAX_LOST_AT_BORDER + _LOST_PER_SHOWN_LINE * num_shown
+            if not has_anchor or original.counts[text] == 1:
+                place = places[text]
+                num_beyond = total[-1] - total[place + 1] if is_end else total[place]
+                if num_beyond <= num_shown + MAX_LOST_AT_BORDER:
+                    return False
+            has_anchor = True
+        if has_anchor:
+            return True
         names = definition_names(segment.texts)
         return bool(names) and not names.isdisjoint(definition_names(original.lines))
 

@@ -71,7 +71,8 @@ class _Readers:
 
     def __init__(self, original: OriginalIndex, *, path: str | None, language: str | None) -> None:
         self._original = original
-        self._scan = MarkerScan(original, language=language_of(path, language, original.lines))
+        language = language_of(path, language, original.lines)
+        self._scan = MarkerScan(original, language=language)
         self._lazy = LazyReader(original, self._scan)
         self._blocks = BlockReader(original, self._lazy, self._scan, path=path)
         self._patches = PatchReader(original, self._lazy, self._scan, path=path)

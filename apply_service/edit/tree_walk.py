@@ -103,7 +103,7 @@ class _Walk:
         row = node.start_point[0]
         end_row, end_column = node.end_point
         if self._has_errors and (node.is_missing or node.is_error):
-            self._found.error_lines.append(min(row, max(len(self._lines) - 1, 0)))
+            self._note_error(row)
         elif traits is None and row == end_row and frame.wrapper_start == NO_ROW:
             frame.last_row = row  # a sign or keyword
             return None
@@ -125,7 +125,7 @@ class _Walk:
         if inner is not None:
             return inner
         if self._has_errors and last == row and node.has_error and not node.is_error:
-            self._found.error_lines.append(row)
+            self._note_error(row)
         return None
 
     def _inner_frame(
@@ -220,6 +220,10 @@ class _Walk:
         else:
             imports.append((start, end))
 
+    def _note_error(self, row: int) -> None:
+        """An error at the end of the text is one of its last line."""
+        self._found.error_lines.append(min(row, max(len(self._lines) - 1, 0)))
+
     def _note_lead(self, frame: _Frame, row: int, last: int) -> None:
         """A comment or attribute: it begins or continues what belongs to the next definition."""
         if row <= frame.last_row and frame.lead_start == NO_ROW:
@@ -249,6 +253,8 @@ class _Walk:
                 self._add_border(frame, row)
             elif self._found.borders.get(row + 1) == frame.depth:
                 del self._found.borders[row + 1]
+        else:
+            self._add_border(frame, start)
         self._add_border(frame, last + 1)
 
     def _add_border(self, frame: _Frame, row: int) -> None:

@@ -177,6 +177,7 @@ TYPESCRIPT = SymbolRules(
         "method_signature": named("function"),
         "abstract_method_signature": named("function"),
         "property_signature": named("constant"),
+        "enum_assignment": named("constant"),
     },
     wrappers=_WRAPPERS | {"ambient_declaration"},
     leading=frozenset({"comment", "decorator"}),

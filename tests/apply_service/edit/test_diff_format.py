@@ -227,4 +227,14 @@ def test_a_diff_may_write_a_new_file() -> None:
 
 def test_signs_without_evidence_are_not_taken_off() -> None:
     with pytest.raises(NoMarkerError):
-        read("-nothing of this\n+stands in the file")
+        read("-nothing of this\n-stands in the file")
+
+
+def test_a_misremembered_line_that_is_replaced_is_not_written_with_its_sign() -> None:
+    (segment,) = read("# ...\n-    return nmae\n+    return name.lower()\n# ...").segments
+    assert (segment.old, segment.texts) == (("    return nmae",), ["    return name.lower()"])
+
+
+def test_short_lines_are_evidence_too() -> None:
+    (segment,) = read("-x = 1\n+x = 2", ["import sys", "x = 1"]).segments
+    assert (segment.old, segment.texts) == (("x = 1",), ["x = 2"])

@@ -92,6 +92,11 @@ KEEP_MARKERS = [
     "// [... existing code ...]",
     "// <... existing code ...>",
     "// --- existing code ---",
+    "{{ edit_1 }}",
+    "// {{ edit_2 }}",
+    "# ... rest of class ...",
+    "# ... Member class unchanged ...",
+    "// ... existing StationStore interface ...",
 ]
 
 TEXTS = [
@@ -156,6 +161,28 @@ TEXTS = [
     "- ...",
     "* ...",
     "key: ...",
+    "{{ edit }}",
+    "{{ name_1 }}",
+    "{{ edit_1 }} years",
+    "---",
+    "--- # a second document",
+    "***",
+    "| ... | rest |",
+    "1. The rest of the code ...",
+    "And so on, the rest remains the same...",
+    "> ... existing code",
+    "--rest-of-code: 0;",
+    "@import '...existing.css';",
+    "SELECT * FROM existing -- keep the index",
+    "rm -rf ./*  # ...and the rest",
+    "fn f(..., rest: u8)",
+    "case ...:",
+    "match x { .. => existing }",
+    "for (const x of [...existing]) {",
+    "}, ...rest);",
+    "[...existing, code]",
+    "# existing code is kept in sync by hand",
+    "# keep in sync with the other file",
 ]
 
 
@@ -188,6 +215,10 @@ def test_what_stands_in_the_original_is_text() -> None:
         "# remove parse_header function",
         "# Remove the method Reader.parse_header",
         "<!-- remove parseHeader -->",
+        "// parseHeader() was removed",
+        "# function parse_header removed",
+        "# the parse_header function has been deleted here",
+        "# dropped parse_header",
     ],
 )
 def test_removal_directives_name_something_of_the_original(line: str) -> None:
@@ -198,6 +229,27 @@ def test_removal_directives_name_something_of_the_original(line: str) -> None:
     assert marker.name is not None
     assert marker.name.lower().replace("_", "").endswith("parseheader")
     assert not is_marker(line, ["def other(): ..."])
+
+
+@pytest.mark.parametrize(
+    "original", [["LIMIT = 10"], ["import LIMIT"], ['  "LIMIT": 1,'], ["export const LIMIT = 3;"]]
+)
+def test_a_directive_may_name_what_is_bound_or_imported(original: list[str]) -> None:
+    assert is_marker("# remove LIMIT", original)
+
+
+@pytest.mark.parametrize(
+    "original", [["print(LIMIT)"], ["# LIMIT is ten"], ["if x == LIMIT:"], ["LIMITS = 3"], []]
+)
+def test_a_directive_may_not_name_what_is_only_used(original: list[str]) -> None:
+    assert not is_marker("# remove LIMIT", original)
+
+
+def test_a_directive_may_name_a_selector() -> None:
+    original = [".card h2 {", "  margin: 0;", "}"]
+    assert is_marker("/* remove .card h2 */", original)
+    assert is_marker("/* Remove the `.card h2` rule */", original)
+    assert not is_marker("/* remove .card h */", original)
 
 
 @pytest.mark.parametrize(
@@ -231,20 +283,11 @@ def test_segments_keep_a_removal_directive_out() -> None:
     assert split_segments(update, ["old = 1"]) == [["def a():"], ["def b():"]]
 
 
-@pytest.mark.parametrize("fence", ["```", "~~~~", "```python", "```js {1}"])
-def test_one_outer_fence_is_stripped(fence: str) -> None:
-    closing = fence[0] * 4
-    assert strip_fence(["", fence, "a", "", closing, ""]) == ["a", ""]
-
-
-def test_fences_that_stay() -> None:
+def test_fences_are_stripped_outside_markdown() -> None:
     fenced = ["```python", "a", "```"]
+    assert strip_fence(fenced, path="x.py") == ["a"]
     assert strip_fence(fenced, path="README.md") == fenced
     assert strip_fence(fenced, language="Markdown") == fenced
-    assert strip_fence(["```python", "a"]) == ["```python", "a"]
-    assert strip_fence(["````", "a", "```"]) == ["````", "a", "```"]
-    assert strip_fence(["```"]) == ["```"]
-    assert strip_fence(fenced, path="x.py") == ["a"]
 
 
 def test_ten_thousand_hostile_lines_end_quickly() -> None:

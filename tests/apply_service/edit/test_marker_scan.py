@@ -1,0 +1,56 @@
+"""What stands around a line decides whether it is a marker, a directive or text."""
+
+from __future__ import annotations
+
+import pytest
+
+from apply_service.edit.marker_scan import MarkerScan
+from apply_service.edit.original_index import OriginalIndex
+from apply_service.edit.segment import SegmentLine
+from apply_service.edit.snippet import read_snippet
+
+ORIGINAL = [
+    'UPDATE = """',
+    "# ... existing code ...",
+    'print("new")',
+    '"""',
+    "",
+    "def cached(): ...",
+]
+
+
+def kinds(update: list[str], language: str | None = None) -> list[str | None]:
+    scan = MarkerScan(OriginalIndex(ORIGINAL), language=language)
+    lines = [SegmentLine(text, number) for number, text in enumerate(update, start=1)]
+    return [marker.kind if marker is not None else None for marker in scan.scan(lines)]
+
+
+def test_a_marker_of_the_original_is_text_beside_its_neighbours_alone() -> None:
+    marker = "# ... existing code ..."
+    assert kinds(['UPDATE = """', marker, 'print("newer")']) == [None, None, None]
+    assert kinds(["a = 1", marker, 'print("new")']) == [None, None, None]
+    assert kinds([marker, "a = 1", marker]) == ["keep", None, "keep"]
+
+
+def test_a_directive_in_front_of_new_code_is_its_comment() -> None:
+    assert kinds(["# remove cached", "items = set(items)"]) == [None, None]
+    assert kinds(["# remove cached", "", "items = set(items)"]) == ["remove", None, None]
+    assert kinds(["# remove cached", "# ..."]) == ["remove", "keep"]
+    assert kinds(["# remove cached", 'print("new")']) == ["remove", None]
+
+
+def test_a_directive_alone_between_markers_may_name_what_is_not_there() -> None:
+    assert kinds(["# ...", "# remove archive!", "# ..."]) == ["keep", "remove", "keep"]
+    assert kinds(["# ...", "# remove archive!", "x = 1"]) == ["keep", None, None]
+    snippet = read_snippet(["# ...", "# remove archive!", "# ..."], ORIGINAL)
+    assert [removal.name for removal in snippet.removals] == ["archive!"]
+
+
+@pytest.mark.parametrize(
+    ("language", "kind"),
+    [("kotlin", "keep"), ("go", "keep"), ("python", None), ("yaml", None), (None, None)],
+)
+def test_three_dots_are_a_marker_where_they_say_nothing_else(
+    language: str, kind: str | None
+) -> None:
+    assert kinds(["...", "a", "  ..."], language) == [kind, None, kind]
