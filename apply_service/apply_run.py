@@ -25,7 +25,7 @@ from batching.async_engine import RequestHandle
 from batching.errors import DeadlineExceededError, EngineError
 from batching.events import Event, Failed, Finished, RequestStats, Tokens
 
-_SEVERITY = {"applied": 0, "unchanged": 1, "needs_review": 2, "rejected": 3}
+_RANKS = {"applied": 0, "unchanged": 1, "needs_review": 2, "rejected": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,7 @@ class ApplyRun:
         if self._current is None:
             yield await asyncio.to_thread(conclude_decided, self._plan)
             return
+        merged = await self._merged()
         best: Outcome | None = None
         while (submitted := self._current) is not None:
             start_index = self._num_regions
@@ -110,8 +111,7 @@ class ApplyRun:
                 async for item in self._follow(submitted, answers):
                     yield item
             except DeadlineExceededError:
-                best = best or await self._merged()
-                if best is None:
+                if best is None and (merged is None or _rank(merged) > _RANKS["unchanged"]):
                     raise
                 break
             outcome = await asyncio.to_thread(
@@ -120,19 +120,16 @@ class ApplyRun:
             best = _better(best, outcome)
             if _is_final(outcome) or not self._plan.edit.has_fallback:
                 break
-            merged = await self._merged()
-            if merged is not None:
-                best = merged
+            if merged is not None and _rank(merged) <= _RANKS["unchanged"]:
                 break
             self._current = await self._try_next()
             if self._current is not None:
                 for index in range(start_index, self._num_regions):
                     yield RegionRestart(index)
-        assert best is not None, "every attempt ends in an outcome or an error"
-        yield with_figures(best, self._plan, self._stats)
+        yield with_figures(_better(best, merged), self._plan, self._stats)
 
     async def _merged(self) -> Outcome | None:
-        """The deterministic merge, if it can be trusted and is wanted."""
+        """The deterministic merge, if there is one and it is wanted."""
         if not self._plan.edit.has_fallback:
             return None
         return await asyncio.to_thread(try_conclude_merge, self._plan)
@@ -247,20 +244,19 @@ def _conclude_attempt(plan: EditPlan, prepared: PreparedAttempt, answers: list[A
     return replace(outcome, scope=attempt.scope, regions=attempt.regions)
 
 
-def _better(best: Outcome | None, outcome: Outcome) -> Outcome:
-    """The one with the milder verdict; of two alike the earlier."""
-    if best is None:
-        return outcome
-    return min(best, outcome, key=lambda candidate: _SEVERITY[candidate.verdict.status])
+def _better(first: Outcome | None, second: Outcome | None) -> Outcome:
+    """The one with the milder verdict; of two alike the first."""
+    outcomes = [outcome for outcome in (first, second) if outcome is not None]
+    return min(outcomes, key=_rank)
+
+
+def _rank(outcome: Outcome) -> int:
+    """How bad a verdict is; a valid merge whose place is in doubt comes before what is none."""
+    is_broken = any(finding.code == "not_a_merge" for finding in outcome.verdict.findings)
+    rank = _RANKS[outcome.verdict.status]
+    return rank + 1 if is_broken and rank < _RANKS["rejected"] else rank
 
 
 def _is_final(outcome: Outcome) -> bool:
-    """Whether another attempt could not make it better."""
-    verdict = outcome.verdict
-    if verdict.status == "applied":
-        return True
-    # An open place stays open however much of the file the model sees.
-    return verdict.status == "needs_review" and all(
-        finding.severity != "error" and finding.code == "ambiguous_place"
-        for finding in verdict.findings
-    )
+    """Whether a wider attempt could not make it better: an open place stays open."""
+    return _rank(outcome) <= _RANKS["needs_review"] and outcome.verdict.status != "unchanged"

@@ -40,12 +40,11 @@ def conclude_decided(plan: EditPlan) -> Outcome:
 
 
 def try_conclude_merge(plan: EditPlan) -> Outcome | None:
-    """The deterministic merge, if its places are certain and it passes every check."""
-    merge = plan.merge
-    if merge is None or merge.best is None or not merge.is_unique:
+    """The best deterministic merge with its verdict, if there is one."""
+    if plan.merge is None or plan.merge.best is None:
         return None
-    outcome = conclude(plan, tuple(splice(plan.original_lines, merge.best)), source="merge")
-    return outcome if outcome.verdict.status in ("applied", "unchanged") else None
+    lines = tuple(splice(plan.original_lines, plan.merge.best))
+    return conclude(plan, lines, source="merge")
 
 
 def with_figures(outcome: Outcome, plan: EditPlan, stats: list[RequestStats]) -> Outcome:

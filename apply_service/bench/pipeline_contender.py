@@ -73,7 +73,7 @@ class PipelineContender:
         return await run.outcome()
 
     def _edit_of(self, case: Case) -> EditRequest:
-        options: dict[str, Any] = {} if self._has_fallback else {"fallback": False}
+        options: dict[str, Any] = {} if self._has_fallback else {"has_fallback": False}
         return EditRequest(
             original=TextFile.from_text(case.original),
             update=case.update,

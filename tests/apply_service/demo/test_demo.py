@@ -81,10 +81,11 @@ def test_a_right_merge_ends_with_success(
     assert "42.9 tokens per target pass (7 passes), 99.0 % of 300 drafted" in shown
     assert "speculation decodes 1.0 times as fast" in shown
     assert "\x1b" not in shown
-    whole, streamed = canned.bodies
+    whole, streamed, ambiguous, impossible = canned.bodies
     assert whole == demo.read_example()
     assert streamed["speculation"] == "off"
     assert streamed["sampling"] == {"max_tokens": 64}
+    assert ambiguous["path"] == impossible["path"] == "gate.py"
 
 
 def test_a_wrong_merge_is_said_and_fails(

@@ -22,6 +22,12 @@ MERGED = ORIGINAL.replace("(path)\n", "(path).lower()\n").replace(
     "name(path).lower():", "name(path):"
 )
 EDIT = {"original": ORIGINAL, "update": UPDATE}
+# This may belong behind either of two equal lines.
+UNSURE = {
+    "original": "a = 1\nb = 1\n\na = 1\nc = 1\n",
+    "update": "# ...\na = 1\nprint(a, end=None)\n# ...\n",
+}
+MISPLACED = "<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n"
 
 
 @pytest.fixture
@@ -117,21 +123,34 @@ def test_a_stream_has_pieces_and_exactly_one_result(client: TestClient[Any]) -> 
     assert response.headers["content-type"].startswith("text/event-stream")
     events = events_of(response.text)
     names = [name for name, _ in events]
-    assert names == ["token"] * (len(names) - 1) + ["result"]
-    assert len(names) > 3
-    assert "".join(event["text"] for _, event in events[:-1]) == MERGED.removesuffix("\n")
+    assert names == ["region", *["token"] * (len(names) - 3), "region_done", "result"]
+    assert len(names) > 5
+    assert events[0][1] == {"region": 0, "start_line": 1, "end_line": 5}
+    assert "".join(event["text"] for _, event in events[1:-2]) == MERGED.removesuffix("\n")
     assert events[-1][1]["merged"] == MERGED
 
 
 def test_a_rejected_result_is_not_returned(client: TestClient[Any], oracle: OracleService) -> None:
-    oracle.will_answer(["import os", "# ... existing code ..."])
-    found = problem(client.post("/v1/apply", json=EDIT), 422)
+    oracle.runner.gate.clear()
+    body = {**EDIT, "update": MISPLACED}
+    found = problem(client.post("/v1/apply", json=body), 422)
     assert found["code"] == "rejected"
-    assert "marker_left" in {finding["code"] for finding in found["findings"]}
+    hints = {finding["code"]: finding["hint"] for finding in found["findings"]}
+    assert "the original defines name" in hints["anchor_not_found"]
     assert "merged" not in found
-    events = events_of(client.post("/v1/apply", json={**EDIT, "stream": True}).text)
-    assert [name for name, _ in events if name != "token"] == ["error"]
+    events = events_of(client.post("/v1/apply", json={**body, "stream": True}).text)
+    assert [name for name, _ in events] == ["error"]
     assert events[-1][1]["code"] == "rejected"
+
+
+def test_a_wrong_answer_gives_way_to_the_certain_merge(
+    client: TestClient[Any], oracle: OracleService
+) -> None:
+    oracle.will_answer(["import os", "# ... existing code ..."])
+    result = client.post("/v1/apply", json=EDIT).json()
+    assert (result["status"], result["source"]) == ("applied", "merge")
+    assert result["merged"] == MERGED
+    assert result["usage"]["completion_tokens"] > 0
 
 
 def test_checks_off_returns_it(client: TestClient[Any], oracle: OracleService) -> None:
@@ -146,19 +165,24 @@ def test_checks_off_returns_it(client: TestClient[Any], oracle: OracleService) -
 
 
 def test_an_answer_that_is_cut_off_is_rejected(client: TestClient[Any]) -> None:
-    body = {**EDIT, "sampling": {"max_tokens": 5}}
-    found = problem(client.post("/v1/apply", json=body), 422)
-    assert [finding["code"] for finding in found["findings"]] == ["truncated"]
+    body = {**EDIT, "sampling": {"max_tokens": 5}, "checks": "off"}
+    result = client.post("/v1/apply", json=body).json()
+    assert result["status"] == "rejected"
+    assert [finding["code"] for finding in result["findings"]] == ["truncated"]
+    assert client.post("/v1/apply", json={**body, "checks": "on"}).json()["source"] == "merge"
 
 
 def test_needs_review_is_returned_with_its_findings(
     client: TestClient[Any], oracle: OracleService
 ) -> None:
-    oracle.will_answer(MERGED.split("\n")[1:-1])
-    result = client.post("/v1/apply", json=EDIT).json()
-    assert result["status"] == "needs_review"
-    assert [finding["code"] for finding in result["findings"]] == ["lines_lost"]
-    assert result["merged"] == MERGED.removeprefix("import os\n")
+    oracle.will_answer(["a = 1", "b = 1"])
+    result = client.post("/v1/apply", json=UNSURE).json()
+    assert (result["status"], result["source"]) == ("needs_review", "merge")
+    assert [finding["code"] for finding in result["findings"]] == ["ambiguous_place"]
+    oracle.will_answer(["a = 1", "b = 1", "", "a = 1", "print(a, end=None)", "c = 1"])
+    result = client.post("/v1/apply", json=UNSURE).json()
+    assert (result["status"], result["source"]) == ("needs_review", "model")
+    assert result["merged"] == "a = 1\nb = 1\n\na = 1\nprint(a, end=None)\nc = 1\n"
 
 
 @pytest.mark.parametrize(
@@ -172,10 +196,10 @@ def test_needs_review_is_returned_with_its_findings(
         ({"sampling": {"temperature": 3}}, "invalid-field", "sampling.temperature", "<= 2"),
         ({"original": {"base64": "!"}}, "invalid-field", "original.base64", "base64"),
         ({"original": {"bytes": "aa"}}, "unknown-field", "original.bytes", "bytes"),
-        ({"scope": "region"}, "invalid-field", "scope", "region"),
+        ({"scope": "line"}, "invalid-field", "scope", "line"),
         ({"constraint": "merge"}, "unavailable-option", None, "choose one of none"),
-        ({"update": ""}, "empty-update", None, "0 characters"),
-        ({"update": "\n  \n"}, "empty-update", None, "4 characters"),
+        ({"update": ""}, "empty-update", None, "0 lines"),
+        ({"update": "\n  \n"}, "empty-update", None, "2 lines"),
         ({"update": "```\n\n```"}, "empty-update", None, "none of them is text"),
         ({"original": "a\0b"}, "binary-file", None, "NUL at byte 1"),
         ({"original": "", "update": "a\n# ...\n"}, "markers-without-file", None, "line 2"),
@@ -235,7 +259,9 @@ def test_limits_say_value_limit_and_remedy(client: TestClient[Any]) -> None:
     found = problem(client.post("/v1/apply", json={**EDIT, "original": "x" * 20_001}), 413)
     assert (found["code"], found["value"], found["limit"]) == ("file-too-large", 20_001, 20_000)
     assert "max_file_bytes" in found["remedy"]
-    found = problem(client.post("/v1/apply", json={**EDIT, "original": "x\n" * 5000}), 413)
+    found = problem(
+        client.post("/v1/apply", json={**EDIT, "original": "x\n" * 5000, "scope": "file"}), 413
+    )
     assert (found["code"], found["limit"]) == ("prompt-too-long", 4096)
     assert found["value"] > 20_000
     assert found["remedy"]
@@ -262,7 +288,7 @@ def test_markers_alone_change_nothing(client: TestClient[Any]) -> None:
 
 def test_a_deadline_that_passes_is_504(client: TestClient[Any], oracle: OracleService) -> None:
     oracle.runner.step_s = 0.05
-    body = {**EDIT, "deadline_s": 0.2, "speculation": "off"}
+    body = {**UNSURE, "deadline_s": 0.2, "speculation": "off"}
     assert problem(client.post("/v1/apply", json=body), 504)["code"] == "deadline-exceeded"
     events = events_of(client.post("/v1/apply", json={**body, "stream": True}).text)
     assert events[-1][0] == "error"
