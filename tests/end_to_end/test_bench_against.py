@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from oracle_service import OracleService
@@ -27,5 +28,6 @@ def test_a_server_of_our_own_is_recognised_and_answers(tiny_model_dir: Path) -> 
             answer = contender.answer(case)
             assert (answer.status, answer.text) == ("applied", case.expected)
             assert answer.num_target_passes
-        oracle.will_answer(["nothing", "of", "the", "file"])
-        assert contender.answer(CASES[0]).status == "rejected"
+        block = "<<<<<<< SEARCH\nnothing of the file\n=======\nx = 2\n>>>>>>> REPLACE\n"
+        impossible = replace(CASES[0], update=block)
+        assert contender.answer(impossible).status == "rejected"
