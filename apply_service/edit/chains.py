@@ -11,6 +11,7 @@ from apply_service.edit.runs import Run
 
 # Runs that a chain may begin with, and chains kept for each of them.
 MAX_FIRST_RUNS = 10
+MAX_LEADING_RUNS = 8
 MAX_LAST_RUNS = 8
 # Runs that take part in chains, the weightiest.
 MAX_CHAINED_RUNS = 48
@@ -57,7 +58,8 @@ class ChainFinder:
         """For pairs of a first and a last run the best chain between them, best chains first."""
         firsts = sorted(range(len(self._runs)), key=self._promise, reverse=True)
         chains: list[Chain] = []
-        for first in firsts[:MAX_FIRST_RUNS]:
+        leading = [first for first in firsts[MAX_FIRST_RUNS:] if self._runs[first].new == 0]
+        for first in [*firsts[:MAX_FIRST_RUNS], *leading[:MAX_LEADING_RUNS]]:
             chains.extend(self._from(first))
         return sorted(chains, key=lambda chain: -chain.weight)
 

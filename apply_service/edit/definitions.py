@@ -171,7 +171,17 @@ class SymbolTable:
         weight = DEFINITION_WEIGHT if is_block else CONSTANT_WEIGHT
         weight += sum(weights[:1]) + REPEATED_SHARE * sum(weights[1:])
         is_exact = indent_of(texts[new.header]) == indent_of(self._index.lines[old.header])
-        return Run(new_start, new_end, old_start, old.end, weight, is_exact, is_definition=True)
+        last = self._index.stripped[old.end - 1]
+        return Run(
+            new_start,
+            new_end,
+            old_start,
+            old.end,
+            weight,
+            is_exact,
+            is_definition=True,
+            is_closed=texts[new_end - 1].strip() == last,
+        )
 
 
 def shifted(symbol: Symbol, by: int) -> Symbol:

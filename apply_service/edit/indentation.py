@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from apply_service.edit.line_index import LineIndex, indent_of
@@ -43,13 +44,16 @@ def _aligned(run: Run, texts: Sequence[str], index: LineIndex) -> list[tuple[str
             for step in range(run.new_end - run.new)
             if texts[run.new + step].strip()
         ]
-    old_indents: dict[str, str] = {}
+    old_places: dict[str, list[int]] = {}
     for place in range(run.old, run.old_end):
-        old_indents.setdefault(index.stripped[place], indent_of(index.lines[place]))
+        old_places.setdefault(index.stripped[place], []).append(place)
+    new_texts = Counter(text.strip() for text in texts[run.new : run.new_end])
     return [
-        (indent_of(text), old_indents[text.strip()])
+        (indent_of(text), indent_of(index.lines[old_places[text.strip()][0]]))
         for text in texts[run.new : run.new_end]
-        if text.strip() in old_indents and text.strip()
+        if text.strip()
+        and len(old_places.get(text.strip(), ())) == 1
+        and new_texts[text.strip()] == 1
     ]
 
 

@@ -102,10 +102,14 @@ class LazyReader:
         """Give the outer borders without a marker a gap where one was forgotten."""
         if segments and not segments[0].has_gap_before:
             is_inside = self._is_inside(segments[0])
-            segments[0] = replace(segments[0], has_gap_before=is_inside)
+            segments[0] = replace(segments[0], has_gap_before=is_inside, is_gap_guessed=is_inside)
         if segments and not segments[-1].has_gap_after:
             is_inside = self._is_inside(segments[-1], is_end=True)
-            segments[-1] = replace(segments[-1], has_gap_after=is_inside)
+            segments[-1] = replace(
+                segments[-1],
+                has_gap_after=is_inside,
+                is_gap_guessed=is_inside or segments[-1].is_gap_guessed,
+            )
 
     def _is_inside(self, segment: Segment, *, is_end: bool = False) -> bool:
         """Whether a border segment without a marker leaves lines of the original beyond it.

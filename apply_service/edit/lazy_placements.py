@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from apply_service.edit.balance import BalanceIndex, balance_of
 from apply_service.edit.definition_names import definition_name
 from apply_service.edit.definitions import SymbolTable, find_definitions
 from apply_service.edit.indentation import reindented
-from apply_service.edit.lazy_places import LazyPlacer, Spot
+from apply_service.edit.lazy_places import MIN_FULLNESS, LazyPlacer, Spot
 from apply_service.edit.line_index import LineIndex
 from apply_service.edit.placement import Placement
 from apply_service.edit.segment import Segment
@@ -23,6 +24,8 @@ CERTAIN_MARGIN = 4.0
 MIN_CERTAIN_WEIGHT = 5.0
 # Filled lines dropped between two neighbouring snippet lines that still are no decision.
 MAX_CERTAIN_LOST = 3
+# A new line that stands this near to the place says that lines may have moved.
+NEAR_LINES = 40
 # Placements that repeat with and without instruction comments.
 MAX_OPTIONAL_VARIANTS = 8
 _OPTIONAL_COST = 6.0
@@ -32,6 +35,9 @@ _BLANK_COST = 3.0
 _IDLE_SHARE = 0.5
 _MIN_IDLE_LINES = 3
 _DROPPED_COST = 3.0
+_BORDER_COST = 10.0
+# Of lines that say nothing ("}") the first place after the neighbours is meant.
+_LATER_COST = 1e-4
 _MAX_DROPPED = 3
 
 
@@ -51,6 +57,7 @@ class LazyPlacements:
         self._similarity = similarity
         self._balances = BalanceIndex(index.lines)
         self._table = SymbolTable(symbols, index, similarity)
+        self._core: list[str] = []
         self._language = language if has_grammar else None
 
     def of(
@@ -62,7 +69,26 @@ class LazyPlacements:
         best = self._of_texts(number, texts, is_first=is_first, is_last=is_last)
         if len(lines) < len(segment.lines):
             best = [*best, *self._with_optional(number, segment, best, is_first, is_last)]
-        return best[:MAX_CANDIDATES]
+        if segment.is_gap_guessed:
+            best = self._with_borders(number, texts, best, segment)
+        if all(self._index.fullness(text.strip()) < MIN_FULLNESS for text in texts):
+            best = [replace(one, weight=one.weight - _LATER_COST * one.start) for one in best]
+        return sorted(best, key=lambda one: -one.weight)[:MAX_CANDIDATES]
+
+    def _with_borders(
+        self, number: int, texts: Sequence[str], best: Sequence[Placement], segment: Segment
+    ) -> list[Placement]:
+        """Without a marker at its border the segment may begin or end the file all the same."""
+        found = [replace(one, is_certain=False) for one in best]
+        taken = {(one.start, one.end, one.lines) for one in best}
+        for is_first, is_last in ((True, False), (False, True)):
+            if (number > 0) if is_first else not segment.has_gap_before:
+                continue
+            for one in self._of_texts(number, texts, is_first=is_first, is_last=is_last)[:4]:
+                if (one.start, one.end, one.lines) not in taken:
+                    taken.add((one.start, one.end, one.lines))
+                    found.append(replace(one, weight=one.weight - _BORDER_COST, is_certain=False))
+        return found
 
     def _with_optional(
         self,
@@ -85,6 +111,7 @@ class LazyPlacements:
     ) -> list[Placement]:
         filled = [place for place, text in enumerate(texts) if text.strip()]
         core = list(texts[filled[0] : filled[-1] + 1])
+        self._core = core
         num_before, num_after = filled[0], len(texts) - filled[-1] - 1
         placer = LazyPlacer(
             core,
@@ -170,7 +197,10 @@ class LazyPlacements:
             lines=tuple(lines),
             weight=spot.weight,
             reason=spot.reason,
-            is_certain=not spot.is_open and spot.max_lost <= MAX_CERTAIN_LOST,
+            is_certain=not spot.is_open
+            and spot.max_lost <= MAX_CERTAIN_LOST
+            and all(run.is_closed for run in spot.runs)
+            and not self._repeats(spot),
         )
 
     def _difference(self, placement: Placement) -> tuple[int, int, tuple[str, ...]]:
@@ -204,7 +234,19 @@ class LazyPlacements:
     def _num_dropped(self, spot: Spot, text: str) -> int:
         """How many definitions would go that the segment does not mention."""
         dropped = self._table.inside(spot.start, spot.end)
-        return sum(symbol.name not in text for symbol in dropped)
+        return sum(not _mentions(text, symbol.name) for symbol in dropped)
+
+    def _repeats(self, spot: Spot) -> bool:
+        """Whether new lines of the segment stand close by in the original: they may have moved."""
+        covered = {place for run in spot.runs for place in range(run.new, run.new_end)}
+        near = range(spot.start - NEAR_LINES, spot.start), range(spot.end, spot.end + NEAR_LINES)
+        for number, text in enumerate(self._core):
+            if number in covered or self._index.fullness(text.strip()) < 1.0:
+                continue
+            places = self._index.places(text.strip())
+            if len(places) == 1 and (places[0] in near[0] or places[0] in near[1]):
+                return True
+        return False
 
     def _is_sound(self, placement: Placement) -> bool:
         """No bracket is lost, and no definition goes that the segment does not show."""
@@ -213,4 +255,8 @@ class LazyPlacements:
         shown = {definition_name(line) for line in placement.lines}
         dropped = self._table.inside(placement.start, placement.end)
         text = "\n".join(placement.lines)
-        return all(symbol.name in shown or symbol.name in text for symbol in dropped)
+        return all(symbol.name in shown or _mentions(text, symbol.name) for symbol in dropped)
+
+
+def _mentions(text: str, name: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

@@ -44,7 +44,8 @@ def _spans(name: str, index: LineIndex, table: SymbolTable) -> list[tuple[int, i
     last = parts[-1] if parts else name
     symbols = [symbol for symbol in table.named(last) if symbol.kind != "import"]
     owned = [symbol for symbol in symbols if len(parts) > 1 and table.owner(symbol) == parts[-2]]
-    spans = [(symbol.start, symbol.end) for symbol in owned or symbols]
+    named = [symbol for symbol in table.named(name) if symbol.kind != "import"]
+    spans = [(symbol.start, symbol.end) for symbol in named or owned or symbols]
     outer = [
         span
         for span in dict.fromkeys(spans)

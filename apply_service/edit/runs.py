@@ -18,6 +18,7 @@ NEAR_LINES = 12
 MAX_COMPARED_LINES = 200_000
 # What a match is worth when the indentation differs.
 INDENTED_SHARE = 0.8
+TRIVIAL_WEIGHT = 0.5
 # What the further lines of a run count: they are no independent evidence.
 REPEATED_SHARE = 0.5
 
@@ -28,7 +29,8 @@ class Run:
 
     They are equal up to white space around them, and the first and the last one have text;
     `is_exact` says that the white space is equal as well. A run with `is_definition` is a whole
-    definition of the segment that takes the place of the one with its name, whatever their lines.
+    definition of the segment that takes the place of the one with its name, whatever their lines;
+    `is_closed` is false if the segment's one may go on in the original.
     """
 
     new: int
@@ -38,6 +40,7 @@ class Run:
     weight: float
     is_exact: bool
     is_definition: bool = False
+    is_closed: bool = True
 
     @property
     def is_border(self) -> bool:
@@ -106,7 +109,8 @@ class _Finder:
         )
         weights = [self._index.weight(text) for text in texts]
         weight = max(weights) * (1 - REPEATED_SHARE) + sum(weights) * REPEATED_SHARE
-        weight = weight if is_exact else weight * INDENTED_SHARE
+        if not is_exact:
+            weight = weight * INDENTED_SHARE - (0.0 if max(weights) > TRIVIAL_WEIGHT else 1.0)
         self.runs.append(Run(first, last + 1, start, start + length, weight, is_exact))
 
     def _reach(self, new: int, old: int, step: int) -> int:
