@@ -14,6 +14,10 @@ MAX_FIRST_RUNS = 10
 MAX_LAST_RUNS = 8
 # Runs that take part in chains, the weightiest.
 MAX_CHAINED_RUNS = 48
+# Lighter runs at the segment's borders that lie near one of the strongest take part as well.
+MAX_STRONG_RUNS = 6
+MAX_BORDER_RUNS = 16
+NEAR_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +46,9 @@ class ChainFinder:
     """Finds chains among the runs of one segment."""
 
     def __init__(self, runs: Sequence[Run], stripped: Sequence[str], index: LineIndex) -> None:
-        heaviest = sorted(runs, key=lambda run: -run.weight)[:MAX_CHAINED_RUNS]
-        self._runs = sorted(heaviest, key=lambda run: (run.old, run.old_end, run.new))
+        self._runs = sorted(
+            _chosen(runs, len(stripped)), key=lambda run: (run.old, run.old_end, run.new)
+        )
         self._stripped = stripped
         self._index = index
         self._gaps: dict[tuple[int, int, int, int], tuple[float, int]] = {}
@@ -124,6 +129,21 @@ class ChainFinder:
         if not num_old:
             return (0.2 if new else 0.05 * (old_end - old_start != new_end - new_start)), 0
         return 0.6 + 0.3 * math.log1p(num_old) + 2.0 * math.log1p(lost), lost
+
+
+def _chosen(runs: Sequence[Run], num_lines: int) -> list[Run]:
+    """The weightiest runs, and those at the borders of the segment that lie near these."""
+    heaviest = sorted(runs, key=lambda run: -run.weight)
+    chosen = heaviest[:MAX_CHAINED_RUNS]
+    strong = [run for run in chosen[:MAX_STRONG_RUNS] if not run.is_border]
+    for run in heaviest[MAX_CHAINED_RUNS:]:
+        if run.new > 0 and run.new_end < num_lines:
+            continue
+        if any(abs(run.old - other.old) <= num_lines + NEAR_LINES for other in strong):
+            chosen.append(run)
+            if len(chosen) == MAX_CHAINED_RUNS + MAX_BORDER_RUNS:
+                break
+    return chosen
 
 
 def precedes(left: Run, right: Run) -> bool:

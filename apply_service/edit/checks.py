@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from apply_service.edit.blank_lines import squeeze
@@ -259,9 +259,9 @@ def _check_syntax(comparison: Comparison) -> Iterator[Finding]:
     before, after = comparison.tree, comparison.result_tree
     if before is None or after is None or len(after.error_lines) <= len(before.error_lines):
         return
-    known = Counter(comparison.original_texts[place] for place in before.error_lines)
+    known = Counter(_text_at(comparison.original_texts, place) for place in before.error_lines)
     for place in after.error_lines:
-        text = comparison.result_texts[place]
+        text = _text_at(comparison.result_texts, place)
         known[text] -= 1
         if known[text] < 0:
             yield Finding(
@@ -272,6 +272,11 @@ def _check_syntax(comparison: Comparison) -> Iterator[Finding]:
                 hint="look for a bracket, a tag or a line that is missing or too much before it",
                 line=place + 1,
             )
+
+
+def _text_at(texts: Sequence[str], place: int) -> str:
+    """The text of a line; an error at the end of the file stands behind the last one."""
+    return texts[place] if place < len(texts) else ""
 
 
 def check_neighbours(comparison: Comparison) -> Iterator[Finding]:
@@ -314,4 +319,9 @@ CHECKS: tuple[Callable[[Comparison], Iterator[Finding]], ...] = (
     _check_loop,
     _check_syntax,
     *LOSS_CHECKS,
+)
+# What can be wrong even with a valid merge.
+MERGE_CHECKS: tuple[Callable[[Comparison], Iterator[Finding]], ...] = (
+    _check_marker_left,
+    _check_syntax,
 )

@@ -17,7 +17,7 @@ def reindented(texts: Sequence[str], runs: Iterable[Run], index: LineIndex) -> l
     pairs: dict[str, str] = {}
     for run in runs:
         for new, old in _aligned(run, texts, index):
-            if new == old or pairs.setdefault(new, old) != old:
+            if (new and new == old) or pairs.setdefault(new, old) != old:
                 return list(texts)
     return reindented_by(texts, pairs)
 
@@ -36,12 +36,20 @@ def reindented_by(texts: Sequence[str], pairs: dict[str, str]) -> list[str]:
 
 
 def _aligned(run: Run, texts: Sequence[str], index: LineIndex) -> list[tuple[str, str]]:
-    """Indentations of the segment's lines and of the original's; of a definition the header's."""
-    num_lines = 1 if run.is_definition else run.new_end - run.new
+    """Indentations of the segment's lines and of the original's, where these are equal."""
+    if not run.is_definition:
+        return [
+            (indent_of(texts[run.new + step]), indent_of(index.lines[run.old + step]))
+            for step in range(run.new_end - run.new)
+            if texts[run.new + step].strip()
+        ]
+    old_indents: dict[str, str] = {}
+    for place in range(run.old, run.old_end):
+        old_indents.setdefault(index.stripped[place], indent_of(index.lines[place]))
     return [
-        (indent_of(texts[run.new + step]), indent_of(index.lines[run.old + step]))
-        for step in range(num_lines)
-        if texts[run.new + step].strip()
+        (indent_of(text), old_indents[text.strip()])
+        for text in texts[run.new : run.new_end]
+        if text.strip() in old_indents and text.strip()
     ]
 
 

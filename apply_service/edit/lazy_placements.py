@@ -28,7 +28,11 @@ MAX_OPTIONAL_VARIANTS = 8
 _OPTIONAL_COST = 6.0
 # Blank lines beside a border that differ from the best guess.
 _BLANK_COST = 3.0
-_MAX_BLANK_VARIANTS = 4
+# What is left of the weight where a segment of some lines would change nothing.
+_IDLE_SHARE = 0.5
+_MIN_IDLE_LINES = 3
+_DROPPED_COST = 3.0
+_MAX_DROPPED = 3
 
 
 class LazyPlacements:
@@ -94,6 +98,8 @@ class LazyPlacements:
         known: dict[tuple[int, int, tuple[str, ...]], Placement] = {}
         for spot in placer.spots():
             lines = reindented(core, spot.runs, self._index)
+            dropped = min(self._num_dropped(spot, "\n".join(core)), _MAX_DROPPED)
+            spot = replace(spot, weight=spot.weight - _DROPPED_COST * dropped)
             for placement in self._variants(number, spot, lines, num_before, num_after):
                 key = self._difference(placement)
                 if key not in known or placement.weight > known[key].weight:
@@ -116,20 +122,43 @@ class LazyPlacements:
         Blank lines that the original has there already are not written again.
         """
         start, end = spot.start, spot.end
+        plain = self._placement(number, spot, (start, end), lines)
+        is_idle = lines == list(self._index.lines[start:end])
         old_before, old_after = self._index.blank_before(start), self._index.blank_after(end)
         head = [""] * num_before if num_before > old_before and start > old_before else []
         tail: list[str] = []
         if num_after > old_after and end + old_after < len(self._index):
             tail = [""] * num_after
-        yield self._placement(
-            number,
-            spot,
-            (start - old_before if head else start, end + old_after if tail else end),
-            [*head, *lines, *tail],
-        )
-        if head or tail:
-            plain = self._placement(number, spot, (start, end), lines)
-            yield replace(plain, weight=plain.weight - _BLANK_COST)
+        if not head and not tail:
+            yield self._sober(plain) if is_idle else plain
+            return
+        wants_head = bool(head) and spot.is_open_before and not self._opens(start)
+        wants_tail = bool(tail) and spot.is_open_after and not self._closes(end)
+        wanted = (bool(head), bool(tail)) if is_idle else (wants_head, wants_tail)
+        for shown in ((False, False), (bool(head), False), (False, bool(tail)), (True, True)):
+            if (shown[0] and not head) or (shown[1] and not tail):
+                continue
+            placement = self._placement(
+                number,
+                spot,
+                (start - old_before if shown[0] else start, end + old_after if shown[1] else end),
+                [*(head if shown[0] else ()), *lines, *(tail if shown[1] else ())],
+            )
+            cost = _BLANK_COST * ((shown[0] != wanted[0]) + (shown[1] != wanted[1]))
+            yield replace(placement, weight=placement.weight - cost)
+
+    def _opens(self, border: int) -> bool:
+        return border == 0 or self._index.stripped[border - 1].endswith(("{", "(", "[", ":"))
+
+    def _closes(self, border: int) -> bool:
+        text = self._index.stripped[border] if border < len(self._index) else ""
+        return not text or text.startswith(("}", ")", "]", "end"))
+
+    def _sober(self, placement: Placement) -> Placement:
+        """A segment that changes nothing there is mostly meant for another place."""
+        num_filled = sum(1 for line in placement.lines if line.strip())
+        share = _IDLE_SHARE if num_filled >= _MIN_IDLE_LINES else 1.0
+        return replace(placement, weight=placement.weight * share)
 
     def _placement(
         self, number: int, spot: Spot, span: tuple[int, int], lines: Sequence[str]
@@ -171,6 +200,11 @@ class LazyPlacements:
         )
         rest = [replace(one, is_certain=False) for one in ordered[1:]]
         return [replace(first, is_certain=is_certain), *rest]
+
+    def _num_dropped(self, spot: Spot, text: str) -> int:
+        """How many definitions would go that the segment does not mention."""
+        dropped = self._table.inside(spot.start, spot.end)
+        return sum(symbol.name not in text for symbol in dropped)
 
     def _is_sound(self, placement: Placement) -> bool:
         """No bracket is lost, and no definition goes that the segment does not show."""

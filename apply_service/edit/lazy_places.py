@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from apply_service.edit.balance import BalanceIndex, balance_of
 from apply_service.edit.chains import Chain, ChainFinder
@@ -30,6 +32,20 @@ MAX_CHAINS = 40
 MAX_TRIMMED = 4
 LOST_COST = 2.0
 UNBALANCED_COST = 4.0
+# A line with less of the letters of a telling line may be new even where it matches.
+MIN_FULLNESS = 0.6
+# As many old lines as new ones give way at a border, though they are not alike.
+SAME_COUNT_COST = 1.5
+MAX_SAME_COUNT = 3
+# New lines are set off by a blank line below, but not above.
+SLID_COST = 2.0
+# Nothing of the original goes.
+CLEAN_BONUS = 2.0
+# A line after `return` at the same depth is never reached.
+DEAD_COST = 3.0
+_LEAVING = re.compile(r"(?:return|raise|throw|break|continue)\b")
+_CLOSERS = ("}", ")", "]", "case ", "default", "end", "else", "elif", "except", "finally", "catch")
+_FIRST_WORD = re.compile(r"[#@]?\w+|\W")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +63,8 @@ class Spot:
     runs: tuple[Run, ...] = ()
     max_lost: int = 0
     is_open: bool = False
+    is_open_before: bool = False
+    is_open_after: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +143,10 @@ class LazyPlacer:
 
     def _spots_of(self, chain: Chain) -> Iterator[Spot]:
         first, last = chain.runs[0], chain.runs[-1]
+        is_clean = all(
+            not self._index.num_filled(left.old_end, right.old)
+            for left, right in pairwise(chain.runs)
+        ) and not any(run.is_definition for run in chain.runs)
         for left in self._lefts(first):
             for right in self._rights(last):
                 if left.place > right.place:
@@ -132,6 +154,10 @@ class LazyPlacer:
                 weight = chain.weight + left.weight + right.weight
                 if self._balances.of(left.place, right.place) != self._balance:
                     weight -= UNBALANCED_COST
+                if self._is_dead(left.place, right.place):
+                    weight -= DEAD_COST
+                if is_clean and not left.is_open and not right.is_open:
+                    weight += CLEAN_BONUS
                 yield Spot(
                     left.place,
                     right.place,
@@ -140,7 +166,21 @@ class LazyPlacer:
                     chain.runs,
                     max(chain.max_lost, left.max_lost, right.max_lost),
                     left.is_open or right.is_open,
+                    left.is_open,
+                    right.is_open,
                 )
+
+    def _is_dead(self, start: int, end: int) -> bool:
+        """Whether a line that leaves its block would be followed by another of the block."""
+        lines, stripped = self._index.lines, self._index.stripped
+        if end < len(lines) and stripped[end] and _leaves(self._stripped[-1]):
+            same_depth = indent_of(lines[end]) == indent_of(self._texts[-1])
+            if same_depth and not stripped[end].startswith(_CLOSERS):
+                return True
+        if start > 0 and _leaves(stripped[start - 1]) and start < end + 1:
+            same_depth = indent_of(lines[start - 1]) == indent_of(self._texts[0])
+            return same_depth and not self._stripped[0].startswith(_CLOSERS)
+        return False
 
     def _lefts(self, run: Run) -> list[_Border]:
         key = (run.new, run.old)
@@ -164,7 +204,10 @@ class LazyPlacer:
         head = [text for text in self._stripped[: run.new] if text]
         if not head:
             return [_Border(run.old, self._leading.get(run, 0.0)), *self._trimmed_left(run)]
-        borders = [_Border(run.old, -OPEN_BORDER_COST, is_open=True), *self._trimmed_left(run)]
+        weight = -OPEN_BORDER_COST - (SLID_COST if self._is_slid(run) else 0.0)
+        borders = [_Border(run.old, weight, is_open=True), *self._trimmed_left(run)]
+        if not run.is_border:
+            borders.extend(self._same_count(run.old, -len(head), is_left=True))
         borders.extend(self._before_blanks(run))
         window = self._index.stripped[max(0, run.old - min(len(head) + 4, MAX_WINDOW)) : run.old]
         head = head[-MAX_HEAD_LINES:]
@@ -173,7 +216,7 @@ class LazyPlacer:
         for number, (old, new, _) in enumerate(pairs):
             inner = [(a - old, b - new, ratio) for a, b, ratio in pairs[number:]]
             weight, lost = self._alike_weight(inner, window[old:], head[new:], new == 0)
-            borders.append(_Border(floor + old, weight, "similar", is_open=True, max_lost=lost))
+            borders.append(_alike_border(floor + old, weight, lost))
         return borders
 
     def _right_borders(self, run: Run) -> list[_Border]:
@@ -182,22 +225,63 @@ class LazyPlacer:
         if not tail:
             return [_Border(run.old_end, self._trailing.get(run, 0.0)), *self._trimmed_right(run)]
         borders = [_Border(run.old_end, -OPEN_BORDER_COST, is_open=True), *self._trimmed_right(run)]
+        borders.extend(self._after_blanks(run))
+        if not run.is_border:
+            borders.extend(self._same_count(run.old_end, len(tail), is_left=False))
         window = self._index.stripped[run.old_end : run.old_end + min(len(tail) + 4, MAX_WINDOW)]
         pairs = self._similarity.pairs(window, tail[:MAX_HEAD_LINES])
         for number, (old, new, _) in enumerate(pairs):
             inner, at_edge = pairs[: number + 1], new == len(tail) - 1
             weight, lost = self._alike_weight(inner, window[: old + 1], tail[: new + 1], at_edge)
             place = run.old_end + old + 1
-            borders.append(_Border(place, weight, "similar", is_open=True, max_lost=lost))
+            borders.append(_alike_border(place, weight, lost))
         return borders
 
+    def _after_blanks(self, run: Run) -> list[_Border]:
+        """New lines after a blank line that the original has: the blank line is not repeated."""
+        if run.is_border or run.is_definition:
+            return []
+        num_shown = run.new_end
+        while num_shown < len(self._stripped) and not self._stripped[num_shown]:
+            num_shown += 1
+        old_blank = self._index.blank_after(run.old_end)
+        below = run.old_end + old_blank
+        is_kin = below < len(self._index) and _is_kin(
+            self._stripped[-1], self._index.stripped[below]
+        )
+        borders: list[_Border] = []
+        for step in range(1, min(num_shown - run.new_end, old_blank) + 1):
+            bonus = 2.5 if is_kin and step == old_blank else -1.5
+            borders.append(_Border(run.old_end + step, bonus - OPEN_BORDER_COST, is_open=True))
+        return borders
+
+    def _same_count(self, border: int, num_lines: int, *, is_left: bool) -> list[_Border]:
+        """As many old lines as there are new ones give way, if these are few."""
+        place = border + num_lines
+        if abs(num_lines) > MAX_SAME_COUNT or not 0 <= place <= len(self._index):
+            return []
+        span = (place, border) if is_left else (border, place)
+        if self._index.num_filled(*span) != abs(num_lines):
+            return []
+        weight = -OPEN_BORDER_COST - SAME_COUNT_COST * abs(num_lines)
+        return [_Border(place, weight, "similar", is_open=True)]
+
+    def _is_slid(self, run: Run) -> bool:
+        """Whether new lines would follow a line directly that are set off from `run` below."""
+        if run.is_border or run.is_definition or self._stripped[run.new - 1]:
+            return False
+        above = self._index.stripped[run.old - 1] if run.old > 0 else ""
+        return bool(above) and not above.endswith(("{", ":", "(", "["))
+
     def _trimmed_left(self, run: Run) -> list[_Border]:
-        return self._trimmed(run, range(run.new, run.new_end), shift=1)
+        bonus = self._leading.get(run, 0.0)
+        return self._trimmed(run, range(run.new, run.new_end), shift=1, bonus=bonus)
 
     def _trimmed_right(self, run: Run) -> list[_Border]:
-        return self._trimmed(run, range(run.new_end - 1, run.new - 1, -1), shift=0)
+        places = range(run.new_end - 1, run.new - 1, -1)
+        return self._trimmed(run, places, shift=0, bonus=self._trailing.get(run, 0.0))
 
-    def _trimmed(self, run: Run, places: range, *, shift: int) -> list[_Border]:
+    def _trimmed(self, run: Run, places: range, *, shift: int, bonus: float) -> list[_Border]:
         """The outermost lines of the run say little ("}"): perhaps they are new ones."""
         borders: list[_Border] = []
         lost_weight = 0.0
@@ -205,11 +289,12 @@ class LazyPlacer:
             return borders
         for place in places[:MAX_TRIMMED]:
             lost_weight += self._index.weight(self._stripped[place])
-            if any(map(str.isalnum, self._stripped[place])):
+            if self._index.fullness(self._stripped[place]) >= MIN_FULLNESS:
                 break
             if self._stripped[place]:
                 border = run.old + place - run.new + shift
-                borders.append(_Border(border, -lost_weight - OPEN_BORDER_COST, is_open=True))
+                weight = bonus - lost_weight - OPEN_BORDER_COST
+                borders.append(_Border(border, weight, is_open=True))
         return borders
 
     def _before_blanks(self, run: Run) -> list[_Border]:
@@ -224,8 +309,17 @@ class LazyPlacer:
         depth = len(indent_of(self._texts[head]))
         is_deeper = depth > len(indent_of(self._texts[run.new]))
         borders: list[_Border] = []
+        above = run.old - num_blank - 1
+        is_kin = (
+            above >= 0
+            and num_blank == self._index.blank_before(run.old)
+            and _is_kin(self._stripped[head], self._index.stripped[above])
+            and not _is_kin(self._stripped[head], self._stripped[run.new])
+        )
         for step in range(1, num_blank + 1):
             bonus = 1.0 if is_deeper and step == num_blank - 1 + (num_blank == 1) else -1.5
+            if is_kin:
+                bonus = 2.5 if step == num_blank else -1.5
             borders.append(_Border(run.old - step, bonus - OPEN_BORDER_COST, is_open=True))
         return borders
 
@@ -245,6 +339,20 @@ class LazyPlacer:
         unpaired = sum(map(bool, old)) - len(pairs)
         cost = OPEN_BORDER_COST * (0.4 if at_edge else 1.3)
         return gain - cost - LOST_COST * math.log1p(lost) - 0.5 * unpaired, lost
+
+
+def _leaves(text: str) -> bool:
+    return bool(_LEAVING.match(text)) and not text.endswith(("(", "[", "{", ",", "?"))
+
+
+def _is_kin(left: str, right: str) -> bool:
+    """Whether two lines begin with the same word or sign."""
+    first, other = _FIRST_WORD.match(left), _FIRST_WORD.match(right)
+    return first is not None and other is not None and first[0] == other[0]
+
+
+def _alike_border(place: int, weight: float, lost: int) -> _Border:
+    return _Border(place, weight, "similar", is_open=True, max_lost=lost)
 
 
 def _sober(runs: Sequence[Run]) -> list[Run]:

@@ -46,7 +46,7 @@ class MergePlanner:
     ) -> None:
         self._snippet = snippet
         self._index = LineIndex(original_lines)
-        similarity = Similarity()
+        similarity = Similarity(self._index.stripped)
         self._symbols = tree.symbols if tree is not None else find_definitions(original_lines)
         self._table = SymbolTable(self._symbols, self._index, similarity)
         self._lazy = LazyPlacements(

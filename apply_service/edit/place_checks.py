@@ -1,4 +1,4 @@
-"""Is the result a merge of the update at all, and is each segment where it belongs?"""
+"""Is the result a merge of the update at all, and does each segment stand where it belongs?"""
 
 from __future__ import annotations
 
@@ -7,31 +7,121 @@ from typing import TYPE_CHECKING
 
 from apply_service.edit.comparison import Comparison, shown
 from apply_service.edit.finding import Finding
+from apply_service.edit.placement import MergePath, Placement
 
 if TYPE_CHECKING:
     from apply_service.edit.merge import MergePlan
-    from apply_service.edit.placement import MergePath
+
+# Weights are logarithms of odds. Another place leaves a doubt unless it fits this much worse.
+PLACE_MARGIN = 2.0
+# Other borders around the same lines leave a doubt only if they fit this much better.
+BORDER_MARGIN = 2.0
+MAX_LISTED = 8
+# Findings of a plan about its own best merge; the result may be another one.
+_PLACE_CODES = frozenset({"ambiguous_place", "place_guessed"})
 
 
-def check_place(plan: MergePlan, _path: MergePath) -> Iterator[Finding]:
-    """What is open about the place of the segments, for a result that is a valid merge."""
-    if not plan.is_unique:
-        yield from plan.findings
-
-
-def check_membership(comparison: Comparison, plan: MergePlan) -> Iterator[Finding]:
-    """What to say of a result that is no valid merge."""
-    if plan.best is None:
-        yield from plan.findings
+def check_place(comparison: Comparison, plan: MergePlan, path: MergePath) -> Iterator[Finding]:
+    """What is in doubt about a result that is the valid merge `path`."""
+    yield from _other_findings(plan)
+    if plan.is_unique and path == plan.best:
         return
+    for number, placement in enumerate(path.placements):
+        low = path.placements[number - 1].end if number else 0
+        following = path.placements[number + 1 : number + 2]
+        high = following[0].start if following else len(comparison.original)
+        rivals = [
+            other
+            for other in plan.candidates[placement.segment]
+            if low <= other.start
+            and other.end <= high
+            and _is_rival(other, placement)
+            and not _is_same_but_blank(comparison, other, placement)
+        ]
+        if rivals:
+            yield _ambiguous_place(comparison, placement, rivals)
+
+
+def _other_findings(plan: MergePlan) -> Iterator[Finding]:
+    return (finding for finding in plan.findings if finding.code not in _PLACE_CODES)
+
+
+def _is_rival(other: Placement, placement: Placement) -> bool:
+    """Whether `other` fits about as well, or for other borders of the same place, better."""
+    is_elsewhere = other.end <= placement.start or placement.end <= other.start
+    if is_elsewhere:
+        return other.weight > placement.weight - PLACE_MARGIN
+    return other.weight > placement.weight + BORDER_MARGIN
+
+
+def _is_same_but_blank(comparison: Comparison, other: Placement, placement: Placement) -> bool:
+    """Whether two placements of a segment change the same filled lines in the same way."""
+    texts = comparison.original_texts
+    return list(filter(str.strip, other.lines)) == list(filter(str.strip, placement.lines)) and (
+        not any(texts[min(other.start, placement.start) : max(other.start, placement.start)])
+        and not any(texts[min(other.end, placement.end) : max(other.end, placement.end)])
+    )
+
+
+def _ambiguous_place(
+    comparison: Comparison, placement: Placement, rivals: Sequence[Placement]
+) -> Finding:
+    """The doubt about one segment, with the lines of the original where it fits as well."""
+    lines = comparison.snippet.segments[placement.segment].lines
+    first = next((line for line in lines if line.text.strip()), None)
+    what = f"line {first.number} of the update ({shown(first.text)})" if first else "a removal"
+    spans = list(dict.fromkeys(map(_span_name, rivals)))[:MAX_LISTED]
+    return Finding(
+        code="ambiguous_place",
+        severity="warning",
+        message=f"{what} took the place of {_span_name(placement)} of the original; the place of"
+        f" {' or '.join(spans)} fits it as well",
+        hint=f"add an unchanged line before it and after it: {_neighbours(comparison, placement)}",
+        line=placement.start + 1,
+    )
+
+
+def _span_name(placement: Placement) -> str:
+    if placement.start == placement.end:
+        return f"the border before line {placement.start + 1}"
+    if placement.end == placement.start + 1:
+        return f"line {placement.end}"
+    return f"lines {placement.start + 1} to {placement.end}"
+
+
+def _neighbours(comparison: Comparison, placement: Placement) -> str:
+    """The lines of the original around a placement, as a hint quotes them."""
+    before = next(filter(None, reversed(comparison.original_texts[: placement.start])), None)
+    after = next(filter(None, comparison.original_texts[placement.end :]), None)
+    quoted = [
+        f"{shown(text)} stands {side} it now"
+        for text, side in ((before, "before"), (after, "after"))
+        if text is not None
+    ]
+    return ", ".join(quoted) or "it has none around it now"
+
+
+def check_membership(
+    comparison: Comparison, plan: MergePlan, best_lines: Sequence[str] | None
+) -> Iterator[Finding]:
+    """What to say of a result that is no valid merge; `best_lines` is the best of those."""
+    yield from _other_findings(plan)
+    if best_lines is None:
+        return
+    place = _num_equal(comparison.result, best_lines)
+    is_end = place == len(comparison.result)
+    what = "ends" if is_end else f"goes on with {shown(comparison.result[place])}"
     yield Finding(
         code="not_a_merge",
         severity="warning",
-        message="the result is none of the ways to merge the update into the original",
-        hint="compare the result with the update; what follows or stands before says where",
-        line=None,
+        message="the result is none of the ways to merge the update into the original; the"
+        f" likeliest one has the same {place} lines at the start, then the result {what}",
+        hint="compare the result with the update from that line on",
+        line=None if is_end else place + 1,
     )
-    _ = comparison, shown
 
 
-MERGE_CHECKS: Sequence[str] = ()
+def _num_equal(left: Sequence[str], right: Sequence[str]) -> int:
+    """How many lines two texts have in common at the start."""
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((place for place, pair in pairs if pair[0] != pair[1]), min(len(left), len(right)))

@@ -12,6 +12,8 @@ from apply_service.edit.placement import RemovedSpan
 from apply_service.edit.segment import Removal
 
 MAX_LISTED = 8
+_OPENERS = ("{", "(", "[", ":")
+_CLOSERS = ("}", ")", "]", "end")
 
 
 def removed_span(
@@ -63,12 +65,17 @@ def _lines_of(name: str, index: LineIndex) -> list[tuple[int, int]]:
 
 
 def _with_blank_lines(span: tuple[int, int], index: LineIndex) -> tuple[int, int]:
-    """Of the blank lines before and after, as many go as leave the larger of both counts."""
+    """Of the blank lines before and after, as many go as leave the larger of both counts.
+
+    None stay where a block begins or ends, or the file does.
+    """
     start, end = span
     before, after = index.blank_before(start), index.blank_after(end)
-    if end + after == len(index):
-        return start - before, end + after
-    if start - before == 0:
+    is_last = end + after == len(index) or index.stripped[end + after].startswith(_CLOSERS)
+    is_first = start == before or index.stripped[start - before - 1].endswith(_OPENERS)
+    if is_last:
+        return start - before, end
+    if is_first:
         return start, end + after
     return start, end + min(before, after)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,10 @@ from apply_service.edit.line_index import LineIndex, indent_of
 
 # A line that stands more often than this begins no run; it still lengthens runs of its neighbours.
 MAX_PLACES = 64
-MAX_RUNS = 160
+MAX_RUNS = 200
+# A line at the segment's border that stands often is looked for near the strongest runs.
+MAX_STRONG = 3
+NEAR_LINES = 12
 # Lines compared while runs of one segment are lengthened; beyond it the rarest runs are kept.
 MAX_COMPARED_LINES = 200_000
 # What a match is worth when the indentation differs.
@@ -49,9 +53,10 @@ def find_runs(texts: Sequence[str], index: LineIndex) -> list[Run]:
     finder = _Finder(texts, stripped, index)
     for place in starts:
         places = index.places(stripped[place])
-        if len(places) > MAX_PLACES and finder.runs:
-            break
-        for old in places[:MAX_PLACES]:
+        is_common = len(places) > MAX_PLACES and bool(finder.runs)
+        if is_common and place not in (0, len(texts) - 1):
+            continue
+        for old in finder.near(places) if is_common else places[:MAX_PLACES]:
             finder.add(place, old)
         if finder.is_full:
             break
@@ -72,6 +77,17 @@ class _Finder:
     @property
     def is_full(self) -> bool:
         return len(self.runs) >= MAX_RUNS or self._num_compared > MAX_COMPARED_LINES
+
+    def near(self, places: Sequence[int]) -> list[int]:
+        """Those of many `places` that lie near the weightiest runs."""
+        strong = sorted(self.runs, key=lambda run: -run.weight)[:MAX_STRONG]
+        reach = len(self._stripped) + NEAR_LINES
+        found: list[int] = []
+        for run in strong:
+            first = bisect_left(places, run.old - reach)
+            last = bisect_left(places, run.old_end + reach)
+            found.extend(places[max(first, last - MAX_PLACES) : last])
+        return list(dict.fromkeys(found))
 
     def add(self, new: int, old: int) -> None:
         """The run through segment line `new` and original line `old`, which are equal."""

@@ -6,23 +6,72 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from functools import cached_property
 
 MIN_SIMILARITY = 0.6
 # Only the likeness above this speaks for a pair of lines.
 EVEN_PAIR = 0.5
 MAX_COMPARED_CHARS = 160
+# Lines that give the same name a value, or of which one goes on where the other ends.
+SAME_KEY_RATIO = 0.85
+MIN_PREFIX_CHARS = 12
+_NAMED_VALUE = re.compile(r"(?P<key>[^\W\d][\w\s.$\"'-]{0,60}?)\s*(?::(?!:)|=(?![=>]))\s*\S")
 _WORD = re.compile(r"\w+")
 _KEYWORDS = frozenset(
-    "import from export const let var def class function func fn return type interface struct use"
-    " pub public private protected static async await await self this if else for in and or not"
-    " new as is None null true false True False".split()
+    {
+        "import",
+        "from",
+        "export",
+        "const",
+        "let",
+        "var",
+        "def",
+        "class",
+        "function",
+        "func",
+        "fn",
+        "return",
+        "type",
+        "interface",
+        "struct",
+        "use",
+        "pub",
+        "public",
+        "private",
+        "protected",
+        "static",
+        "async",
+        "await",
+        "self",
+        "this",
+        "if",
+        "else",
+        "for",
+        "in",
+        "and",
+        "or",
+        "not",
+        "new",
+        "as",
+        "is",
+        "None",
+        "null",
+        "true",
+        "false",
+        "True",
+        "False",
+    }
 )
 
 
 class Similarity:
-    """Compares stripped lines; remembers what it has compared."""
+    """Compares stripped lines, and remembers what it has compared.
 
-    def __init__(self) -> None:
+    `lines` is the original, stripped.
+    """
+
+    def __init__(self, lines: Sequence[str] = ()) -> None:
+        self._lines = lines
         self._known: dict[tuple[str, str], float] = {}
         self._letters: dict[str, Counter[str]] = {}
         self._words: dict[str, Counter[str]] = {}
@@ -37,6 +86,13 @@ class Similarity:
         return self._known[key]
 
     def _ratio(self, left: str, right: str) -> float:
+        key = _key(left)
+        if key is not None and key == _key(right) and self._keys[key] <= 1:
+            return SAME_KEY_RATIO
+        if min(len(left), len(right)) >= MIN_PREFIX_CHARS and (
+            left.startswith(right) or right.startswith(left)
+        ):
+            return SAME_KEY_RATIO
         wanted = MIN_SIMILARITY * (len(left) + len(right))
         if not left or not right or 2 * min(len(left), len(right)) < wanted:
             return 0.0
@@ -45,6 +101,11 @@ class Similarity:
             return 0.0
         by_letters = SequenceMatcher(None, left, right, autojunk=False).ratio()
         return (by_letters + self._by_words(left, right)) / 2
+
+    @cached_property
+    def _keys(self) -> Counter[str]:
+        """How often a name is given a value; in lists of records the same name says nothing."""
+        return Counter(key for line in self._lines if (key := _key(line)) is not None)
 
     def _by_words(self, left: str, right: str) -> float:
         """The share of words in common: two imports are not alike because both import."""
@@ -78,6 +139,12 @@ class Similarity:
                 paired = gain + best[row + 1][column + 1] if gain > 0 else 0.0
                 best[row][column] = max(best[row + 1][column], best[row][column + 1], paired)
         return _path(best, ratios)
+
+
+def _key(text: str) -> str | None:
+    """The name that a line gives a value (`display: grid;`, `LIMIT = 8`)."""
+    match = _NAMED_VALUE.match(text)
+    return match["key"] if match else None
 
 
 def _path(

@@ -12,14 +12,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from apply_service.edit.checks import CHECKS, check_neighbours
+from apply_service.edit.checks import CHECKS, MERGE_CHECKS, check_neighbours
 from apply_service.edit.comparison import Comparison
 from apply_service.edit.finding import Finding
+from apply_service.edit.loss_checks import LOSS_CHECKS
 from apply_service.edit.markers import split_segments
 from apply_service.edit.place_checks import check_membership, check_place
 from apply_service.edit.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.snippet import read_snippet
 from apply_service.edit.snippet_error import SnippetError
+from apply_service.edit.splice import splice
 
 if TYPE_CHECKING:
     from apply_service.edit.merge import MergePlan
@@ -86,7 +88,10 @@ def status_of(findings: Sequence[Finding], *, is_changed: bool) -> Status:
 def _findings(comparison: Comparison, plan: MergePlan | None) -> Iterator[Finding]:
     path = None if plan is None else plan.accepts(comparison.result)
     if plan is not None and path is not None:
-        yield from check_place(plan, path)
+        yield from _capped(check_place(comparison, plan, path))
+        checks = MERGE_CHECKS if plan.is_unique else (*MERGE_CHECKS, *LOSS_CHECKS)
+        for check in checks:
+            yield from _capped(check(comparison))
         return
     num_found = 0
     for check in CHECKS:
@@ -96,7 +101,8 @@ def _findings(comparison: Comparison, plan: MergePlan | None) -> Iterator[Findin
     if not num_found:
         yield from _capped(check_neighbours(comparison))
     if plan is not None:
-        yield from check_membership(comparison, plan)
+        best = None if plan.best is None else splice(comparison.original, plan.best)
+        yield from _capped(check_membership(comparison, plan, best))
 
 
 def _removed_lines(comparison: Comparison) -> Iterator[RemovedLine]:

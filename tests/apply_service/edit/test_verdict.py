@@ -270,6 +270,11 @@ def test_lines_are_counted_from_one() -> None:
 LINES = st.lists(st.sampled_from(["a", "b", "  b", "}", "", "# ...", "# remove a"]), max_size=12)
 
 
+def test_an_error_at_the_end_of_the_file_is_a_syntax_error() -> None:
+    verdict = judge(ORIGINAL, UPDATE, [*RIGHT, "x = ("], tree=TREE)
+    assert "syntax_error" in {finding.code for finding in verdict.findings}
+
+
 @given(LINES, LINES, LINES)
 def test_any_input_gets_a_verdict(
     original: list[str], update: list[str], result: list[str]
