@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 
 from apply_service.conclusion import conclude, conclude_decided, try_conclude_merge, with_figures
+from apply_service.confidence import confidence_of
 from apply_service.edit.text_file import split_lines
 from apply_service.edit.verdict import AnswerEnding
 from apply_service.edit_plan import EditPlan
@@ -23,17 +24,18 @@ from apply_service.run_events import (
 )
 from batching.async_engine import RequestHandle
 from batching.errors import DeadlineExceededError, EngineError
-from batching.events import Event, Failed, Finished, RequestStats, Tokens
+from batching.events import Event, Failed, Finished, RequestStats, RowEvidence, Tokens
 
 _RANKS = {"applied": 0, "unchanged": 1, "needs_review": 2, "rejected": 4}
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the model wrote for one region."""
+    """What the model wrote for one region, and what it thought of it under a constraint."""
 
     lines: tuple[str, ...]
     ending: AnswerEnding
+    evidence: tuple[RowEvidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,8 @@ class _RegionAnswer:
             raise WithdrawnError(f"the request {event.request_id} was cancelled")
         self._shown.append(text)
         if isinstance(event, Finished):
-            self.answer = self._read(is_complete=event.reason == "stop")
+            answer = self._read(is_complete=event.reason == "stop")
+            self.answer = replace(answer, evidence=event.evidence)
         return text
 
     def _read(self, *, is_complete: bool) -> Answer:
@@ -241,7 +244,11 @@ def _conclude_attempt(plan: EditPlan, prepared: PreparedAttempt, answers: list[A
         ending = ending if answer.ending == "complete" else answer.ending
     outcome = conclude(plan, tuple(lines), source="model", ending=ending)
     attempt = prepared.attempt
-    return replace(outcome, scope=attempt.scope, regions=attempt.regions)
+    outcome = replace(outcome, scope=attempt.scope, regions=attempt.regions)
+    if all(region_prompt.constraint is None for region_prompt in prepared.prompts):
+        return outcome
+    evidence = tuple(row for answer in answers for row in answer.evidence)
+    return replace(outcome, evidence=evidence, confidence=confidence_of(evidence))
 
 
 def _better(first: Outcome | None, second: Outcome | None) -> Outcome:

@@ -6,11 +6,20 @@ import time
 from dataclasses import replace
 
 from apply_service.edit.diff import unified_diff
+from apply_service.edit.finding import Finding
 from apply_service.edit.merge import splice
 from apply_service.edit.verdict import AnswerEnding, Verdict, judge
 from apply_service.edit_plan import EditPlan
 from apply_service.outcome import Outcome, Source
 from batching.events import RequestStats
+
+_UNCONFIRMED = Finding(
+    code="place_unconfirmed",
+    severity="warning",
+    message="the model's answer could not be used, and anchors alone do not decide where all parts"
+    " of the update go",
+    hint="check the places in the diff, or add an unchanged line before and after each part",
+)
 
 
 def conclude(
@@ -40,11 +49,20 @@ def conclude_decided(plan: EditPlan) -> Outcome:
 
 
 def try_conclude_merge(plan: EditPlan) -> Outcome | None:
-    """The best deterministic merge with its verdict, if there is one."""
+    """The best deterministic merge with its verdict, if there is one.
+
+    Without a model that says the same, only places that anchors decide are trusted.
+    """
     if plan.merge is None or plan.merge.best is None:
         return None
     lines = tuple(splice(plan.original_lines, plan.merge.best))
-    return conclude(plan, lines, source="merge")
+    outcome = conclude(plan, lines, source="merge")
+    if plan.merge.is_unique or outcome.verdict.status != "applied":
+        return outcome
+    findings = (*outcome.verdict.findings, _UNCONFIRMED)
+    return replace(
+        outcome, verdict=replace(outcome.verdict, status="needs_review", findings=findings)
+    )
 
 
 def with_figures(outcome: Outcome, plan: EditPlan, stats: list[RequestStats]) -> Outcome:

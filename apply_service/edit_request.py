@@ -10,6 +10,7 @@ from batching.request import Priority
 
 Checks = Literal["on", "off"]
 Scope = Literal["auto", "file", "region"]
+Constraint = Literal["merge", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,7 @@ class EditRequest:
     """An original, an update and what the caller wants done with them.
 
     `scope` is how much the model may rewrite. Without a fallback the model is asked once and its
-    answer is the result, whatever the checks say of it.
+    answer is the result, whatever the checks say of it. `constraint` None is the model's default.
 
     `max_draft_tokens` 0 turns speculation off, None takes the server's setting. `deadline_s` None
     waits as long as it takes.
@@ -43,6 +44,7 @@ class EditRequest:
     scope: Scope = "auto"
     checks: Checks = "on"
     has_fallback: bool = True
+    constraint: Constraint | None = None
     sampling: SamplingOptions = SamplingOptions()
     max_draft_tokens: int | None = None
     priority: Priority = Priority.INTERACTIVE

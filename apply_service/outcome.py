@@ -8,7 +8,7 @@ from typing import Literal
 from apply_service.edit.regions import Region
 from apply_service.edit.text_file import TextFile
 from apply_service.edit.verdict import Verdict
-from batching.events import ReferenceStats, RequestStats
+from batching.events import ReferenceStats, RequestStats, RowEvidence
 
 Source = Literal["model", "merge", "original", "update"]
 
@@ -35,6 +35,8 @@ class Outcome:
     total_s: float
     scope: Literal["file", "region"] = "file"
     regions: tuple[Region, ...] = ()
+    confidence: float | None = None
+    evidence: tuple[RowEvidence, ...] = ()
     stats: RequestStats = _NO_STATS
 
     @property

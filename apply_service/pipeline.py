@@ -140,6 +140,10 @@ class ApplyPipeline:
         max_draft_tokens = self._limits.max_draft_tokens
         if edit.max_draft_tokens is not None:
             max_draft_tokens = min(edit.max_draft_tokens, max_draft_tokens)
+        constraint = region_prompt.constraint
+        proposer = None
+        if constraint is None and max_draft_tokens:
+            proposer = make_proposer(prompt, predicted_token_ids=region_prompt.predicted_token_ids)
         return EngineRequest(
             request_id=f"{plan.request_id}-{region.start}-{region.end}",
             prompt_token_ids=tuple(prompt.token_ids),
@@ -151,11 +155,8 @@ class ApplyPipeline:
                 seed=sampling.seed,
                 stop_token_ids=prompt.stop_token_ids,
             ),
-            proposer=(
-                make_proposer(prompt, predicted_token_ids=region_prompt.predicted_token_ids)
-                if max_draft_tokens
-                else None
-            ),
+            proposer=proposer,
+            constraint=None if constraint is None else constraint.grammar(),
             max_draft_tokens=max_draft_tokens,
             priority=edit.priority,
             deadline=None if edit.deadline_s is None else plan.started_at + edit.deadline_s,

@@ -10,16 +10,21 @@ from apply_service.edit.regional_update import RegionalUpdate, marker_of, region
 from apply_service.edit.regions import Region
 from apply_service.edit.text_file import split_lines
 from apply_service.edit_plan import EditPlan
+from apply_service.merge_constraint import MergeConstraint, try_constrain
 from apply_service.prompts.profile import Profile, Prompt, PromptRequest
 
 
 @dataclass(frozen=True, slots=True)
 class RegionPrompt:
-    """A region, its prompt, and the tokens of the answer that the merge predicts (or none)."""
+    """A region, its prompt, and the tokens of the answer that the merge predicts (or none).
+
+    With a constraint the answer is one of the valid merges.
+    """
 
     region: Region
     prompt: Prompt
     predicted_token_ids: tuple[int, ...]
+    constraint: MergeConstraint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,10 @@ def _build_prompt(
         )
     )
     predicted = prompt.answer_token_ids(update.predicted) if update.predicted else ()
-    return RegionPrompt(region, prompt, tuple(predicted))
+    constraint = None
+    if (edit.constraint or profile.default_constraint) == "merge" and plan.merge is not None:
+        constraint = try_constrain(plan.merge, region, prompt)
+    return RegionPrompt(region, prompt, tuple(predicted), constraint)
 
 
 def _update_for(plan: EditPlan, attempt: Attempt, region: Region) -> RegionalUpdate:

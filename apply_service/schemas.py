@@ -57,7 +57,13 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     prediction: Annotated[
         str | None, Meta(description="A guess of the result; it only makes the answer faster.")
     ] = None
-    constraint: Annotated[str, Meta(description="`none`: the model writes freely.")] = "none"
+    constraint: Annotated[
+        Literal["merge", "none"] | None,
+        Meta(
+            description="`merge`: the answer is one of the valid merges; `none`: the model writes"
+            " freely. Unset, what suits the model."
+        ),
+    ] = None
     sampling: SamplingBody = SamplingBody()
     speculation: Literal["on", "off"] = "on"
     k: Annotated[
@@ -235,6 +241,7 @@ def edit_of(body: ApplyBody, *, default_deadline_s: float | None) -> EditRequest
         scope=body.scope,
         checks=body.checks,
         has_fallback=body.checks == "on",
+        constraint=body.constraint,
         sampling=SamplingOptions(
             temperature=sampling.temperature,
             top_p=sampling.top_p,
@@ -259,7 +266,7 @@ def result_of(
     return ApplyResult(
         id=outcome.request_id,
         status=outcome.verdict.status,
-        confidence=None,
+        confidence=outcome.confidence,
         merged=merged if form in ("file", "both") else None,
         diff=outcome.diff if form in ("diff", "both") else None,
         edits=_edits_of(outcome) if form == "edits" else None,

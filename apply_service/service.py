@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from apply_service.edit_request import Constraint
 from apply_service.errors import (
     NotReadyError,
     UnavailableOptionError,
@@ -25,7 +26,6 @@ _LOGGER = logging.getLogger(__name__)
 
 # Other names for whatever model is served, as clients of several models send them.
 ANY_MODEL_NAMES = frozenset({"auto", "default"})
-AVAILABLE_CONSTRAINTS = ("none",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,7 @@ class ServedModel:
     name: str
     info: ModelInfo
     profile_name: str
+    constraints: tuple[Constraint, ...]
     engine: AsyncEngine
     pipeline: ApplyPipeline
 
@@ -106,17 +107,18 @@ class ApplyService:
             raise NotReadyError("the model is still being loaded; ask /health/ready and try again")
         return self._served
 
-    def check_options(self, *, model: str | None, constraint: str) -> None:
+    def check_options(self, *, model: str | None, constraint: Constraint | None) -> None:
         """Raise UnknownModelError or UnavailableOptionError."""
         name = self.served.name
         if model is not None and model != name and model not in ANY_MODEL_NAMES:
             raise UnknownModelError(
                 f"the model {model!r} is not served; leave `model` out, or send {name!r}"
             )
-        if constraint not in AVAILABLE_CONSTRAINTS:
+        available = self.served.constraints
+        if constraint is not None and constraint not in available:
             raise UnavailableOptionError(
-                f"the constraint {constraint!r} is not available; choose one of"
-                f" {', '.join(AVAILABLE_CONSTRAINTS)}"
+                f"the constraint {constraint!r} is not available with the model {name!r}; choose"
+                f" one of {', '.join(available)}"
             )
 
     async def _load(self) -> None:
@@ -128,6 +130,7 @@ class ApplyService:
             name=loaded.name,
             info=engine.model_info,
             profile_name=loaded.profile.name,
+            constraints=loaded.profile.constraints,
             engine=engine,
             pipeline=ApplyPipeline(engine, loaded.profile, self._limits),
         )

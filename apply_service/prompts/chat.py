@@ -42,6 +42,7 @@ class ChatProfile:
 
     name = "chat"
     default_constraint: Literal["none", "merge"] = "none"
+    constraints: tuple[Literal["none", "merge"], ...] = ("none",)
     max_region_tokens: int | None = None
 
     def __init__(

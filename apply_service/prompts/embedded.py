@@ -23,6 +23,7 @@ class EmbeddedProfile:
 
     name = "embedded"
     default_constraint: Literal["none", "merge"] = "none"
+    constraints: tuple[Literal["none", "merge"], ...] = ("merge", "none")
     max_region_tokens: int | None = 1500
 
     def __init__(self, tokenizer: PromptTokenizer) -> None:
@@ -77,6 +78,7 @@ class EmbeddedProfile:
             tokenizer=self._tokenizer,
             substitution=substitution,
             encode_answer=self._encode,
+            encode_lines=lambda lines: self._tokenizer.encode_lines(substitution.apply(lines)),
         )
 
     def _between(self, instruction: Sequence[str]) -> TokenIds:

@@ -39,6 +39,11 @@ class Profile(Protocol):
         ...
 
     @property
+    def constraints(self) -> tuple[Literal["none", "merge"], ...]:
+        """The constraints that a request may ask for."""
+        ...
+
+    @property
     def max_region_tokens(self) -> int | None:
         """Tokens that the prompt of a region should stay under; None asks for whole files."""
         ...

@@ -197,7 +197,7 @@ def test_needs_review_is_returned_with_its_findings(
         ({"original": {"base64": "!"}}, "invalid-field", "original.base64", "base64"),
         ({"original": {"bytes": "aa"}}, "unknown-field", "original.bytes", "bytes"),
         ({"scope": "line"}, "invalid-field", "scope", "line"),
-        ({"constraint": "merge"}, "unavailable-option", None, "choose one of none"),
+        ({"constraint": "json"}, "invalid-field", "constraint", "json"),
         ({"update": ""}, "empty-update", None, "0 lines"),
         ({"update": "\n  \n"}, "empty-update", None, "2 lines"),
         ({"update": "```\n\n```"}, "empty-update", None, "none of them is text"),

@@ -1,0 +1,90 @@
+"""The valid merges of a region as a constraint on the tokens of its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apply_service.edit.merge import MergePlan
+from apply_service.edit.placement import Placement
+from apply_service.edit.regions import Region
+from apply_service.prompts.prompt import Prompt
+from lookup.grammar_error import GrammarError
+from lookup.merge_grammar import MergeGrammar
+from lookup.merge_rules import GrammarPlacement, GrammarSegment, MergeRules
+
+# A place that fits this much worse than the best one is not offered to the model.
+MAX_WEIGHT_GAP = 3.0
+MAX_ALTERNATIVES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class MergeConstraint:
+    """A grammar of merges and what its placements stand for, one tuple a segment of it."""
+
+    rules: MergeRules
+    placements: tuple[tuple[Placement, ...], ...]
+
+    def grammar(self) -> MergeGrammar:
+        """A fresh grammar at the start of an answer."""
+        return MergeGrammar(self.rules)
+
+
+def try_constrain(plan: MergePlan, region: Region, prompt: Prompt) -> MergeConstraint | None:
+    """The constraint of one region; None where there is no merge or the model has no line tokens.
+
+    A segment belongs to the region that its best placement is in. Its rivals are offered as far
+    as they lie in the region too, unless the place is certain.
+    """
+    path = plan.best
+    if path is None or prompt.encode_lines is None:
+        return None
+    here = [one for one in path.placements if _is_inside(one.start, one.end, region)]
+    offered = tuple(_offered(best, plan.candidates[best.segment], region) for best in here)
+    rules = MergeRules(
+        original=prompt.encode_lines(plan.original_lines[region.start : region.end]),
+        segments=[
+            GrammarSegment([_lower(one, region, prompt) for one in group]) for group in offered
+        ],
+        removed=[
+            (span.start - region.start, span.end - region.start)
+            for span in path.removed
+            if _is_inside(span.start, span.end, region)
+        ],
+        end_token_ids=prompt.end_token_ids,
+    )
+    constraint = MergeConstraint(rules, offered)
+    try:
+        constraint.grammar()
+    except GrammarError:
+        return None
+    return constraint
+
+
+def _offered(
+    best: Placement, candidates: Sequence[Placement], region: Region
+) -> tuple[Placement, ...]:
+    if best.is_certain:
+        return (best,)
+    rivals = [
+        one
+        for one in candidates
+        if one != best
+        and _is_inside(one.start, one.end, region)
+        and one.weight >= best.weight - MAX_WEIGHT_GAP
+    ]
+    return (best, *rivals[: MAX_ALTERNATIVES - 1])
+
+
+def _lower(placement: Placement, region: Region, prompt: Prompt) -> GrammarPlacement:
+    assert prompt.encode_lines is not None, "the caller has looked"
+    return GrammarPlacement(
+        start=placement.start - region.start,
+        end=placement.end - region.start,
+        lines=prompt.encode_lines(placement.lines),
+        weight=placement.weight,
+    )
+
+
+def _is_inside(start: int, end: int, region: Region) -> bool:
+    return region.start <= start and end <= region.end
