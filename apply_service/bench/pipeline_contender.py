@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from typing import Any
 
 from apply_service.bench.case_result import Answer, notes_of
 from apply_service.bench.cases import Case
 from apply_service.config import load_settings
+from apply_service.edit.snippet_error import SnippetError
 from apply_service.edit.text_file import TextFile, TextFileError
 from apply_service.edit_request import EditRequest
 from apply_service.errors import ApplyError
@@ -23,7 +23,7 @@ from apply_service.service import LoadedModel
 from batching.async_engine import AsyncEngine
 from batching.errors import EngineError
 
-_FORESEEN_ERRORS = (ApplyError, TextFileError, PromptError, EngineError)
+_FORESEEN_ERRORS = (ApplyError, SnippetError, TextFileError, PromptError, EngineError)
 # Problems that say something about the update; all others say that there was no judgement.
 _REFUSED_STATUSES = (400, 422)
 
@@ -73,13 +73,12 @@ class PipelineContender:
         return await run.outcome()
 
     def _edit_of(self, case: Case) -> EditRequest:
-        options: dict[str, Any] = {} if self._has_fallback else {"has_fallback": False}
         return EditRequest(
             original=TextFile.from_text(case.original),
             update=case.update,
             instruction=case.instruction,
             path=case.path,
-            **options,
+            has_fallback=self._has_fallback,
         )
 
 

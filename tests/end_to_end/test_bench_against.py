@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 from oracle_service import OracleService
 from server_thread import serving
 
@@ -29,5 +29,5 @@ def test_a_server_of_our_own_is_recognised_and_answers(tiny_model_dir: Path) -> 
             assert (answer.status, answer.text) == ("applied", case.expected)
             assert answer.num_target_passes
         block = "<<<<<<< SEARCH\nnothing of the file\n=======\nx = 2\n>>>>>>> REPLACE\n"
-        impossible = replace(CASES[0], update=block)
+        impossible = msgspec.structs.replace(CASES[0], update=block)
         assert contender.answer(impossible).status == "rejected"

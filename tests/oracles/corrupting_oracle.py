@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 import msgspec
 from oracle_service import OracleRunner
 from oracles.corruptions import random_corruption
-from oracles.region_truth import region_truths
+from oracles.region_truth import are_in_order, region_truths
 
 from apply_service.bench.cases import Case
 from apply_service.edit.text_file import TextFile
@@ -33,7 +33,7 @@ BLOCK_SIZE = 16
 
 @dataclass
 class Attempt:
-    """Prompts that were built one after another before any of them was submitted."""
+    """Prompts that were built before any of them was submitted; those of a try stand together."""
 
     asked: list[Sequence[str]] = field(default_factory=list)
     prompts: list[Prompt] = field(default_factory=list)
@@ -54,6 +54,10 @@ class WatchedProfile:
     @property
     def default_constraint(self) -> Literal["none", "merge"]:
         return self._profile.default_constraint
+
+    @property
+    def max_region_tokens(self) -> int | None:
+        return self._profile.max_region_tokens
 
     def build(self, request: PromptRequest) -> Prompt:
         prompt = self._profile.build(request)
@@ -142,9 +146,15 @@ class AskingEngine(Engine):
 
 
 def _truths(case: Case, asked: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The truth of each prompt; those of one try follow one another in the file."""
     original = TextFile.from_text(case.original).lines
     expected = TextFile.from_text(case.expected).lines
-    return region_truths(original, expected, asked)
+    tries: list[list[Sequence[str]]] = [[]]
+    for part in asked:
+        if not are_in_order(original, [*tries[-1], part]):
+            tries.append([])
+        tries[-1].append(part)
+    return [truth for parts in tries for truth in region_truths(original, expected, parts)]
 
 
 def _text(lines: Sequence[str]) -> str:

@@ -16,19 +16,28 @@ def region_truths(
     If the parts cover the edit, putting their truths into the original gives `expected` exactly.
     Where they do not, each gets what lies at its place by the alignment of the two texts.
     """
-    spans = _locate(original, parts)
+    spans = _try_locate(original, parts)
+    assert spans is not None, "a part is no run of the original, or they are out of order"
     hunks = changed_hunks(original, expected)
     exact = _cut_exactly(original, expected, spans, hunks)
     borders = exact if exact is not None else _aligned(spans, hunks)
     return [list(expected[start:end]) for start, end in borders]
 
 
-def _locate(original: Sequence[str], parts: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
+def are_in_order(original: Sequence[str], parts: Sequence[Sequence[str]]) -> bool:
+    """Whether the parts are runs of the original that follow one another."""
+    return _try_locate(original, parts) is not None
+
+
+def _try_locate(
+    original: Sequence[str], parts: Sequence[Sequence[str]]
+) -> list[tuple[int, int]] | None:
     spans: list[tuple[int, int]] = []
     place = 0
     for part in parts:
         place = _find(original, part, place, len(original), near=place)
-        assert place >= 0, "a part is no run of the original, or they are out of order"
+        if place < 0:
+            return None
         spans.append((place, place + len(part)))
         place += len(part)
     return spans
@@ -38,7 +47,11 @@ def _find(lines: Sequence[str], run: Sequence[str], start: int, end: int, *, nea
     """Where `run` stands in `lines[start:end]`, the nearest to `near`; -1 if nowhere."""
     wanted = list(run)
     size = len(wanted)
-    places = [at for at in range(start, end - size + 1) if list(lines[at : at + size]) == wanted]
+    places = [
+        at
+        for at in range(start, end - size + 1)
+        if not wanted or (lines[at] == wanted[0] and list(lines[at : at + size]) == wanted)
+    ]
     return min(places, key=lambda at: abs(at - near), default=-1)
 
 

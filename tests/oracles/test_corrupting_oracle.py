@@ -66,6 +66,14 @@ def test_a_wider_attempt_is_one_of_its_own(tiny_model_dir: Path) -> None:
     assert oracle.kinds == [None, None]
 
 
+def test_prompts_that_were_built_and_not_submitted_do_no_harm(tiny_model_dir: Path) -> None:
+    oracle = oracle_of(tiny_model_dir, share=0.0)
+    for part in (ORIGINAL[:8], ORIGINAL[15:25]):
+        oracle.profile.build(PromptRequest(part, ["new"], []))
+    first, second = ask(oracle, ORIGINAL[:10], ORIGINAL[12:])
+    assert [*first, *ORIGINAL[10:12], *second] == EXPECTED
+
+
 def test_a_share_of_the_answers_is_corrupted(tiny_model_dir: Path) -> None:
     oracle = oracle_of(tiny_model_dir, share=0.5)
     answers = [ask(oracle, ORIGINAL)[0] for _ in range(60)]

@@ -51,12 +51,21 @@ def test_a_model_that_is_right_gives_exact_answers(tiny_model_dir: Path) -> None
             assert set(run.oracle.kinds) <= {None}
 
 
-def test_corrupted_answers_are_what_the_pipeline_judges(tiny_model_dir: Path) -> None:
-    with contest(tiny_model_dir, share=1.0) as run:
+def test_without_fallback_corrupted_answers_are_what_is_judged(tiny_model_dir: Path) -> None:
+    with contest(tiny_model_dir, share=1.0, has_fallback=False) as run:
         answers = [(run.answer(case), list(run.oracle.kinds)) for case in CASES]
     corrupted = [answer for answer, kinds in answers if kinds and None not in kinds]
     assert len(corrupted) > len(CASES) / 2
+    assert {answer.source for answer in corrupted} == {"model"}
     assert any(answer.status in ("rejected", "needs_review") for answer in corrupted)
+
+
+def test_with_fallback_more_answers_are_right(tiny_model_dir: Path) -> None:
+    num_exact = {}
+    for has_fallback in (True, False):
+        with contest(tiny_model_dir, share=1.0, has_fallback=has_fallback) as run:
+            num_exact[has_fallback] = sum(run.answer(case).text == case.expected for case in CASES)
+    assert num_exact[True] > num_exact[False]
 
 
 def test_line_endings_are_part_of_the_answer(tiny_model_dir: Path) -> None:
