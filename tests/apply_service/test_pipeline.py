@@ -25,8 +25,8 @@ from apply_service.run_events import (
 from batching.async_engine import AsyncEngine
 
 ORIGINAL = "a = 1\nb = 2\nc = 3\n"
-UPDATE = "# ... existing code ...\nb = 2\nb2 = 2\n# ... existing code ...\n"
-MERGED = ["a = 1", "b = 2", "b2 = 2", "c = 3"]
+UPDATE = "# ... existing code ...\nb = 2\nprint('done', file=log)\nc = 3\n"
+MERGED = ["a = 1", "b = 2", "print('done', file=log)", "c = 3"]
 
 Run = Callable[[EditRequest], list[RunEvent | Outcome]]
 
@@ -69,7 +69,7 @@ def test_pieces_then_the_outcome(run: Run) -> None:
     pieces = [item.text for item in items if isinstance(item, RegionText)]
     assert "".join(pieces) == "\n".join(MERGED)
     result = outcome(items)
-    assert result.merged == "a = 1\nb = 2\nb2 = 2\nc = 3\n"
+    assert result.merged == "a = 1\nb = 2\nprint('done', file=log)\nc = 3\n"
     assert result.verdict.status == "applied"
     assert result.stats.num_output_tokens > result.stats.decode_passes
 
@@ -83,7 +83,7 @@ def test_a_fence_around_the_update_is_no_text(run: Run, path: str | None) -> Non
 
 def test_line_endings_and_final_newline_are_the_files_own(run: Run) -> None:
     crlf = outcome(run(edit(original="a = 1\r\nb = 2\r\nc = 3")))
-    assert crlf.merged == "a = 1\r\nb = 2\r\nb2 = 2\r\nc = 3"
+    assert crlf.merged == "a = 1\r\nb = 2\r\nprint('done', file=log)\r\nc = 3"
     assert outcome(run(edit(UPDATE.replace("\n", "\r\n")))).merged == "\n".join([*MERGED, ""])
 
 

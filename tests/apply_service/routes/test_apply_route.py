@@ -147,7 +147,9 @@ def test_a_wrong_answer_gives_way_to_the_certain_merge(
     client: TestClient[Any], oracle: OracleService
 ) -> None:
     oracle.will_answer(["import os", "# ... existing code ..."])
-    result = client.post("/v1/apply", json=EDIT).json()
+    old, new = "    return os.path.basename(path)", "    return os.path.basename(path).lower()"
+    block = f"<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n"
+    result = client.post("/v1/apply", json={**EDIT, "update": block}).json()
     assert (result["status"], result["source"]) == ("applied", "merge")
     assert result["merged"] == MERGED
     assert result["usage"]["completion_tokens"] > 0
