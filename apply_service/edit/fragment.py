@@ -51,10 +51,18 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Unbalanced:
-    """Brackets of a fragment without partner, in the order of the text."""
+    """What a fragment leaves open: brackets without partner in the order of the text, a comment."""
 
     closers: str
     openers: str
+    is_in_comment: bool
+
+    @property
+    def tail(self) -> tuple[str, ...]:
+        """Lines that close everything."""
+        brackets = "".join(_CLOSERS[opener] for opener in reversed(self.openers))
+        comment = ("*/",) if self.is_in_comment else ()
+        return (*comment, brackets) if brackets else comment
 
 
 def dedent(lines: Sequence[str]) -> list[str]:
@@ -62,10 +70,10 @@ def dedent(lines: Sequence[str]) -> list[str]:
     filled = [line for line in lines if line.strip()]
     if not filled:
         return list(lines)
-    shortest, longest = min(filled), max(filled)
-    width = len(shortest) - len(shortest.lstrip(" \t"))
+    low, high = min(filled), max(filled)
+    width = len(low) - len(low.lstrip(" \t"))
     common = 0
-    while common < width and longest[common : common + 1] == shortest[common]:
+    while common < width and high[common : common + 1] == low[common]:
         common += 1
     return [line[common:] if line.strip() else "" for line in lines]
 
@@ -76,37 +84,51 @@ def frames(lines: Sequence[str], language: str) -> Iterator[Frame]:
         yield from _python_frames(lines)
         return
     words = FRAME_WORDS.get(language)
-    preamble = words.preamble if words is not None else ()
-    if preamble and any("<?" in line for line in lines):
-        preamble = ()
-    yield Frame(preamble)
-    if len(lines) > MAX_FRAMED_LINES:
-        return
-    if language in KEYWORD_FRAMES:
+    if words is None:
+        yield Frame()
+    if language in KEYWORD_FRAMES and len(lines) <= MAX_FRAMED_LINES:
         opening, closing = KEYWORD_FRAMES[language]
         for before, after in product(opening, closing):
             yield Frame(before, after)
     if words is not None:
-        unbalanced = _unbalanced(lines, language)
-        for frame in _bracket_frames(words, unbalanced):
-            yield Frame((*preamble, *frame.before), frame.after)
+        preamble = () if any("<?" in line for line in lines) else words.preamble
+        for head in _comment_heads(lines) if words.has_comments else ((),):
+            yield Frame((*preamble, *head))
+            if len(lines) <= MAX_FRAMED_LINES:
+                unbalanced = _unbalanced([*head, *lines], language)
+                for frame in _bracket_frames(words, unbalanced):
+                    yield Frame((*preamble, *frame.before, *head), frame.after)
+
+
+def _comment_heads(lines: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Whether to open a comment first: surely if a line begins as those of doc comments do."""
+    first = next((line.strip() for line in lines if line.strip()), "")
+    if first == "*" or first.startswith(("* ", "*/")):
+        return (("/*",),)
+    text = "\n".join(lines)
+    end, start = text.find("*/"), text.find("/*")
+    return (("/*",), ()) if end >= 0 and not 0 <= start < end else ((),)
 
 
 def _unbalanced(lines: Sequence[str], language: str) -> Unbalanced:
-    """The brackets of a fragment that have no partner in it."""
+    """What of a fragment has no partner in it."""
     closers: list[str] = []
     openers: list[str] = []
+    is_in_comment = False
     for match in _BRACKETS[language in _HASH_LANGUAGES].finditer("\n".join(lines)):
         bracket = match["bracket"]
         if bracket is None:
-            continue
-        if bracket in _CLOSERS:
+            opaque = match["opaque"]
+            is_in_comment = opaque.startswith("/*") and not opaque.endswith("*/")
+        elif bracket in _CLOSERS:
             openers.append(bracket)
         elif openers and openers[-1] == _OPENERS[bracket]:
             openers.pop()
         else:
             closers.append(bracket)
-    return Unbalanced("".join(closers[:MAX_UNCLOSED]), "".join(openers[:MAX_UNCLOSED]))
+    return Unbalanced(
+        "".join(closers[:MAX_UNCLOSED]), "".join(openers[:MAX_UNCLOSED]), is_in_comment
+    )
 
 
 def _bracket_frames(words: FrameWords, unbalanced: Unbalanced) -> Iterator[Frame]:
@@ -114,15 +136,13 @@ def _bracket_frames(words: FrameWords, unbalanced: Unbalanced) -> Iterator[Frame
 
     The contexts of the language take the place of the outermost bracket that is opened.
     """
-    after = "".join(_CLOSERS[opener] for opener in reversed(unbalanced.openers))
-    tail = (after,) if after else ()
+    tail = unbalanced.tail
     if not unbalanced.closers:
         if tail:
             yield Frame((), tail)
         for context in words.contexts:
-            closing = "".join(_CLOSERS[bracket] for bracket in context[-1][-1:])
-            rest = tuple("}" for _ in context[1:])
-            yield Frame(context, (*tail, closing, *rest))
+            closing = tuple(_CLOSERS[header[-1]] for header in reversed(context))
+            yield Frame(context, (*tail, *closing))
         return
     outermost_first = unbalanced.closers[::-1]
     for context in words.contexts:
@@ -141,6 +161,8 @@ def _openings(words: FrameWords, context: tuple[str, ...], closers: str) -> list
             lines.append("_(")
         elif closer == "]":
             lines.append("_[")
+        elif depth > 0 and closers[depth - 1] != "}":
+            lines.append(words.argument)
         elif depth < len(context):
             lines.append(context[depth])
         elif depth == 1 and len(context) == 1:
@@ -168,6 +190,10 @@ def _python_frames(lines: Sequence[str]) -> Iterator[Frame]:
         body = () if clause.startswith("match") else (f"{margin} pass",)
         heads.insert(0, (*before, margin + clause, *body))
     unbalanced = _unbalanced(lines, "python")
+    if unbalanced.closers:
+        heads.append((*before, *_python_openings(unbalanced.closers)))
+    if "\n".join(lines).count('"""') % 2:
+        heads.append((*before, '"""'))
     closing = "".join(_CLOSERS[opener] for opener in reversed(unbalanced.openers))
     last = filled[-1]
     margin = last[: len(last) - len(last.lstrip())]
@@ -177,6 +203,12 @@ def _python_frames(lines: Sequence[str]) -> Iterator[Frame]:
     tails += [(f'{margin}"""',), (f"{margin}'''",)]
     for head, tail in product(heads, tails):
         yield Frame(head, tail)
+
+
+def _python_openings(closers: str) -> list[str]:
+    """A signature for the brackets that are closed, mostly the end of one."""
+    outermost_first = [_OPENERS[closer] for closer in reversed(closers)]
+    return [f"def _{opener}" if opener == "(" else f"_ = {opener}" for opener in outermost_first]
 
 
 def _python_headers(filled: Sequence[str]) -> tuple[str, ...]:

@@ -12,30 +12,35 @@ class FrameWords:
     """Headers with an open bracket at the end of each.
 
     A context is the headers around a fragment, the outermost first. `member` opens a function
-    inside a context, `block` any block inside a function. `preamble` stands before any fragment.
+    inside a context, `block` any block inside a function, `argument` a function that is handed to
+    a call. `preamble` stands before any fragment.
     """
 
     contexts: tuple[tuple[str, ...], ...]
     member: str
     block: str = "{"
+    argument: str = "{"
     preamble: tuple[str, ...] = ()
+    has_comments: bool = True
 
 
 _ECMASCRIPT = FrameWords(
-    contexts=(("class _ {",), ("function _() {",), ("_ = {",), ("switch (_) {",), ("_ = [",)),
+    contexts=(("class _ {",), ("function _() {",), ("_ = {",), ("_ = [",), ("switch (_) {",)),
     member="_() {",
+    argument="function () {",
 )
 _TYPESCRIPT = FrameWords(
     contexts=(
         ("class _ {",),
         ("function _() {",),
         ("_ = {",),
+        ("_ = [",),
         ("interface _ {",),
         ("enum _ {",),
         ("switch (_) {",),
-        ("_ = [",),
     ),
     member="_() {",
+    argument="function () {",
 )
 _C = (("void _() {",), ("struct _ {",), ("enum _ {",), ("void _() { switch (_) {",))
 
@@ -47,10 +52,12 @@ FRAME_WORDS: Mapping[str, FrameWords] = MappingProxyType(
         "java": FrameWords(
             contexts=(("class _ {",), ("class _ {", "void _() {"), ("enum _ {",)),
             member="void _() {",
+            argument="() -> {",
         ),
         "csharp": FrameWords(
             contexts=(("class _ {",), ("class _ {", "void _() {"), ("enum _ {",)),
             member="void _() {",
+            argument="() => {",
         ),
         "kotlin": FrameWords(
             contexts=(("class _ {",), ("fun _() {",), ("enum class _ {",)), member="fun _() {"
@@ -71,6 +78,7 @@ FRAME_WORDS: Mapping[str, FrameWords] = MappingProxyType(
                 ("import (",),
             ),
             member="{",
+            argument="func() {",
         ),
         "rust": FrameWords(
             contexts=(
@@ -82,16 +90,20 @@ FRAME_WORDS: Mapping[str, FrameWords] = MappingProxyType(
                 ("fn _f() {", "match x {"),
             ),
             member="fn _f() {",
+            argument="|| {",
         ),
         "c": FrameWords(contexts=_C, member="{"),
         "cpp": FrameWords(contexts=(("class _ {",), *_C), member="void _() {"),
         "php": FrameWords(
             contexts=(("class _ {",), ("function _() {",)),
             member="function _() {",
+            argument="function () {",
             preamble=("<?php",),
         ),
         "css": FrameWords(contexts=(("_ {",), ("@media _ {",)), member="_ {"),
-        "json": FrameWords(contexts=(("{",), ("[",)), member='"_": {', block='"_": {'),
+        "json": FrameWords(
+            contexts=(("{",), ("[",)), member='"_": {', block='"_": {', has_comments=False
+        ),
     }
 )
 

@@ -11,6 +11,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from apply_service.edit.hostile_source import is_hostile
 from apply_service.edit.symbol_rules import SymbolRules
 
 if TYPE_CHECKING:
@@ -25,8 +26,7 @@ MIN_PARSE_S = 0.25
 PARSE_S_PER_BYTE = 0.75e-6
 MAX_PARSE_S = 1.2
 READ_BYTES = 65_536
-# The YAML grammar crashes the process when about 250 blocks are open. Two can begin at a column.
-_DEEP_YAML = re.compile(rb"(?m)^[ \t?:-]{100}")
+
 
 # Nodes that hold statements, members or entries one after another, in the words of most grammars.
 _CONTAINER = re.compile(
@@ -63,7 +63,7 @@ class Grammar:
 
         if len(source) > MAX_SOURCE_BYTES:
             return None
-        if self.name == "yaml" and _DEEP_YAML.search(source):
+        if is_hostile(source, self.name):
             return None
         if max_s is None:
             max_s = min(MIN_PARSE_S + len(source) * PARSE_S_PER_BYTE, MAX_PARSE_S)

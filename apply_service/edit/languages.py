@@ -111,6 +111,8 @@ def language_of(path: str | None, language: str | None, lines: Sequence[str]) ->
     if language is not None and language.strip():
         asked = language.strip().lower().removeprefix("language-")
         found = asked if asked in LANGUAGES else _ALIASES.get(asked)
+        if found == "c" and _extension(path) == "h":
+            return _c_or_cpp(lines)
         if found == "typescript" and _extension(path) == "tsx":
             return "tsx"
         return _c_or_cpp(lines) if asked == "h" else found

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from apply_service.edit.accessors import tell_accessors_apart
 from apply_service.edit.fragment import Frame, dedent, frames
 from apply_service.edit.grammars import Grammar, try_load_grammar
 from apply_service.edit.sections import hand_over_comments, nest_headings
@@ -17,6 +18,16 @@ MAX_RETRIED_BYTES = 200_000
 MAX_FRAGMENT_S = 0.4
 # Languages where a block ends by indentation, not by a sign.
 _INDENTED = frozenset({"python", "yaml"})
+_STATEMENT_WORDS = frozenset(
+    {"if", "for", "while", "switch", "catch", "return", "else", "do", "try", "with", "foreach"}
+)
+# A line of a fragment that rather declares a local variable than a field. Python's locals are
+# told from class attributes by depth: of those at eight columns 3 % were attributes.
+_LOCAL_VARIABLE = {
+    **dict.fromkeys(("javascript", "typescript", "tsx"), re.compile(r"\s+(?:const|let|var)\b")),
+    "python": re.compile(r"(?: {8}|\t\t)"),
+    "c": re.compile(r"\s"),
+}
 _KOTLIN_SPACED_BRACE = re.compile(rb"(?<=[^\s{;]) \}")
 
 
@@ -60,7 +71,7 @@ def parse(
         found = _fewer_errors(found, lines, source, grammar)
     return SyntaxTree(
         language=language,
-        symbols=tuple(_sectioned(found.symbols, lines, language)),
+        symbols=tuple(_refined(found.symbols, lines, language)),
         error_lines=tuple(sorted(found.error_lines)),
         border_depths=found.borders,
         imports=tuple(found.imports),
@@ -82,7 +93,9 @@ def _fewer_errors(found: Harvest, lines: Sequence[str], source: bytes, grammar: 
     return retried
 
 
-def _sectioned(symbols: Sequence[Symbol], lines: Sequence[str], language: str) -> Sequence[Symbol]:
+def _refined(symbols: Sequence[Symbol], lines: Sequence[str], language: str) -> Sequence[Symbol]:
+    if language == "python":
+        return tell_accessors_apart(symbols, lines)
     if language == "markdown":
         return nest_headings(symbols, lines)
     return hand_over_comments(symbols, lines) if language == "toml" else symbols
@@ -95,12 +108,13 @@ def parse_fragment(
 
     Methods may lack their class and bodies their end; a definition that the fragment leaves open
     is not complete. Where blocks end by indentation that takes `next_indent`, the columns of
-    white space before the marker that follows the fragment.
+    white space before the marker that follows the fragment. Indented variables are left out
+    where they are rather local ones than fields.
     """
     if language is None or try_load_grammar(language) is None:
         return ()
     pieces = dedent(lines)
-    best: tuple[int, Frame, SyntaxTree] | None = None
+    best: tuple[int, tuple[Symbol, ...]] | None = None
     deadline = time.thread_time() + MAX_FRAGMENT_S
     for frame in frames(pieces, language):
         remaining_s = deadline - time.thread_time()
@@ -109,16 +123,42 @@ def parse_fragment(
         tree = parse([*frame.before, *pieces, *frame.after], language, max_s=remaining_s)
         if tree is None:
             continue
-        if best is None or len(tree.error_lines) < best[0]:
-            best = (len(tree.error_lines), frame, tree)
+        symbols = _unframed(tree.symbols, frame, len(pieces))
+        # In a class `if (x) {` reads as a method: the frame is wrong.
+        num_errors = len(tree.error_lines) + sum(s.name in _STATEMENT_WORDS for s in symbols)
+        if best is None or num_errors < best[0]:
+            best = (num_errors, symbols)
         if best[0] == 0:
             break
     if best is None:
         return ()
-    symbols = _unframed(best[2].symbols, best[1], len(pieces))
+    symbols = _without_locals(best[1], lines, language)
     if next_indent is None or language not in _INDENTED:
         return symbols
     return _cut_by_indent(symbols, lines, next_indent)
+
+
+def _without_locals(
+    symbols: Sequence[Symbol], lines: Sequence[str], language: str
+) -> tuple[Symbol, ...]:
+    """Leave out what is no definition after all; children go to the symbol around."""
+    kept: list[Symbol] = []
+    new_places: dict[int, int | None] = {}
+    for place, symbol in enumerate(symbols):
+        parent = None if symbol.parent is None else new_places[symbol.parent]
+        if symbol.name in _STATEMENT_WORDS or _is_local(symbol, lines, language):
+            new_places[place] = parent
+            continue
+        new_places[place] = len(kept)
+        kept.append(replace(symbol, parent=parent))
+    return tuple(kept)
+
+
+def _is_local(symbol: Symbol, lines: Sequence[str], language: str) -> bool:
+    if symbol.kind != "constant" or symbol.parent is not None:
+        return False
+    pattern = _LOCAL_VARIABLE.get(language)
+    return pattern is not None and pattern.match(lines[symbol.header]) is not None
 
 
 def _unframed(symbols: Sequence[Symbol], frame: Frame, num_lines: int) -> tuple[Symbol, ...]:

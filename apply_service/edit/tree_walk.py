@@ -23,6 +23,7 @@ MAX_VISITED_NODES = 400_000
 NO_ROW = -1
 _OPENINGS = frozenset("([{")
 MAX_SHORT_KEY_LEVEL = 2
+MAX_TEXT_BYTES = 2000
 
 
 @dataclass(slots=True)
@@ -180,6 +181,8 @@ class _Walk:
         """Note a symbol or an import; the frame for what stands inside a symbol."""
         if frame.wrapper_start != NO_ROW:
             start, frame.wrapper_start = frame.wrapper_start, NO_ROW
+            if start < self._sibling_end(frame):
+                start = row
         if definition.kind == "import":
             self._note_import(row, last + 1)
             return None
@@ -205,6 +208,11 @@ class _Walk:
             inner.hides = False
         inner.lead_start, inner.lead_end = NO_ROW, NO_ROW
         return inner
+
+    def _sibling_end(self, frame: _Frame) -> int:
+        """Where the symbol before ends, if it is no symbol around the frame."""
+        last = len(self._found.symbols) - 1
+        return 0 if last < 0 or last == frame.symbol else self._found.symbols[last].end
 
     def _trimmed_end(self, row: int, last: int) -> int:
         """The line after a node without the blank lines at its end."""
@@ -263,4 +271,6 @@ class _Walk:
             borders[row] = frame.depth
 
     def _text(self, node: Node) -> str:
-        return self._source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+        """The beginning of a node's text; names are short."""
+        end = min(node.end_byte, node.start_byte + MAX_TEXT_BYTES)
+        return self._source[node.start_byte : end].decode("utf-8", "replace")

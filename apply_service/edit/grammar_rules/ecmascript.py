@@ -23,7 +23,7 @@ _TEST_BLOCKS = _SUITES | {
 _FUNCTION_CALLS = frozenset(
     {"memo", "forwardRef", "observer", "useCallback", "debounce", "throttle", "once", "promisify"}
 )
-_MAX_CALL_DEPTH = 4
+_MAX_CALL_DEPTH = 6
 
 
 def _value_kind(value: Node | None, text: Text) -> str:
@@ -46,14 +46,17 @@ def _value_kind(value: Node | None, text: Text) -> str:
 
 
 def _is_require(value: Node | None, text: Text) -> bool:
-    while value is not None and value.type == "member_expression":
-        value = value.child_by_field_name("object")
-    if value is None or value.type != "call_expression":
-        return False
-    function = value.child_by_field_name("function")
-    if function is not None and function.type in ("call_expression", "member_expression"):
-        return _is_require(function, text)
-    return function is not None and function.type == "identifier" and text(function) == "require"
+    """Whether `require(...)` is at the root of members and calls: `require("a").b()`."""
+    for _ in range(_MAX_CALL_DEPTH):
+        if value is None:
+            return False
+        if value.type == "member_expression":
+            value = value.child_by_field_name("object")
+        elif value.type == "call_expression":
+            value = value.child_by_field_name("function")
+        else:
+            return value.type == "identifier" and text(value) == "require"
+    return False
 
 
 def _declarator(node: Node, text: Text) -> Definition | None:
@@ -112,7 +115,9 @@ def _call(node: Node, text: Text) -> Definition | None:
         node.child_by_field_name("function"),
         node.child_by_field_name("arguments"),
     )
-    while function is not None and function.type in ("member_expression", "call_expression"):
+    for _ in range(_MAX_CALL_DEPTH):
+        if function is None or function.type not in ("member_expression", "call_expression"):
+            break
         inner = "object" if function.type == "member_expression" else "function"
         function = function.child_by_field_name(inner)
     if function is None or arguments is None or function.type != "identifier":

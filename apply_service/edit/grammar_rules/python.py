@@ -15,20 +15,10 @@ _TARGETS = frozenset({"identifier", "attribute", "pattern_list", "tuple_pattern"
 
 
 def _function(node: Node, text: Text) -> Definition | None:
-    """A function; accessors are told apart (`x.setter`), overload stubs replace nothing."""
     name = node.child_by_field_name("name")
     if name is None or name.is_missing:
         return None
-    kind, written, row = "function", text(name), name.start_point[0]
-    parent = node.parent
-    if parent is not None and parent.type == "decorated_definition":
-        for decorator in parent.named_children[:-1]:
-            called = text(decorator).lstrip("@ ").partition("(")[0].strip()
-            if called in (f"{text(name)}.setter", f"{text(name)}.deleter", f"{text(name)}.getter"):
-                written = called
-            elif called.rpartition(".")[2] == "overload":
-                kind = "other"
-    return Definition(kind, written, row, is_cut=_lacks_body(node))
+    return Definition("function", text(name), name.start_point[0], is_cut=_lacks_body(node))
 
 
 def _class(node: Node, text: Text) -> Definition | None:
