@@ -12,12 +12,11 @@ from oracle_service import OracleService
 from apply_service.edit.snippet_error import EmptySnippetError
 from apply_service.edit.text_file import LoneSurrogateError, TextFile
 from apply_service.edit_request import EditRequest, SamplingOptions
-from apply_service.errors import DeadlineTooShortError, FileTooLargeError, PromptTooLongError
+from apply_service.errors import FileTooLargeError, PromptTooLongError
 from apply_service.outcome import Outcome
 from apply_service.pipeline import ApplyPipeline
 from apply_service.run_events import (
     RegionDone,
-    RegionRestart,
     RegionStarted,
     RegionText,
     RunEvent,
@@ -54,6 +53,8 @@ def run(oracle: OracleService) -> Run:
 
 def edit(update: str = UPDATE, **options: object) -> EditRequest:
     original = TextFile.from_text(str(options.pop("original", ORIGINAL)))
+    if options.get("path") is None:
+        options.setdefault("language", "python")
     return EditRequest(original=original, update=update, **options)  # type: ignore[arg-type]
 
 

@@ -20,6 +20,15 @@ ORIGINAL = "import os\r\n\r\n\r\ndef name(path):\r\n    return os.path.basename(
 MERGED = ORIGINAL.replace("basename(path)", "basename(path).lower()")
 UPDATE = "# ... existing code ...\ndef name(path):\n    return os.path.basename(path).lower()\n"
 MERGED_LINES = MERGED.split("\r\n")
+# Both ends of the update stand once in the file, so nothing is left to the model.
+CERTAIN = "def shout(path):\n    base = clean(path)\n    return base.upper()\n"
+CERTAIN_UPDATE = "# ...\n    base = clean(path)\n    print(base)\n    return base.upper()\n"
+CERTAIN_MERGED = CERTAIN.replace("    return", "    print(base)\n    return")
+# The new line may belong behind either of two equal ones.
+UNSURE = "a = 1\nb = 1\n\na = 1\nc = 1\n"
+UNSURE_UPDATE = "# ...\na = 1\nprint(a, end=None)\n# ...\n"
+UNSURE_MERGED = "a = 1\nb = 1\n\na = 1\nprint(a, end=None)\nc = 1\n"
+IMPOSSIBLE_UPDATE = "<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n"
 
 
 @pytest.fixture
@@ -86,31 +95,66 @@ def test_write_replaces_the_file(file: Path, capfd: pytest.CaptureFixture[str]) 
 def test_needs_review_is_written_only_when_accepted(
     file: Path, oracle: OracleService, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    oracle.will_answer(MERGED_LINES[1:])
+    file.write_text(UNSURE)
+    file.with_name("update.py").write_text(UNSURE_UPDATE)
+    oracle.will_answer(UNSURE_MERGED.splitlines())
     assert run(file, "--write") == 3
-    assert file.read_bytes() == ORIGINAL.encode()
+    assert file.read_text() == UNSURE
     errors = capfd.readouterr().err
     assert "needs review" in errors
-    assert "lines_lost" in errors
+    assert "ambiguous_place" in errors
     assert "was not written" in errors
     assert run(file, "--write", "--accept-review") == 3
-    assert file.read_bytes() == MERGED.removeprefix("import os\r\n").encode()
+    assert file.read_text() == UNSURE_MERGED
 
 
 @pytest.mark.usefixtures("_way")
-def test_a_rejected_result_is_neither_printed_nor_written(
-    file: Path, oracle: OracleService, capfd: pytest.CaptureFixture[str]
+def test_an_impossible_update_is_rejected_and_nothing_written(
+    file: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    oracle.will_answer(["# ... existing code ...", *MERGED_LINES])
+    file.with_name("update.py").write_text(IMPOSSIBLE_UPDATE)
     assert run(file, "--write", "--accept-review") == 4
     output = capfd.readouterr()
     assert output.out == ""
-    assert "marker_left" in output.err
-    assert file.read_bytes() == ORIGINAL.encode()
-    assert run(file, "--checks", "off", "--write") == 4
+    assert "anchor_not_found" in output.err
     assert file.read_bytes() == ORIGINAL.encode()
     assert run(file, "--json") == 4
     assert json.loads(capfd.readouterr().out)["code"] == "rejected"
+
+
+@pytest.mark.usefixtures("_way")
+def test_a_rejected_answer_is_printed_with_checks_off_but_never_written(
+    file: Path, oracle: OracleService, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    oracle.will_answer(["# ... existing code ...", *MERGED_LINES])
+    assert run(file, "--checks", "off", "--write") == 4
+    assert b"marker_left" in capfdbinary.readouterr().err
+    assert file.read_bytes() == ORIGINAL.encode()
+    assert run(file, "--checks", "off") == 4
+    assert capfdbinary.readouterr().out.startswith(b"# ... existing code ...")
+
+
+@pytest.mark.usefixtures("_way")
+def test_a_wrong_answer_gives_way_to_the_certain_merge(
+    file: Path, oracle: OracleService, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(CERTAIN)
+    file.with_name("update.py").write_text(CERTAIN_UPDATE)
+    oracle.will_answer(["# ... existing code ...", *CERTAIN.splitlines()])
+    assert run(file, "--json", "--write") == 0
+    result = json.loads(capfd.readouterr().out)
+    assert (result["status"], result["source"]) == ("applied", "merge")
+    assert file.read_text() == CERTAIN_MERGED
+
+
+@pytest.mark.usefixtures("_way")
+def test_a_merge_that_only_the_model_could_confirm_is_for_review(
+    file: Path, oracle: OracleService, capfd: pytest.CaptureFixture[str]
+) -> None:
+    oracle.will_answer(["# ... existing code ...", *MERGED_LINES])
+    assert run(file, "--write") == 3
+    assert "place_unconfirmed" in capfd.readouterr().err
+    assert file.read_bytes() == ORIGINAL.encode()
 
 
 @pytest.mark.usefixtures("_way")
@@ -152,13 +196,13 @@ def test_errors_are_one_line_and_exit_1(file: Path, capfd: pytest.CaptureFixture
     assert "Is a directory" in failure()
     file.with_name("update.py").write_text("\n\n")
     assert run(file) == 1
-    assert "the update has 2 characters" in failure()
+    assert "the update has 2 lines and none of them is text" in failure()
     file.write_bytes(b"\x7fELF\0")
     assert run(file) == 1
     assert "NUL at byte 4" in failure()
     file.write_bytes(b"x\n" * 9000)
-    file.with_name("update.py").write_text(UPDATE)
-    assert run(file) == 1
+    file.with_name("update.py").write_text("# ...\nx\ny\n# ...\n")
+    assert run(file, "--scope", "file") == 1
     assert "the limit is 4096" in failure()
 
 

@@ -22,6 +22,11 @@ MERGED = ORIGINAL.replace("(path)\n", "(path).lower()\n").replace(
     "name(path).lower():", "name(path):"
 )
 EDIT = {"original": ORIGINAL, "update": UPDATE}
+# Both ends of the update stand once in the file, so nothing is left to the model.
+CERTAIN = {
+    "original": "def shout(path):\n    base = clean(path)\n    return base.upper()\n",
+    "update": "# ...\n    base = clean(path)\n    print(base)\n    return base.upper()\n",
+}
 # This may belong behind either of two equal lines.
 UNSURE = {
     "original": "a = 1\nb = 1\n\na = 1\nc = 1\n",
