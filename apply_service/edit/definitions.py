@@ -72,7 +72,7 @@ def _end_of(lines: Sequence[str], header: int) -> int:
         is_opening = indent == depth and end == header + 1 and text in ("{", "begin", "do")
         if is_closing or is_opening:
             end = place + 1
-            if is_opening or not text.endswith(("{", ":", "(")) and text[0] in ")]":
+            if is_opening or (not text.endswith(("{", ":", "(")) and text[0] in ")]"):
                 continue
         break
     return end

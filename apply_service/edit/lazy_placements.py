@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,11 +20,13 @@ from apply_service.edit.symbol import Symbol
 from apply_service.edit.syntax import parse_fragment
 
 MAX_CANDIDATES = 64
-# Placements that are this much lighter than the best leave no doubt.
-CERTAIN_MARGIN = 4.0
+# How much lighter all other placements must be, by what the best one stands on; measured.
+CERTAIN_MARGIN = 3.0
+OPEN_MARGIN = 4.0
+UNCLOSED_MARGIN = 8.0
 MIN_CERTAIN_WEIGHT = 5.0
 # Filled lines dropped between two neighbouring snippet lines that still are no decision.
-MAX_CERTAIN_LOST = 3
+MAX_CERTAIN_LOST = 6
 # A new line that stands this near to the place says that lines may have moved.
 NEAR_LINES = 40
 # Placements that repeat with and without instruction comments.
@@ -123,6 +126,7 @@ class LazyPlacements:
             is_last=is_last,
         )
         known: dict[tuple[int, int, tuple[str, ...]], Placement] = {}
+        spots: dict[Placement, Spot] = {}
         for spot in placer.spots():
             lines = reindented(core, spot.runs, self._index)
             dropped = min(self._num_dropped(spot, "\n".join(core)), _MAX_DROPPED)
@@ -131,10 +135,11 @@ class LazyPlacements:
                 key = self._difference(placement)
                 if key not in known or placement.weight > known[key].weight:
                     known[key] = placement
+                    spots[placement] = spot
             if len(known) > 2 * MAX_CANDIDATES:
                 break
         ordered = sorted(known.values(), key=lambda one: (-one.weight, one.start, one.end))
-        return self._judged(ordered, placer, core)[:MAX_CANDIDATES]
+        return self._judged(ordered, spots)[:MAX_CANDIDATES]
 
     def _fragment(self, core: Sequence[str]) -> Sequence[Symbol]:
         if self._language is None:
@@ -197,10 +202,6 @@ class LazyPlacements:
             lines=tuple(lines),
             weight=spot.weight,
             reason=spot.reason,
-            is_certain=not spot.is_open
-            and spot.max_lost <= MAX_CERTAIN_LOST
-            and all(run.is_closed for run in spot.runs)
-            and not self._repeats(spot),
         )
 
     def _difference(self, placement: Placement) -> tuple[int, int, tuple[str, ...]]:
@@ -214,22 +215,27 @@ class LazyPlacements:
         return start, end, tuple(new[first:last])
 
     def _judged(
-        self, ordered: Sequence[Placement], placer: LazyPlacer, core: Sequence[str]
+        self, ordered: Sequence[Placement], spots: dict[Placement, Spot]
     ) -> list[Placement]:
         """Only the first can be certain, and only if it is sound and no other comes near."""
         if not ordered:
             return []
         first = ordered[0]
-        is_ahead = len(ordered) == 1 or first.weight - ordered[1].weight >= CERTAIN_MARGIN
+        margin = first.weight - ordered[1].weight if len(ordered) > 1 else math.inf
         is_certain = (
-            first.is_certain
-            and is_ahead
-            and first.weight >= MIN_CERTAIN_WEIGHT
-            and first.reason in ("context", "symbol")
+            first.weight >= MIN_CERTAIN_WEIGHT
+            and margin >= self._needed_margin(spots[first])
             and self._is_sound(first)
         )
-        rest = [replace(one, is_certain=False) for one in ordered[1:]]
-        return [replace(first, is_certain=is_certain), *rest]
+        return [replace(first, is_certain=is_certain), *ordered[1:]]
+
+    def _needed_margin(self, spot: Spot) -> float:
+        """How far ahead of all others a spot must be to be certain; never: infinitely far."""
+        if spot.max_lost > MAX_CERTAIN_LOST or (spot.is_open and spot.reason == "context"):
+            return math.inf
+        if not all(run.is_closed for run in spot.runs):
+            return UNCLOSED_MARGIN
+        return OPEN_MARGIN if spot.is_open or self._repeats(spot) else CERTAIN_MARGIN
 
     def _num_dropped(self, spot: Spot, text: str) -> int:
         """How many definitions would go that the segment does not mention."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from apply_service.edit.definition_names import definition_name
 from apply_service.edit.line_index import LineIndex, indent_of
@@ -13,6 +14,13 @@ from apply_service.edit.symbol import Symbol
 # Guesses weigh less than anything that the lines themselves speak for.
 GUESS_WEIGHT = -4.0
 MAX_GUESSES = 24
+# Lines of one kind ("pub const ...", `"os/signal"`) and how far apart they may stand.
+MAX_KIN_LINES = 3
+MAX_KIN_GAP = 2
+_KIND = re.compile(
+    r"(?:(?:export|public|private|protected|internal|static|final|readonly|pub|const|let|var|val|"
+    r"type|extern|define|local|field|use|readonly)\s+)+|[\"'<#@$-]"
+)
 _IMPORT = re.compile(
     r"(?:import|from|use|using|#\s*include|require|require_relative|const\s.*=\s*require\()\b"
 )
@@ -45,7 +53,10 @@ class OrderPlacements:
         core = _core(texts)
         if all(is_import(text.strip()) for text in core if text.strip()):
             return self._after_imports(number, core, low, high)
-        borders = self._borders(core, low, high, has_neighbour=has_neighbour)
+        borders = [
+            *self._after_kin(core, low, high),
+            *self._borders(core, low, high, has_neighbour=has_neighbour),
+        ]
         placements: list[Placement] = []
         for rank, border in enumerate(dict.fromkeys(borders)):
             lines, place = self._spaced(core, border)
@@ -87,6 +98,31 @@ class OrderPlacements:
         if len(core) > 1 or len(block) < 3 or list(block) != sorted(block):
             return []
         return [start + sum(line < core[0] for line in block)]
+
+    def _after_kin(self, core: Sequence[str], low: int, high: int) -> list[int]:
+        """After the last of the lines that begin as a lone new line does, if they stand together.
+
+        A list in the order of the alphabet takes the line at its place.
+        """
+        if len(core) > MAX_KIN_LINES or definition_name(core[0]) is not None:
+            return []
+        indent, word = indent_of(core[0]), _first_word(core[0])
+        kin = [
+            place
+            for place in range(low, high)
+            if self._index.lines[place].startswith(indent + word)
+            and _first_word(self._index.lines[place]) == word
+            and indent_of(self._index.lines[place]) == indent
+        ]
+        if not kin:
+            return []
+        last = next((a for a, b in pairwise(kin) if b > a + MAX_KIN_GAP), kin[-1])
+        block = [self._index.lines[place] for place in kin if place <= last]
+        if len(block) > 2 and block == sorted(block):
+            later = [place for place, line in zip(kin, block, strict=False) if line > core[0]]
+            if later:
+                return [later[0]]
+        return [last + 1]
 
     def _borders(
         self, core: Sequence[str], low: int, high: int, *, has_neighbour: bool
@@ -135,6 +171,12 @@ class OrderPlacements:
             and not self._opens(symbol.start - 1 - self._index.blank_before(symbol.start))
         ]
         return max(set(gaps), key=gaps.count) if gaps else 1
+
+
+def _first_word(line: str) -> str:
+    """The words that say what kind of line it is: up to the first that is not a keyword."""
+    match = _KIND.match(line.strip())
+    return match[0] if match else line.strip()[:1]
 
 
 def _core(texts: Sequence[str]) -> list[str]:
