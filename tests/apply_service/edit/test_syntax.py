@@ -212,6 +212,11 @@ def test_limits_give_no_tree() -> None:
         ("bash", ["$(" * 20_000]),
         ("kotlin", ["a<b," * 20_000]),
         ("css", ["{" * 100_000]),
+        ("yaml", [" " * depth + "a:" for depth in range(2000)]),
+        ("swift", ["#" * 100_000]),
+        ("tsx", ["a<b," * 50_000]),
+        ("tsx", ["`"] * 20_001),
+        ("bash", ["\0" * 1000] * 100),
     ],
 )
 def test_hostile_files_end(language: str, lines: list[str]) -> None:
