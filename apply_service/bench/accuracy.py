@@ -24,8 +24,9 @@ from apply_service.bench.cases import Case, read_cases
 from apply_service.bench.contender import Contender
 from apply_service.bench.endpoint import Endpoint
 from apply_service.bench.git_cases import describe_left_out, read_git_cases
-from apply_service.bench.merge_contender import MergeContender, plan_case
+from apply_service.bench.merge_contender import MergeContender
 from apply_service.bench.misses import write_misses
+from apply_service.bench.planned_case import plan_case
 from apply_service.bench.remote_contender import (
     API_KEY_VARIABLE,
     RemoteContender,
@@ -93,6 +94,11 @@ def _add_contender_flags(parser: argparse.ArgumentParser) -> None:
     )
     contender.add_argument(
         "--no-fallback", action="store_true", help="the model's output alone, without the merge"
+    )
+    parser.add_argument(
+        "--constraint",
+        choices=("merge", "none"),
+        help="whether the model is bound to the valid merges; unset, what suits it",
     )
     contender.add_argument(
         "--against",
@@ -173,7 +179,12 @@ def _make_contender(args: argparse.Namespace) -> Contender:
     # torch is imported only by those who need it.
     from apply_service.bench.pipeline_contender import load_contender
 
-    return load_contender(model=args.model, threads=args.threads, has_fallback=not args.no_fallback)
+    return load_contender(
+        model=args.model,
+        threads=args.threads,
+        has_fallback=not args.no_fallback,
+        constraint=args.constraint,
+    )
 
 
 def _answer_all(contender: Contender, cases: Sequence[Case]) -> Iterator[CaseResult]:

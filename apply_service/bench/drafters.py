@@ -20,6 +20,7 @@ import msgspec
 from apply_service.bench.ablation import move_block, rename_identifier
 from apply_service.bench.baseline_drafters import AutomatonDrafter, NgramDrafter
 from apply_service.bench.cases import Case, CaseFileError, read_cases
+from apply_service.bench.planned_case import plan_case
 from apply_service.bench.replay import ReplayFigures, replay, summarise
 from apply_service.edit.markers import split_segments
 from apply_service.edit.text_file import TextFile
@@ -35,16 +36,18 @@ from apply_service.prompts.profile import (
 from lookup.edit_proposer import EditProposer
 from lookup.proposer import Proposer
 
-DrafterFactory = Callable[[Prompt], Proposer]
-
 
 @dataclass(frozen=True, slots=True)
 class ReplayCase:
-    """A case in tokens: its prompt, and its answer with the end tokens."""
+    """A case in tokens: its prompt, its answer with the end tokens, and what the merge predicts."""
 
     prompt: Prompt
     answer: tuple[int, ...]
+    predicted: tuple[int, ...]
     style: str
+
+
+DrafterFactory = Callable[[ReplayCase], Proposer]
 
 
 def add_drafters_command(subparsers: Any) -> None:
@@ -72,6 +75,11 @@ def add_drafters_command(subparsers: Any) -> None:
     parser.add_argument("--ngram-min", type=int, default=1, help="shortest n of the n-gram drafter")
     parser.add_argument("--ngram-max", type=int, default=8, help="longest n of the n-gram drafter")
     parser.add_argument(
+        "--without-merge",
+        action="store_true",
+        help="let our drafter do without the deterministic merge as a reference",
+    )
+    parser.add_argument(
         "--ablation",
         action="store_true",
         help="measure again with code moved and a name changed that the update does not announce",
@@ -96,7 +104,7 @@ def run_drafters(args: argparse.Namespace) -> int:
 def _measure(args: argparse.Namespace) -> dict[str, Any]:
     profile = _load_profile(args)
     cases = list(_take(read_cases(args.cases), args.limit))
-    replayed, left_out = _prepare(cases, profile, min_tokens=args.min_tokens)
+    replayed, left_out = _prepare(cases, profile, args)
     if not replayed:
         raise CaseFileError(
             f"{args.cases}: none of {len(cases)} cases can be replayed (left out:"
@@ -110,6 +118,7 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
         "min_tokens": args.min_tokens,
         "k": args.k,
         "tokenisation": profile.name,
+        "merge_reference": not args.without_merge,
         "answer_tokens": sum(len(case.answer) for case in replayed),
         "drafters": {name: summarise(measured) for name, measured in figures.items()},
         "by_style": _by_style(replayed, figures["ours"]),
@@ -134,25 +143,25 @@ def _take(cases: Iterator[Case], limit: int | None) -> Iterator[Case]:
 
 
 def _prepare(
-    cases: Iterable[Case], profile: Profile, *, min_tokens: int
+    cases: Iterable[Case], profile: Profile, args: argparse.Namespace
 ) -> tuple[list[ReplayCase], dict[str, int]]:
     """The cases in tokens, and how many were left out for which reason."""
     replayed: list[ReplayCase] = []
     left_out = {"shorter_than_min_tokens": 0, "not_encodable": 0}
     for case in cases:
         try:
-            prepared = _to_tokens(case, profile)
+            prepared = _to_tokens(case, profile, has_merge=not args.without_merge)
         except TextNotEncodableError:
             left_out["not_encodable"] += 1
             continue
-        if len(prepared.answer) < min_tokens:
+        if len(prepared.answer) < args.min_tokens:
             left_out["shorter_than_min_tokens"] += 1
         else:
             replayed.append(prepared)
     return replayed, left_out
 
 
-def _to_tokens(case: Case, profile: Profile) -> ReplayCase:
+def _to_tokens(case: Case, profile: Profile, *, has_merge: bool) -> ReplayCase:
     original = TextFile.from_text(case.original).lines
     update = TextFile.from_text(case.update).lines
     prompt = profile.build(
@@ -164,45 +173,55 @@ def _to_tokens(case: Case, profile: Profile) -> ReplayCase:
         )
     )
     expected = TextFile.from_text(case.expected).lines
-    answer = (*prompt.answer_token_ids(expected), *prompt.end_token_ids)
-    return ReplayCase(prompt, answer, case.style or "unknown")
+    merged = plan_case(case).conclude() if has_merge else None
+    return ReplayCase(
+        prompt=prompt,
+        answer=(*prompt.answer_token_ids(expected), *prompt.end_token_ids),
+        predicted=() if merged is None else prompt.answer_token_ids(merged.lines),
+        style=case.style or "unknown",
+    )
 
 
 def _drafters(args: argparse.Namespace) -> dict[str, DrafterFactory]:
     """The drafters of the contract, ours first."""
     return {
-        "ours": make_proposer,
-        "ngram": lambda prompt: NgramDrafter(
-            prompt.token_ids, min_n=args.ngram_min, max_n=args.ngram_max
+        "ours": lambda case: make_proposer(case.prompt, predicted_token_ids=case.predicted),
+        "ngram": lambda case: NgramDrafter(
+            case.prompt.token_ids, min_n=args.ngram_min, max_n=args.ngram_max
         ),
-        "automaton": lambda prompt: AutomatonDrafter(prompt.token_ids),
+        "automaton": lambda case: AutomatonDrafter(case.prompt.token_ids),
         "original_cursor": _make_original_cursor,
     }
 
 
-def _make_short_output_match(prompt: Prompt) -> EditProposer:
+def _make_short_output_match(case: ReplayCase) -> EditProposer:
     """Ours with the output copied after three repeated tokens already."""
+    prompt = case.prompt
     return EditProposer(
         original=prompt.original_token_ids,
         snippet_segments=prompt.snippet_segments,
+        merge=case.predicted,
         end_token_ids=prompt.end_token_ids,
         min_output_match=3,
     )
 
 
-def _make_cursors_only(prompt: Prompt) -> EditProposer:
+def _make_cursors_only(case: ReplayCase) -> EditProposer:
     """Ours with its cursors alone: nothing is found that is not near one of them."""
+    prompt = case.prompt
     return EditProposer(
         original=prompt.original_token_ids,
         snippet_segments=prompt.snippet_segments,
+        merge=case.predicted,
         end_token_ids=prompt.end_token_ids,
         min_output_match=sys.maxsize,
         max_far_places=0,
     )
 
 
-def _make_original_cursor(prompt: Prompt) -> EditProposer:
+def _make_original_cursor(case: ReplayCase) -> EditProposer:
     """A cursor over the original alone, realigned by its longest match."""
+    prompt = case.prompt
     return EditProposer(
         original=prompt.original_token_ids,
         snippet_segments=(),
@@ -215,7 +234,7 @@ def _replay_all(
     cases: Sequence[ReplayCase], factories: Mapping[str, DrafterFactory], k: int
 ) -> dict[str, list[ReplayFigures]]:
     return {
-        name: [replay(make(case.prompt), case.answer, max_draft_tokens=k) for case in cases]
+        name: [replay(make(case), case.answer, max_draft_tokens=k) for case in cases]
         for name, make in factories.items()
     }
 
@@ -247,7 +266,7 @@ def _measure_ablation(
     report: dict[str, Any] = {}
     for name, change in (("moved", move_block), ("renamed", rename_identifier)):
         changed = [case for case in map(change, cases) if case is not None]
-        replayed, left_out = _prepare(changed, profile, min_tokens=args.min_tokens)
+        replayed, left_out = _prepare(changed, profile, args)
         if replayed:
             figures = _replay_all(replayed, factories, args.k)
             report[name] = {

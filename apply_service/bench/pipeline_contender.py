@@ -8,10 +8,11 @@ import sys
 
 from apply_service.bench.case_result import Answer, notes_of
 from apply_service.bench.cases import Case
+from apply_service.bench.planned_case import edit_of_case
 from apply_service.config import load_settings
 from apply_service.edit.snippet_error import SnippetError
-from apply_service.edit.text_file import TextFile, TextFileError
-from apply_service.edit_request import EditRequest
+from apply_service.edit.text_file import TextFileError
+from apply_service.edit_request import Constraint
 from apply_service.errors import ApplyError
 from apply_service.model_loading import load_model
 from apply_service.outcome import Outcome
@@ -34,9 +35,17 @@ class PipelineContender:
     Without `has_fallback` the model's own answer is judged, whatever the deterministic merge says.
     """
 
-    def __init__(self, loaded: LoadedModel, limits: PipelineLimits, *, has_fallback: bool) -> None:
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        limits: PipelineLimits,
+        *,
+        has_fallback: bool,
+        constraint: Constraint | None = None,
+    ) -> None:
         self.name = f"{loaded.name}{'' if has_fallback else ', without fallback'}"
         self._has_fallback = has_fallback
+        self._constraint = constraint
         self._runner = asyncio.Runner()
         self._engine = AsyncEngine(loaded.engine)
         self._runner.run(self._start())
@@ -69,21 +78,17 @@ class PipelineContender:
         self._engine.start()
 
     async def _outcome(self, case: Case) -> Outcome:
-        run = await self._pipeline.start(self._edit_of(case))
+        edit = edit_of_case(case, has_fallback=self._has_fallback, constraint=self._constraint)
+        run = await self._pipeline.start(edit)
         return await run.outcome()
-
-    def _edit_of(self, case: Case) -> EditRequest:
-        return EditRequest(
-            original=TextFile.from_text(case.original),
-            update=case.update,
-            instruction=case.instruction,
-            path=case.path,
-            has_fallback=self._has_fallback,
-        )
 
 
 def load_contender(
-    *, model: str | None, threads: str | None, has_fallback: bool
+    *,
+    model: str | None,
+    threads: str | None,
+    has_fallback: bool,
+    constraint: Constraint | None = None,
 ) -> PipelineContender:
     """Load the model as the server would; None takes what the environment sets.
 
@@ -99,4 +104,4 @@ def load_contender(
     limits = PipelineLimits(
         max_file_bytes=settings.max_file_bytes, max_draft_tokens=settings.max_draft_tokens
     )
-    return PipelineContender(loaded, limits, has_fallback=has_fallback)
+    return PipelineContender(loaded, limits, has_fallback=has_fallback, constraint=constraint)

@@ -21,9 +21,9 @@ from oracles.corrupting_oracle import CorruptingOracle
 from apply_service.bench.accuracy_report import format_report, summarise
 from apply_service.bench.case_result import CaseResult
 from apply_service.bench.cases import Case, read_cases
-from apply_service.bench.merge_contender import plan_case
 from apply_service.bench.misses import write_misses
 from apply_service.bench.pipeline_contender import PipelineContender
+from apply_service.bench.planned_case import plan_case
 from apply_service.model_store import resolve_model
 from apply_service.pipeline import PipelineLimits
 from apply_service.progress import Progress
