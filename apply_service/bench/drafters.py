@@ -21,7 +21,7 @@ from apply_service.bench.ablation import move_block, rename_identifier
 from apply_service.bench.baseline_drafters import AutomatonDrafter, NgramDrafter
 from apply_service.bench.cases import Case, CaseFileError, read_cases
 from apply_service.bench.planned_case import plan_case
-from apply_service.bench.replay import ReplayFigures, replay, summarise
+from apply_service.bench.replay import ReplayFigures, ceiling, replay, summarise
 from apply_service.edit.markers import split_segments
 from apply_service.edit.text_file import TextFile
 from apply_service.engine_requests import make_proposer
@@ -120,6 +120,7 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
         "tokenisation": profile.name,
         "merge_reference": not args.without_merge,
         "answer_tokens": sum(len(case.answer) for case in replayed),
+        "ceiling": ceiling([len(case.answer) for case in replayed], max_draft_tokens=args.k),
         "drafters": {name: summarise(measured) for name, measured in figures.items()},
         "by_style": _by_style(replayed, figures["ours"]),
     }
@@ -284,6 +285,7 @@ def _format_report(report: Mapping[str, Any]) -> str:
         f" tokens of profile {report['tokenisation']}, at least {report['min_tokens']} tokens"
         f" (left out: {left_out})",
         *_format_drafters(report["drafters"]),
+        f"{'(never wrong)':<20}{report['ceiling']['mean']:>12.1f}{report['ceiling']['p10']:>8.1f}",
         "",
         f"ours, by style of the update{'':<4}{'cases':>8}{'mean':>8}{'p10':>8}",
     ]

@@ -69,20 +69,35 @@ def summarise(figures: Sequence[ReplayFigures]) -> dict[str, Any]:
     Mean and p10 (nearest rank) of tokens per pass are over cases, each weighing the same; "pooled"
     is all tokens over all passes. The other figures are pooled too.
     """
-    by_case = sorted(figure.tokens_per_pass for figure in figures)
     num_passes = sum(figure.num_passes for figure in figures)
     num_tokens = sum(figure.num_tokens for figure in figures)
     drafted = sum(figure.drafted for figure in figures)
     return {
         "tokens_per_target_pass": {
-            "mean": math.fsum(by_case) / len(by_case),
-            "p10": by_case[math.ceil(len(by_case) / 10) - 1],
+            **_mean_and_p10([figure.tokens_per_pass for figure in figures]),
             "pooled": num_tokens / num_passes,
         },
         "acceptance": sum(figure.accepted for figure in figures) / max(1, drafted),
         "drafted_per_pass": drafted / num_passes,
         "propose_us": 1e6 * math.fsum(figure.propose_s for figure in figures) / num_passes,
         "build_us_per_token": 1e6 * math.fsum(figure.build_s for figure in figures) / num_tokens,
+    }
+
+
+def ceiling(num_tokens: Sequence[int], *, max_draft_tokens: int) -> dict[str, float]:
+    """Tokens per pass of a drafter that is always right, for answers of these lengths.
+
+    Short answers pull it below `max_draft_tokens + 1`: their last pass is rarely full.
+    """
+    full = max_draft_tokens + 1
+    return _mean_and_p10([count / math.ceil(count / full) for count in num_tokens])
+
+
+def _mean_and_p10(values: Sequence[float]) -> dict[str, float]:
+    ordered = sorted(values)
+    return {
+        "mean": math.fsum(ordered) / len(ordered),
+        "p10": ordered[math.ceil(len(ordered) / 10) - 1],
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from apply_service.bench.replay import ReplayFigures, replay, summarise
+from apply_service.bench.replay import ReplayFigures, ceiling, replay, summarise
 from lookup.proposer import Draft
 
 
@@ -64,3 +64,8 @@ def test_the_mean_is_over_cases_and_p10_is_the_nearest_rank() -> None:
     assert summary["acceptance"] == 0.5
     assert summary["drafted_per_pass"] == 10.0
     assert summary["propose_us"] == pytest.approx(1.0)
+
+
+def test_the_ceiling_is_what_a_drafter_that_is_never_wrong_reaches() -> None:
+    assert ceiling([65, 650], max_draft_tokens=64) == {"mean": 65.0, "p10": 65.0}
+    assert ceiling([66, 65], max_draft_tokens=64) == {"mean": 49.0, "p10": 33.0}
