@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from apply_service.edit.balance import BalanceIndex, balance_of
 from apply_service.edit.definition_names import definition_name
@@ -23,10 +24,12 @@ MAX_CANDIDATES = 64
 # How much lighter all other placements must be, by what the best one stands on; measured.
 CERTAIN_MARGIN = 3.0
 OPEN_MARGIN = 4.0
-UNCLOSED_MARGIN = 8.0
+UNCLOSED_MARGIN = 11.0
+# Where more than one line is replaced, the runs on both sides must weigh this much.
+MIN_FIRM_WEIGHT = 3.5
 MIN_CERTAIN_WEIGHT = 5.0
 # Filled lines dropped between two neighbouring snippet lines that still are no decision.
-MAX_CERTAIN_LOST = 6
+MAX_CERTAIN_LOST = 4
 # A new line that stands this near to the place says that lines may have moved.
 NEAR_LINES = 40
 # Placements that repeat with and without instruction comments.
@@ -233,17 +236,29 @@ class LazyPlacements:
         """How far ahead of all others a spot must be to be certain; never: infinitely far."""
         if spot.max_lost > MAX_CERTAIN_LOST or (spot.is_open and spot.reason == "context"):
             return math.inf
+        num_repeated = self._num_repeated(spot)
+        if num_repeated > 1 or not self._is_firm(spot):
+            return math.inf
         if not all(run.is_closed for run in spot.runs):
             return UNCLOSED_MARGIN
-        return OPEN_MARGIN if spot.is_open or self._repeats(spot) else CERTAIN_MARGIN
+        return OPEN_MARGIN if spot.is_open or num_repeated else CERTAIN_MARGIN
+
+    def _is_firm(self, spot: Spot) -> bool:
+        """Whether every replaced stretch lies between runs that say something."""
+        return all(
+            min(left.weight, right.weight) >= MIN_FIRM_WEIGHT
+            or self._index.num_filled(left.old_end, right.old) <= 1
+            for left, right in pairwise(spot.runs)
+        )
 
     def _num_dropped(self, spot: Spot, text: str) -> int:
         """How many definitions would go that the segment does not mention."""
         dropped = self._table.inside(spot.start, spot.end)
         return sum(not _mentions(text, symbol.name) for symbol in dropped)
 
-    def _repeats(self, spot: Spot) -> bool:
-        """Whether new lines of the segment stand close by in the original: they may have moved."""
+    def _num_repeated(self, spot: Spot) -> int:
+        """How many new lines of the segment stand close by in the original: they may have moved."""
+        num_repeated = 0
         covered = {place for run in spot.runs for place in range(run.new, run.new_end)}
         near = range(spot.start - NEAR_LINES, spot.start), range(spot.end, spot.end + NEAR_LINES)
         for number, text in enumerate(self._core):
@@ -251,8 +266,8 @@ class LazyPlacements:
                 continue
             places = self._index.places(text.strip())
             if len(places) == 1 and (places[0] in near[0] or places[0] in near[1]):
-                return True
-        return False
+                num_repeated += 1
+        return num_repeated
 
     def _is_sound(self, placement: Placement) -> bool:
         """No bracket is lost, and no definition goes that the segment does not show."""

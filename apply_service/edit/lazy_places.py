@@ -45,6 +45,7 @@ CLEAN_BONUS = 2.0
 DEAD_COST = 3.0
 _LEAVING = re.compile(r"(?:return|raise|throw|break|continue)\b")
 _CLOSERS = ("}", ")", "]", "case ", "default", "end", "else", "elif", "except", "finally", "catch")
+_ATTRIBUTES = ("@", "#[", "/**")
 _FIRST_WORD = re.compile(r"[#@]?\w+|\W")
 
 
@@ -246,8 +247,9 @@ class LazyPlacer:
             num_shown += 1
         old_blank = self._index.blank_after(run.old_end)
         below = run.old_end + old_blank
-        is_kin = below < len(self._index) and _is_kin(
-            self._stripped[-1], self._index.stripped[below]
+        is_kin = below < len(self._index) and (
+            _is_kin(self._stripped[-1], self._index.stripped[below])
+            or self._stripped[-1].startswith(_ATTRIBUTES)
         )
         borders: list[_Border] = []
         for step in range(1, min(num_shown - run.new_end, old_blank) + 1):

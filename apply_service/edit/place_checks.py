@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from apply_service.edit.comparison import Comparison, shown
+from apply_service.edit.comparison import Comparison, first_filled, shown
 from apply_service.edit.finding import Finding
 from apply_service.edit.placement import MergePath, Placement
 
@@ -56,11 +56,14 @@ def _is_rival(other: Placement, placement: Placement) -> bool:
 
 def _is_same_but_blank(comparison: Comparison, other: Placement, placement: Placement) -> bool:
     """Whether two placements of a segment change the same filled lines in the same way."""
-    texts = comparison.original_texts
-    return list(filter(str.strip, other.lines)) == list(filter(str.strip, placement.lines)) and (
-        not any(texts[min(other.start, placement.start) : max(other.start, placement.start)])
-        and not any(texts[min(other.end, placement.end) : max(other.end, placement.end)])
-    )
+    borders = ((other.start, placement.start), (other.end, placement.end))
+    if any(
+        comparison.original_texts[place]
+        for pair in borders
+        for place in range(min(pair), max(pair))
+    ):
+        return False
+    return list(filter(str.strip, other.lines)) == list(filter(str.strip, placement.lines))
 
 
 def _ambiguous_place(
@@ -91,12 +94,14 @@ def _span_name(placement: Placement) -> str:
 
 def _neighbours(comparison: Comparison, placement: Placement) -> str:
     """The lines of the original around a placement, as a hint quotes them."""
-    before = next(filter(None, reversed(comparison.original_texts[: placement.start])), None)
-    after = next(filter(None, comparison.original_texts[placement.end :]), None)
+    texts = comparison.original_texts
+    above = (texts[place] for place in range(placement.start - 1, -1, -1))
+    below = (texts[place] for place in range(placement.end, len(texts)))
+    before, after = first_filled(above), first_filled(below)
     quoted = [
         f"{shown(text)} stands {side} it now"
         for text, side in ((before, "before"), (after, "after"))
-        if text is not None
+        if text
     ]
     return ", ".join(quoted) or "it has none around it now"
 
