@@ -26,10 +26,11 @@ class Attempt:
 
 
 def attempts_of(plan: EditPlan, *, max_region_tokens: int | None) -> Iterator[Attempt]:
-    """The tries that an edit is worth, each wider than the one before; none is repeated.
+    """The tries that an edit is worth, from the least text to the file; none is repeated.
 
-    `max_region_tokens` is what the prompt of a region should stay under, by estimate; None is for
-    a model that rewrites whole files and is shown a part only where the file does not fit.
+    Where places compete, one region with all of them comes first. `max_region_tokens` is what the
+    prompt of a region should stay under, by estimate; None is for a model that rewrites whole
+    files and is shown a part only where the file does not fit.
     """
     whole = Attempt("file", (Region(0, len(plan.original_lines)),))
     scope = plan.edit.scope

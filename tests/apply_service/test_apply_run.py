@@ -1,0 +1,355 @@
+"""Runs: regions side by side, wider tries, the merge as a fallback, deadlines, and ends."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oracle_service import OracleService
+from pipeline_session import (
+    MAX_FILE_BYTES,
+    Session,
+    check_items,
+    functions,
+    make_edit,
+    make_plan,
+    merge_of,
+    outcome_of,
+    run_edit,
+    session,
+    teach,
+    text_of,
+    tries_of,
+)
+
+from apply_service.errors import DeadlineTooShortError, PromptTooLongError, WithdrawnError
+from apply_service.outcome import Outcome
+from apply_service.run_events import RegionDone, RegionRestart, RegionStarted, RegionText
+from batching.errors import DeadlineExceededError, QueueFullError
+from batching.step_plan import StepPlan, StepResult
+
+NAMES = [f"part_{number:02d}" for number in range(43)]
+LARGE = functions(NAMES)  # 299 lines
+MARKER = "# ... existing code ..."
+
+
+def far_update(*names: str) -> str:
+    """A line more in each of the functions, anchored by unique lines on both sides."""
+    parts = [
+        f"def {name}(value):\n    total_{name} = value + {NAMES.index(name)}\n"
+        f"    print(value)\n    for step in range({NAMES.index(name)}):\n{MARKER}\n"
+        for name in names
+    ]
+    return f"{MARKER}\n" + "".join(parts)
+
+
+def with_prints(*names: str) -> str:
+    """The large file with that line in each of the functions."""
+    text = LARGE
+    for name in names:
+        anchor = f"    total_{name} = value + {NAMES.index(name)}\n"
+        assert text.count(anchor) == 1
+        text = text.replace(anchor, anchor + "    print(value)\n")
+    return text
+
+
+FAR = make_edit(LARGE, far_update("part_03", "part_38"))
+# `check(value)` stands in two functions, so the place of the new line is open.
+CHECKED = LARGE.replace("def part_20(value):\n", "def part_20(value):\n    check(value)\n").replace(
+    "def part_22(value):\n", "def part_22(value):\n    check(value)\n"
+)
+UNSURE = make_edit(CHECKED, f"{MARKER}\n    check(value)\n    print(value)\n{MARKER}\n")
+
+
+@pytest.fixture
+def oracle(tiny_model_dir: Path) -> OracleService:
+    oracle = OracleService(
+        tiny_model_dir, max_position=40_000, num_blocks=4096, max_file_bytes=MAX_FILE_BYTES
+    )
+    oracle.will_answer(["this is no merge"])
+    return oracle
+
+
+def test_two_far_edits_are_two_regions_of_one_batch(
+    oracle: OracleService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = make_plan(FAR)
+    narrow = tries_of(plan, oracle)[0]
+    teach(oracle, plan, narrow)
+    sizes = []
+    execute = oracle.runner.execute
+
+    def note(step: StepPlan) -> StepResult:
+        sizes.append(len(step.scheduled))
+        return execute(step)
+
+    monkeypatch.setattr(oracle.runner, "execute", note)
+    items = run_edit(oracle, replace(FAR, max_draft_tokens=2))
+    first, second = narrow.regions
+    assert items[:2] == [
+        RegionStarted(0, first.start, first.end),
+        RegionStarted(1, second.start, second.end),
+    ]
+    assert max(sizes) == 2, "both regions run in one step"
+    ends = [place for place, item in enumerate(items) if isinstance(item, RegionDone)]
+    begins = [
+        items.index(next(t for t in items if isinstance(t, RegionText) and t.index == index))
+        for index in (0, 1)
+    ]
+    assert max(begins) < min(ends), "both grow before either ends"
+    result = outcome_of(items)
+    assert (result.verdict.status, result.source, result.scope) == ("applied", "model", "region")
+    assert result.regions == narrow.regions
+    assert result.merged == with_prints("part_03", "part_38")
+    merged = with_prints("part_03", "part_38").split("\n")[:-1]
+    assert text_of(items, 0).split("\n") == merged[first.start : first.end + 1]
+    assert text_of(items, 1).split("\n") == merged[second.start + 1 : second.end + 2]
+    assert result.stats.num_prompt_tokens < len(LARGE)
+
+
+def test_a_wrong_answer_gives_way_to_a_certain_merge_at_once(oracle: OracleService) -> None:
+    items = run_edit(oracle, FAR)
+    result = outcome_of(items)
+    assert (result.verdict.status, result.source) == ("applied", "merge")
+    assert result.merged == with_prints("part_03", "part_38")
+    assert not any(isinstance(item, RegionRestart) for item in items)
+    assert result.stats.num_output_tokens > 0, "what was written in vain is counted"
+
+
+def test_wrong_answers_about_an_open_place_widen_to_the_file(oracle: OracleService) -> None:
+    plan = make_plan(UNSURE)
+    tries = tries_of(plan, oracle)
+    assert [attempt.scope for attempt in tries] == ["region", "region", "region", "file"]
+    items = run_edit(oracle, UNSURE)
+    started = [item for item in items if isinstance(item, RegionStarted)]
+    assert [(one.start, one.end) for one in started] == [
+        (region.start, region.end) for attempt in tries for region in attempt.regions
+    ]
+    restarts = [item.index for item in items if isinstance(item, RegionRestart)]
+    assert restarts == [one.index for one in started[:-1]]
+    result = outcome_of(items)
+    assert (result.verdict.status, result.source) == ("needs_review", "merge")
+    assert "ambiguous_place" in {finding.code for finding in result.verdict.findings}
+    assert list(result.lines) == merge_of(plan)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 3])
+def test_the_first_good_answer_ends_it(oracle: OracleService, number: int) -> None:
+    plan = make_plan(UNSURE)
+    tries = tries_of(plan, oracle)
+    teach(oracle, plan, tries[number])
+    items = run_edit(oracle, UNSURE)
+    result = outcome_of(items)
+    assert (result.scope, result.regions) == (tries[number].scope, tries[number].regions)
+    assert (result.verdict.status, result.source) == ("needs_review", "model")
+    assert list(result.lines) == merge_of(plan)
+    num_regions = sum(len(attempt.regions) for attempt in tries[: number + 1])
+    assert sum(isinstance(item, RegionStarted) for item in items) == num_regions
+
+
+def test_without_a_fallback_the_one_answer_stands(oracle: OracleService) -> None:
+    items = run_edit(oracle, replace(UNSURE, has_fallback=False))
+    result = outcome_of(items)
+    assert (result.source, result.scope) == ("model", "region")
+    assert "not_a_merge" in {finding.code for finding in result.verdict.findings}
+    assert sum(isinstance(item, RegionStarted) for item in items) == 1
+    region = result.regions[0]
+    lines = make_plan(UNSURE).original_lines
+    assert result.lines == (*lines[: region.start], "this is no merge", *lines[region.end :])
+
+
+def test_scope_region_never_widens_to_the_file(oracle: OracleService) -> None:
+    items = run_edit(oracle, replace(UNSURE, scope="region"))
+    num_lines = CHECKED.count("\n")
+    spans = [(item.start, item.end) for item in items if isinstance(item, RegionStarted)]
+    assert len(spans) == 3
+    assert (0, num_lines) not in spans
+
+
+def test_scope_file_is_the_file(oracle: OracleService) -> None:
+    oracle.will_answer(with_prints("part_03", "part_38").split("\n")[:-1])
+    result = outcome_of(run_edit(oracle, replace(FAR, scope="file")))
+    assert (result.scope, result.source, result.verdict.status) == ("file", "model", "applied")
+    assert [(region.start, region.end) for region in result.regions] == [(0, 299)]
+
+
+def test_a_file_that_does_not_fit_is_rewritten_by_regions(
+    oracle: OracleService, tiny_model_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that is trained on whole files is shown parts of one that is too large for it."""
+    small = OracleService(
+        tiny_model_dir, max_position=5000, num_blocks=1024, max_file_bytes=MAX_FILE_BYTES
+    )
+    monkeypatch.setattr(small.profile, "max_region_tokens", None)
+    plan = make_plan(FAR)
+    scopes = [attempt.scope for attempt in tries_of(plan, small)]
+    assert scopes[0] == "file"
+    teach(small, plan, tries_of(plan, oracle)[0])
+    result = outcome_of(run_edit(small, FAR))
+    assert (result.scope, result.source, result.verdict.status) == ("region", "model", "applied")
+    with pytest.raises(PromptTooLongError):
+        run_edit(small, replace(FAR, scope="file"))
+
+
+def test_what_fits_in_no_form_is_refused_with_the_figures_of_the_smallest(
+    tiny_model_dir: Path,
+) -> None:
+    tiny = OracleService(
+        tiny_model_dir, max_position=600, num_blocks=64, max_file_bytes=MAX_FILE_BYTES
+    )
+    with pytest.raises(PromptTooLongError, match="the limit is 600; send a smaller file") as caught:
+        run_edit(tiny, FAR)
+    assert 600 < caught.value.value < len(LARGE)
+    assert caught.value.limit == 600
+
+
+def test_a_deadline_that_cannot_be_kept_is_refused_at_once(oracle: OracleService) -> None:
+    async def scenario() -> None:
+        async with session(oracle) as here:
+            oracle.runner.step_s = 0.1
+            await here.collect(FAR)
+            num_requests = here.engine.stats().finished
+            with pytest.raises(DeadlineTooShortError, match=r"the limit is 0\.05; raise") as caught:
+                await here.pipeline.start(replace(FAR, deadline_s=0.05))
+            assert caught.value.value > caught.value.limit == 0.05
+            assert here.is_idle
+            oracle.runner.step_s = 0.0
+            await here.collect(replace(FAR, deadline_s=1000.0))
+            assert here.engine.stats().finished == num_requests + 2
+            assert here.engine.stats().cancelled == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_deadline_in_the_first_try_leaves_the_certain_merge(oracle: OracleService) -> None:
+    oracle.will_answer([f"line {number}" for number in range(60)])
+    oracle.runner.step_s = 0.02
+    slow = {"deadline_s": 0.3, "max_draft_tokens": 0}
+    result = outcome_of(run_edit(oracle, replace(FAR, **slow)))
+    assert (result.verdict.status, result.source) == ("applied", "merge")
+    with pytest.raises(DeadlineExceededError):
+        run_edit(oracle, replace(UNSURE, **slow))
+    with pytest.raises(DeadlineExceededError):
+        run_edit(oracle, replace(FAR, has_fallback=False, **slow))
+
+
+def test_a_deadline_in_a_later_try_leaves_the_best_so_far(oracle: OracleService) -> None:
+    async def scenario() -> list[Any]:
+        items = []
+        async with session(oracle) as here:
+            async for item in await here.pipeline.start(replace(UNSURE, deadline_s=3.0)):
+                items.append(item)
+                if isinstance(item, RegionRestart):
+                    oracle.runner.step_s = 3.5
+            assert here.engine.stats().finished == 1
+        return items
+
+    items = asyncio.run(scenario())
+    result = outcome_of(items)
+    assert (result.verdict.status, result.source) == ("needs_review", "merge")
+    assert sum(isinstance(item, RegionStarted) for item in items) == 2
+
+
+async def cancel_in_mid_run(here: Session) -> None:
+    run = await here.pipeline.start(replace(FAR, max_draft_tokens=0))
+    seen = []
+    events = aiter(run)
+    while not seen or not isinstance(seen[-1], RegionText):
+        seen.append(await anext(events))
+    assert not here.is_idle
+    run.cancel()
+    with pytest.raises(WithdrawnError):
+        seen.extend([item async for item in events])
+    assert not any(isinstance(item, Outcome) for item in seen)
+
+
+async def leave_in_mid_run(here: Session) -> None:
+    run = await here.pipeline.start(replace(FAR, max_draft_tokens=0))
+    async for item in run:
+        if isinstance(item, RegionText):
+            break
+    assert not here.is_idle
+    run.cancel()
+
+
+async def never_read(here: Session) -> None:
+    run = await here.pipeline.start(replace(FAR, max_draft_tokens=0))
+    run.cancel()
+
+
+@pytest.mark.parametrize("leave", [cancel_in_mid_run, leave_in_mid_run, never_read])
+def test_a_run_that_is_given_up_frees_every_block(oracle: OracleService, leave: Any) -> None:
+    async def scenario() -> None:
+        async with session(oracle) as here:
+            await leave(here)
+            await here.wait_until_ended(num_cancelled=2, num_finished=0)
+
+    oracle.will_answer([f"line {number}" for number in range(60)])
+    oracle.runner.step_s = 0.01
+    asyncio.run(scenario())
+
+
+def test_a_task_that_is_cancelled_frees_every_block(oracle: OracleService) -> None:
+    async def scenario() -> None:
+        async with session(oracle) as here:
+            run = await here.pipeline.start(replace(FAR, max_draft_tokens=0))
+            working = asyncio.create_task(run.outcome())
+            await asyncio.sleep(0.1)
+            working.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await working
+            await here.wait_until_ended(num_cancelled=2, num_finished=0)
+
+    oracle.will_answer([f"line {number}" for number in range(60)])
+    oracle.runner.step_s = 0.01
+    asyncio.run(scenario())
+
+
+def test_a_queue_that_takes_only_one_region_is_left_with_none(tiny_model_dir: Path) -> None:
+    crowded = OracleService(
+        tiny_model_dir,
+        max_position=40_000,
+        num_blocks=4096,
+        max_waiting=1,
+        max_running=1,
+        max_file_bytes=MAX_FILE_BYTES,
+    )
+    one = make_edit(LARGE, far_update("part_03"))
+
+    async def scenario() -> None:
+        async with session(crowded) as here:
+            crowded.runner.gate.clear()
+            running = await here.pipeline.start(replace(one, has_fallback=False))
+            while here.engine.stats().num_running == 0:
+                await asyncio.sleep(0.005)
+            with pytest.raises(QueueFullError):
+                await here.pipeline.start(FAR)
+            crowded.runner.gate.set()
+            check_items(await here.follow(running))
+            await here.wait_until_ended(num_cancelled=1, num_finished=1)
+
+    plan = make_plan(one)
+    teach(crowded, plan, tries_of(plan, crowded)[0])
+    asyncio.run(scenario())
+
+
+def test_a_queue_that_is_full_for_a_wider_try_leaves_the_best_so_far(
+    oracle: OracleService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> list[Any]:
+        async with session(oracle) as here:
+            run = await here.pipeline.start(UNSURE)
+
+            def refuse(_request: object) -> None:
+                raise QueueFullError("the queue is full")
+
+            monkeypatch.setattr(here.engine, "submit", refuse)
+            return await here.follow(run)
+
+    items = asyncio.run(scenario())
+    check_items(items)
+    assert not any(isinstance(item, RegionRestart) for item in items)
+    assert outcome_of(items).source == "merge"
