@@ -119,6 +119,10 @@ def test_error_lines_are_where_the_errors_are() -> None:
     unclosed = parse(["function f() {", "  return 1;"], "javascript")
     assert unclosed is not None
     assert unclosed.error_lines
+    # Here the grammar gives up on the whole file.
+    unclosed = parse(["test('a', () => {", "  call();"], "javascript")
+    assert unclosed is not None
+    assert unclosed.error_lines == (1,)
 
 
 def test_names_that_share_a_property_differ() -> None:
