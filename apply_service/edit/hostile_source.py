@@ -1,4 +1,4 @@
-"""Sources that a grammar must not see: it would crash, take too much memory, or not stop in time."""
+"""Sources that a grammar must not see: it would crash, or take too much memory or time."""
 
 from __future__ import annotations
 
