@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from apply_service.edit.alignment import Hunk, changed_hunks
 from apply_service.edit.blank_lines import Gap, GapTable, gaps_of, squeeze
@@ -79,6 +79,11 @@ class Comparison:
     def original_counts(self) -> Counter[str]:
         """How often each line stands in the original."""
         return Counter(self.original_texts)
+
+    @cached_property
+    def num_filled_before(self) -> list[int]:
+        """For each border between lines of the original the number of filled lines before it."""
+        return [0, *accumulate(map(bool, self.original_texts))]
 
     @cached_property
     def sent_counts(self) -> Counter[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -87,6 +88,7 @@ class SymbolTable:
         self.symbols = symbols
         self._similarity = similarity or Similarity()
         self._index = index
+        self._headers = sorted((symbol.header, place) for place, symbol in enumerate(symbols))
         self._by_name: dict[str, list[int]] = {}
         for place, symbol in enumerate(symbols):
             self._by_name.setdefault(symbol.name, []).append(place)
@@ -103,9 +105,17 @@ class SymbolTable:
         """The definitions that hold lines `[start, end)`, outer before inner."""
         return [symbol for symbol in self.symbols if symbol.start <= start and end <= symbol.end]
 
-    def inside(self, start: int, end: int) -> list[Symbol]:
-        """The definitions that lie wholly in `[start, end)`."""
-        return [symbol for symbol in self.symbols if start <= symbol.header and symbol.end <= end]
+    def inside(self, start: int, end: int, *, limit: int | None = None) -> list[Symbol]:
+        """The first `limit` definitions that lie wholly in `[start, end)`, in order."""
+        first = bisect_left(self._headers, (start, -1))
+        last = bisect_left(self._headers, (end, -1))
+        found: list[Symbol] = []
+        for _, place in self._headers[first:last]:
+            if self.symbols[place].end <= end:
+                found.append(self.symbols[place])
+                if len(found) == limit:
+                    break
+        return found
 
     def runs(self, fragment: Sequence[Symbol], texts: Sequence[str]) -> list[Run]:
         """A run for each definition of a segment that is whole, and each one of its name."""

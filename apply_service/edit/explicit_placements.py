@@ -29,6 +29,7 @@ class ExplicitPlacements:
         self._index = index
         self._similarity = similarity
         self._filled = [place for place, text in enumerate(index.stripped) if text]
+        self._known: dict[tuple[str, ...], list[str]] = {}
         self._ranks = {place: rank for rank, place in enumerate(self._filled)}
 
     def of(self, number: int, segment: Segment) -> list[Placement]:
@@ -47,6 +48,7 @@ class ExplicitPlacements:
         if not found:
             return self._near(number, segment, old)
         is_only = len(found) == 1
+        self._known.clear()
         placements = [
             self._placement(number, segment, span, weight, is_certain=is_only) for span in found
         ]
@@ -92,7 +94,10 @@ class ExplicitPlacements:
         *,
         is_certain: bool,
     ) -> Placement:
-        lines = self._written(segment, span)
+        present = tuple(self._index.lines[span[0] : span[1]])
+        if present not in self._known:
+            self._known[present] = self._written(segment, span)
+        lines = self._known[present]
         weight -= _hint_cost(segment, span[0])
         return Placement(
             segment=number,

@@ -45,6 +45,8 @@ _BORDER_COST = 10.0
 # Of lines that say nothing ("}") the first place after the neighbours is meant.
 _LATER_COST = 1e-4
 _MAX_DROPPED = 3
+_MAX_INSIDE = 32
+_WORD = re.compile(r"\w+")
 
 
 class LazyPlacements:
@@ -128,11 +130,12 @@ class LazyPlacements:
             is_first=is_first,
             is_last=is_last,
         )
+        words = _words_of(core)
         known: dict[tuple[int, int, tuple[str, ...]], Placement] = {}
         spots: dict[Placement, Spot] = {}
         for spot in placer.spots():
             lines = reindented(core, spot.runs, self._index)
-            dropped = min(self._num_dropped(spot, "\n".join(core)), _MAX_DROPPED)
+            dropped = min(self._num_dropped(spot, words), _MAX_DROPPED)
             spot = replace(spot, weight=spot.weight - _DROPPED_COST * dropped)
             for placement in self._variants(number, spot, lines, num_before, num_after):
                 key = self._difference(placement)
@@ -251,10 +254,10 @@ class LazyPlacements:
             for left, right in pairwise(spot.runs)
         )
 
-    def _num_dropped(self, spot: Spot, text: str) -> int:
+    def _num_dropped(self, spot: Spot, words: frozenset[str]) -> int:
         """How many definitions would go that the segment does not mention."""
-        dropped = self._table.inside(spot.start, spot.end)
-        return sum(not _mentions(text, symbol.name) for symbol in dropped)
+        dropped = self._table.inside(spot.start, spot.end, limit=_MAX_INSIDE)
+        return sum(not _mentions(words, symbol.name) for symbol in dropped)
 
     def _num_repeated(self, spot: Spot) -> int:
         """How many new lines of the segment stand close by in the original: they may have moved."""
@@ -275,9 +278,14 @@ class LazyPlacements:
             return False
         shown = {definition_name(line) for line in placement.lines}
         dropped = self._table.inside(placement.start, placement.end)
-        text = "\n".join(placement.lines)
-        return all(symbol.name in shown or _mentions(text, symbol.name) for symbol in dropped)
+        words = _words_of(placement.lines)
+        return all(symbol.name in shown or _mentions(words, symbol.name) for symbol in dropped)
 
 
-def _mentions(text: str, name: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+def _words_of(lines: Sequence[str]) -> frozenset[str]:
+    return frozenset(word for line in lines for word in _WORD.findall(line))
+
+
+def _mentions(words: frozenset[str], name: str) -> bool:
+    """Whether all words of a name are among `words`."""
+    return words.issuperset(_WORD.findall(name))

@@ -88,6 +88,16 @@ def no_common_order(snippet: Snippet) -> Finding:
     )
 
 
+def too_many_segments(num_segments: int, limit: int) -> Finding:
+    """More parts than a merge by rules is planned for."""
+    return Finding(
+        code="too_many_segments",
+        severity="error",
+        message=f"the update has {num_segments} parts between markers; the limit is {limit}",
+        hint="send the whole file, or the update in several requests",
+    )
+
+
 def _number(segment: Segment) -> int:
     return segment.lines[0].number if segment.lines else 1
 

@@ -15,6 +15,7 @@ from apply_service.edit.merge_findings import (
     anchor_not_found,
     no_common_order,
     place_guessed,
+    too_many_segments,
 )
 from apply_service.edit.order_placements import OrderPlacements
 from apply_service.edit.path_search import NO_PATH, PathSearch
@@ -26,6 +27,7 @@ from apply_service.edit.syntax import SyntaxTree
 
 # Segments leave the file's order only if their own places are better than this together.
 OUT_OF_ORDER_GAIN = 8.0
+MAX_SEGMENTS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,8 @@ class MergePlanner:
 
     def draw(self) -> DrawnMerge:
         """All that a plan needs."""
+        if len(self._snippet.segments) > MAX_SEGMENTS:
+            return self._too_many()
         candidates = [
             self._placements(number, segment)
             for number, segment in enumerate(self._snippet.segments)
@@ -78,6 +82,10 @@ class MergePlanner:
             removed=tuple(removed),
             findings=tuple(self._findings),
         )
+
+    def _too_many(self) -> DrawnMerge:
+        finding = too_many_segments(len(self._snippet.segments), MAX_SEGMENTS)
+        return DrawnMerge(candidates=(), order=(), removed=(), findings=(finding,))
 
     def _placements(self, number: int, segment: Segment) -> list[Placement]:
         if segment.old is not None:
@@ -112,7 +120,7 @@ class MergePlanner:
         if all(filled):
             return filled
         placed = [number for number in order if filled[number]]
-        best = next(PathSearch([filled[number] for number in placed]).paths(), ())
+        best = PathSearch([filled[number] for number in placed]).best_path() or ()
         spans = {one.segment: (one.start, one.end) for one in best}
         for rank, number in enumerate(order):
             if filled[number]:
@@ -140,7 +148,7 @@ class MergePlanner:
     ) -> list[RemovedSpan]:
         if not self._snippet.removals:
             return []
-        best = next(PathSearch([candidates[number] for number in order]).paths(), ())
+        best = PathSearch([candidates[number] for number in order]).best_path() or ()
         spans = {one.segment: (one.start, one.end) for one in best}
         removed: list[RemovedSpan] = []
         for removal in self._snippet.removals:
@@ -158,7 +166,7 @@ class MergePlanner:
     def _note_doubts(self, candidates: Sequence[Sequence[Placement]], order: Sequence[int]) -> None:
         if any(finding.severity == "error" for finding in self._findings):
             return
-        best = next(PathSearch([candidates[number] for number in order]).paths(), None)
+        best = PathSearch([candidates[number] for number in order]).best_path()
         if best is None:
             self._findings.append(no_common_order(self._snippet))
             return

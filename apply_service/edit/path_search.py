@@ -6,10 +6,15 @@ import heapq
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from apply_service.edit.placement import Placement
 
 NO_PATH = float("-inf")
+# Paths are counted up to here.
+MAX_COUNTED = 1_000_000
+# Sums of the same weights in another order are the same to this many decimals.
+_DECIMALS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,31 @@ class _Layer:
         return bisect_left(self.starts, place)
 
 
+class _Walk(NamedTuple):
+    """The beginning of a path; sorted by the weight it can reach, then the longest first.
+
+    `order` is that weight, negative, and `depth` the number of placements, negative; `number`
+    keeps the rest from being compared.
+    """
+
+    order: float
+    depth: int
+    number: int
+    reached: float
+    placement: Placement | None
+    previous: _Walk | None
+
+    def path(self) -> tuple[Placement, ...]:
+        """The placements from the first on."""
+        placements: list[Placement] = []
+        walk: _Walk | None = self
+        while walk is not None:
+            if walk.placement is not None:
+                placements.append(walk.placement)
+            walk = walk.previous
+        return tuple(reversed(placements))
+
+
 class PathSearch:
     """Choices of one placement a segment that rise and do not overlap.
 
@@ -48,7 +78,7 @@ class PathSearch:
         for placement in reversed(ordered):
             weight, count = self._onward(placement.end)
             best.append(max(best[-1], placement.weight + weight))
-            counts.append(counts[-1] + count)
+            counts.append(min(counts[-1] + count, MAX_COUNTED))
         starts = tuple(placement.start for placement in ordered)
         return _Layer(ordered, starts, tuple(best[::-1]), tuple(counts[::-1]))
 
@@ -62,7 +92,7 @@ class PathSearch:
 
     @property
     def num_paths(self) -> int:
-        """How many paths there are."""
+        """How many paths there are, counted up to `MAX_COUNTED`."""
         return self._layers[0].counts[0] if self._layers else 1
 
     @property
@@ -70,22 +100,41 @@ class PathSearch:
         """The weight of the best path, minus infinity without any."""
         return self._layers[0].best[0] if self._layers else 0.0
 
+    def best_path(self) -> tuple[Placement, ...] | None:
+        """The heaviest path, or None."""
+        if self.best_weight == NO_PATH:
+            return None
+        path: list[Placement] = []
+        place = 0
+        for depth in range(len(self._layers)):
+            heaviest = max(self._steps(depth, place), key=lambda step: step[0].weight + step[1])
+            path.append(heaviest[0])
+            place = heaviest[0].end
+        return tuple(path)
+
     def paths(self) -> Iterator[tuple[Placement, ...]]:
         """All paths, the heaviest first."""
-        queue: list[tuple[float, int, float, tuple[Placement, ...]]] = []
+        first = self.best_path()
+        if first is None:
+            return
+        yield first
         number = 0
-        if self.best_weight > NO_PATH:
-            queue.append((-self.best_weight, number, 0.0, ()))
+        queue = [_Walk(-round(self.best_weight, _DECIMALS), 0, number, 0.0, None, None)]
         while queue:
-            _, _, weight, path = heapq.heappop(queue)
-            if len(path) == len(self._layers):
-                yield path
+            walk = heapq.heappop(queue)
+            if -walk.depth == len(self._layers):
+                path = walk.path()
+                if path != first:
+                    yield path
                 continue
-            place = path[-1].end if path else 0
-            for placement, onward in self._steps(len(path), place):
+            place = walk.placement.end if walk.placement is not None else 0
+            for placement, onward in self._steps(-walk.depth, place):
                 number += 1
-                reached = weight + placement.weight
-                heapq.heappush(queue, (-reached - onward, number, reached, (*path, placement)))
+                reached = walk.reached + placement.weight
+                order = -round(reached + onward, _DECIMALS)
+                heapq.heappush(
+                    queue, _Walk(order, walk.depth - 1, number, reached, placement, walk)
+                )
 
     def _steps(self, depth: int, place: int) -> Iterator[tuple[Placement, float]]:
         layer = self._layers[depth]

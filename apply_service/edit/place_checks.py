@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 # Weights are logarithms of odds. Another place leaves a doubt unless it fits this much worse.
 PLACE_MARGIN = 2.0
-# Other borders around the same lines leave a doubt only if they fit this much better.
+# Other borders around the same place leave a doubt only if they fit this much better, or this
+# much if fewer lines of the original would go.
 BORDER_MARGIN = 2.0
+KEEPING_MARGIN = 0.5
 MAX_LISTED = 8
 # Findings of a plan about its own best merge; the result may be another one.
 _PLACE_CODES = frozenset({"ambiguous_place", "place_guessed"})
@@ -33,10 +35,7 @@ def check_place(comparison: Comparison, plan: MergePlan, path: MergePath) -> Ite
         rivals = [
             other
             for other in plan.candidates[placement.segment]
-            if low <= other.start
-            and other.end <= high
-            and _is_rival(other, placement)
-            and not _is_same_but_blank(comparison, other, placement)
+            if low <= other.start and other.end <= high and _is_rival(comparison, other, placement)
         ]
         if rivals:
             yield _ambiguous_place(comparison, placement, rivals)
@@ -46,23 +45,23 @@ def _other_findings(plan: MergePlan) -> Iterator[Finding]:
     return (finding for finding in plan.findings if finding.code not in _PLACE_CODES)
 
 
-def _is_rival(other: Placement, placement: Placement) -> bool:
-    """Whether `other` fits about as well, or for other borders of the same place, better."""
-    is_elsewhere = other.end <= placement.start or placement.end <= other.start
-    if is_elsewhere:
+def _is_rival(comparison: Comparison, other: Placement, placement: Placement) -> bool:
+    """Whether `other` fits about as well, or with other borders of the same place clearly better.
+
+    A placement that differs only in blank lines has other borders of the same place.
+    """
+    filled = comparison.num_filled_before
+    other_span = filled[other.start], filled[other.end]
+    span = filled[placement.start], filled[placement.end]
+    is_apart = other.end <= placement.start or placement.end <= other.start
+    if is_apart and not (other_span == span and _has_same_text(other, placement)):
         return other.weight > placement.weight - PLACE_MARGIN
-    return other.weight > placement.weight + BORDER_MARGIN
+    keeps_more = other_span[1] - other_span[0] < span[1] - span[0]
+    margin = KEEPING_MARGIN if keeps_more else BORDER_MARGIN
+    return other.weight > placement.weight + margin
 
 
-def _is_same_but_blank(comparison: Comparison, other: Placement, placement: Placement) -> bool:
-    """Whether two placements of a segment change the same filled lines in the same way."""
-    borders = ((other.start, placement.start), (other.end, placement.end))
-    if any(
-        comparison.original_texts[place]
-        for pair in borders
-        for place in range(min(pair), max(pair))
-    ):
-        return False
+def _has_same_text(other: Placement, placement: Placement) -> bool:
     return list(filter(str.strip, other.lines)) == list(filter(str.strip, placement.lines))
 
 

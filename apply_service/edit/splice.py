@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from apply_service.edit.placement import MergePath, Placement, RemovedSpan
 
 # Ways through a result that are followed at the same time.
-MAX_STATES = 4096
+MAX_STATES = 256
 
 
 def splice(original_lines: Sequence[str], path: MergePath) -> list[str]:
@@ -49,7 +49,19 @@ class _State:
 
     place: int
     read: int
-    path: tuple[Placement, ...]
+    weight: float = 0.0
+    placement: Placement | None = None
+    previous: _State | None = None
+
+    def path(self) -> tuple[Placement, ...]:
+        """The placements so far, in order."""
+        placements: list[Placement] = []
+        state: _State | None = self
+        while state is not None:
+            if state.placement is not None:
+                placements.append(state.placement)
+            state = state.previous
+        return tuple(reversed(placements))
 
 
 class Membership:
@@ -79,13 +91,13 @@ class Membership:
     def find(self, result_lines: Sequence[str]) -> MergePath | None:
         """The merge that makes `result_lines`, or None. Of several the one with more weight."""
         result = self._seen(result_lines)
-        states = {(0, 0): _State(0, 0, ())}
+        states = {(0, 0): _State(0, 0)}
         for layer in self._layers:
             states = self._step(states, layer, result)
             if not states:
                 return None
         paths = [
-            MergePath(placements=state.path, removed=self._removed)
+            MergePath(placements=state.path(), removed=self._removed)
             for state in states.values()
             if self._lines[state.place :] == result[state.read :]
         ]
@@ -95,28 +107,29 @@ class Membership:
         self,
         states: dict[tuple[int, int], _State],
         layer: Sequence[Placement],
-        result: Sequence[str],
+        result: list[str],
     ) -> dict[tuple[int, int], _State]:
         reached: dict[tuple[int, int], _State] = {}
-        for state in sorted(states.values(), key=lambda state: -_weight(state))[:MAX_STATES]:
+        for state in sorted(states.values(), key=lambda state: -state.weight)[:MAX_STATES]:
             num_equal = self._num_equal(state, result)
             for placement in layer:
                 start, end = self._numbers[placement.start], self._numbers[placement.end]
                 if not state.place <= start <= state.place + num_equal:
                     continue
-                if state.path and placement.start < state.path[-1].end:
+                if state.placement is not None and placement.start < state.placement.end:
                     continue
                 read = state.read + start - state.place
                 lines = self._seen(placement.lines)
-                if list(result[read : read + len(lines)]) != lines:
+                if result[read : read + len(lines)] != lines:
                     continue
-                found = _State(end, read + len(lines), (*state.path, placement))
+                weight = state.weight + placement.weight
+                found = _State(end, read + len(lines), weight, placement, state)
                 known = reached.get((placement.end, found.read))
-                if known is None or _weight(known) < _weight(found):
+                if known is None or known.weight < weight:
                     reached[placement.end, found.read] = found
         return reached
 
-    def _num_equal(self, state: _State, result: Sequence[str]) -> int:
+    def _num_equal(self, state: _State, result: list[str]) -> int:
         """How many lines of the original follow unchanged from here."""
         limit = min(len(self._lines) - state.place, len(result) - state.read)
         low, step = 0, 64
@@ -134,7 +147,3 @@ class Membership:
         if not self._ignores_blank_lines:
             return list(lines)
         return [line for line in lines if line.strip()]
-
-
-def _weight(state: _State) -> float:
-    return sum(placement.weight for placement in state.path)

@@ -35,8 +35,9 @@ class SymbolRules:
     """The symbols of one grammar, by node type.
 
     `wrappers` hand their first line on to the definition inside (decorators, `export`, a block
-    without braces); they are looked into even on one line. `leading` nodes stand before a definition and belong to it:
-    comments, attributes. `scopes` hide constants and imports inside, such as unnamed functions;
+    without braces); they are looked into even on one line. `leading` nodes stand before a
+    definition and belong to it: comments, attributes. `scopes` hide constants and imports inside,
+    such as unnamed functions;
     `opens` are nodes whose next scope hides nothing. `leaves` are never looked into.
     `containers` hold statements one after another, beyond those that `is_container` knows.
     """

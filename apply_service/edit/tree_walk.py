@@ -78,6 +78,8 @@ class _Walk:
     def run(self) -> Harvest | None:
         cursor = self._tree.walk()
         root = self._traits.get(self._tree.root_node.kind_id)
+        if self._tree.root_node.is_error:
+            self._note_error(len(self._lines))  # nothing closed what is open
         frames = [_Frame(is_container=root is None or root.is_container)]
         num_visited = 0
         is_at_node = cursor.goto_first_child()

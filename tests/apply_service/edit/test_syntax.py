@@ -119,6 +119,10 @@ def test_error_lines_are_where_the_errors_are() -> None:
     unclosed = parse(["function f() {", "  return 1;"], "javascript")
     assert unclosed is not None
     assert unclosed.error_lines
+    # Here the grammar gives up on the whole file.
+    unclosed = parse(["test('a', () => {", "  call();"], "javascript")
+    assert unclosed is not None
+    assert unclosed.error_lines == (1,)
 
 
 def test_names_that_share_a_property_differ() -> None:
@@ -195,7 +199,8 @@ def test_threads_share_grammars() -> None:
 
 
 def test_limits_give_no_tree() -> None:
-    assert parse(["x = 1" * 900_000], "python") is None
+    assert parse(["x = 1"] * 700_000, "python") is None
+    assert parse(["x = 1;" * 20_000], "javascript") is None
     assert parse(["x = (" * 20_000], "python", max_s=0.0) is None
 
 
@@ -214,6 +219,7 @@ def test_limits_give_no_tree() -> None:
         ("css", ["{" * 100_000]),
         ("yaml", [" " * depth + "a:" for depth in range(2000)]),
         ("swift", ["#" * 100_000]),
+        ("scala", ["`" * 100_000]),
         ("tsx", ["a<b," * 50_000]),
         ("tsx", ["`"] * 20_001),
         ("bash", ["\0" * 1000] * 100),
@@ -252,7 +258,7 @@ def names(symbols: Sequence[Symbol]) -> list[tuple[str, bool]]:
         ("python", "        name = 1\n        other = 2", []),
         ("python", "    name = 1\n    other = 2", [("name", True), ("other", True)]),
         ("python", ") -> str:\n    return 1\n\ndef g():\n    pass", [("g", True)]),
-        ("python", "of the doc.\n\"\"\"\nx = 1", [("x", True)]),
+        ("python", 'of the doc.\n"""\nx = 1', [("x", True)]),
         ("go", "\treturn nil\n}\n\nfunc (s *S) Close() error {\n\treturn nil\n}", None),
         ("rust", "    /// Doc.\n    pub fn new() -> Self {\n        Self\n    }", [("new", True)]),
         ("java", "    @Override\n    public void run() {\n        go();\n    }", [("run", True)]),

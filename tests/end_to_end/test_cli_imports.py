@@ -1,0 +1,53 @@
+"""An edit that needs no model imports no model, no web framework and no array library."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ORIGINAL = "def name(path):\n    return path\n"
+HEAVY = ("torch", "numpy", "transformers", "tokenizers", "litestar", "uvicorn", "httpx", "pydantic")
+PROGRAM = f"""
+import sys
+from apply_service.__main__ import main
+code = main(sys.argv[1:])
+loaded = sorted(set({HEAVY!r}) & set(sys.modules))
+assert not loaded, loaded
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize(
+    ("original", "update", "exit_code", "said"),
+    [
+        (ORIGINAL, "<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n", 4, "anchor_not"),
+        (ORIGINAL, "def name(path):\n    return path.lower()\n", 0, "path.lower()"),
+        (ORIGINAL, "# ... existing code ...\n", 0, "return path\n"),
+        ("", "a = 1\n", 0, "a = 1\n"),
+        (ORIGINAL, "\n\n", 1, "none of them is text"),
+        ("\0", "a = 1\n", 1, "NUL"),
+    ],
+    ids=["impossible", "whole", "markers", "new", "empty", "binary"],
+)
+def test_no_model_no_torch(
+    tmp_path: Path, original: str, update: str, exit_code: int, said: str
+) -> None:
+    file, snippet = tmp_path / "name.py", tmp_path / "update.txt"
+    file.write_text(original)
+    snippet.write_text(update)
+    environment = {name: value for name, value in os.environ.items() if "APPLY_SERVICE" not in name}
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "apply", str(file), "--update", str(snippet)],
+        capture_output=True,
+        check=False,
+        env=environment,
+        text=True,
+        timeout=60,
+    )
+    assert "AssertionError" not in run.stderr, run.stderr
+    assert run.returncode == exit_code, run.stderr
+    assert said in run.stdout + run.stderr
