@@ -45,7 +45,11 @@ def conclude(
 def conclude_decided(plan: EditPlan) -> Outcome:
     """The outcome of a plan that needs no model."""
     assert plan.decision is not None, "only a decided plan needs no model"
-    return conclude(plan, plan.decision.lines, source=plan.decision.source)
+    outcome = conclude(plan, plan.decision.lines, source=plan.decision.source)
+    if not plan.is_impossible or plan.merge is None:
+        return outcome
+    # Nothing was merged, so what is wrong is the update's place and not the text.
+    return replace(outcome, verdict=Verdict("rejected", plan.merge.findings))
 
 
 def try_conclude_merge(plan: EditPlan) -> Outcome | None:
