@@ -30,7 +30,7 @@ class EditPlan:
     """An edit with everything that text alone says about it.
 
     `decision` is set if no model is needed. `file` is what the result is written as; `merge` and
-    `snippet` are there whenever there is an original that the update changes.
+    `snippet` are there whenever there is an original that the update changes in part.
     """
 
     request_id: str
@@ -84,11 +84,12 @@ def _understand(plan: EditPlan) -> EditPlan:
         decision = Decision(original, "original")
         return replace(plan, language=language, snippet=snippet, decision=decision)
     tree = None if language is None else parse(original, language)
-    merge = plan_merge(original, snippet, tree=tree, language=language)
-    plan = replace(plan, language=language, snippet=snippet, tree=tree, merge=merge)
     if snippet.format == "whole":
         whole = tuple(line for segment in snippet.segments for line in segment.texts)
-        return replace(plan, decision=Decision(whole, "update"))
+        decision = Decision(whole, "update")
+        return replace(plan, language=language, snippet=snippet, tree=tree, decision=decision)
+    merge = plan_merge(original, snippet, tree=tree, language=language)
+    plan = replace(plan, language=language, snippet=snippet, tree=tree, merge=merge)
     if plan.is_impossible and edit.checks == "on":
         return replace(plan, decision=Decision(original, "original"))
     return plan

@@ -13,6 +13,7 @@ from apply_service.edit.segment import Segment
 from apply_service.edit.similarity import Similarity
 
 MAX_MATCHES = 64
+_SIGNS = ("=======", "<<<<<<<", ">>>>>>>", "-------", "+++++++")
 EXACT_WEIGHT = 20.0
 _INDENTED_COST = 4.0
 _BLANK_COST = 6.0
@@ -47,12 +48,19 @@ class ExplicitPlacements:
             weight, found = EXACT_WEIGHT - _BLANK_COST, self._without_blanks(stripped)
         if not found:
             return self._near(number, segment, old)
-        is_only = len(found) == 1
+        is_only = len(found) == 1 and not self._has_stray_sign(segment)
         self._known.clear()
         placements = [
             self._placement(number, segment, span, weight, is_certain=is_only) for span in found
         ]
         return sorted(placements, key=lambda one: (-one.weight, one.start))
+
+    def _has_stray_sign(self, segment: Segment) -> bool:
+        """Whether a sign of the format stands among the new lines, where it cannot be meant."""
+        return any(
+            text.startswith(_SIGNS) and not self._index.places(text.strip())
+            for text in segment.texts
+        )
 
     def _places(self, stripped: Sequence[str]) -> list[int]:
         """Where the old lines stand one after another, compared without indentation."""

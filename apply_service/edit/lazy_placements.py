@@ -12,10 +12,11 @@ from apply_service.edit.balance import BalanceIndex, balance_of
 from apply_service.edit.definition_names import definition_name
 from apply_service.edit.definitions import SymbolTable, find_definitions
 from apply_service.edit.indentation import reindented
-from apply_service.edit.lazy_places import MIN_FULLNESS, LazyPlacer, Spot
+from apply_service.edit.lazy_places import LazyPlacer, Spot
 from apply_service.edit.line_index import LineIndex
 from apply_service.edit.placement import Placement
 from apply_service.edit.segment import Segment
+from apply_service.edit.segment_borders import MIN_FULLNESS
 from apply_service.edit.similarity import Similarity
 from apply_service.edit.symbol import Symbol
 from apply_service.edit.syntax import parse_fragment

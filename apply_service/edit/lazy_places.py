@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,45 +12,25 @@ from apply_service.edit.chains import Chain, ChainFinder
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.placement import PlacementReason
 from apply_service.edit.runs import Run, find_runs
+from apply_service.edit.segment_borders import Border, SegmentBorders
 from apply_service.edit.similarity import Similarity
 
-# What it costs that a segment begins (or ends) with lines that are not in the original.
-OPEN_BORDER_COST = 1.5
-# A modified line stands at the border: the odds grow with the similarity around this one.
-EVEN_SIMILARITY = 0.7
-ALIKE_SLOPE = 8.0
-EQUAL_GAIN = 0.3
-# For using the longest context at a border of the segment.
-CONTEXT_BONUS = 6.0
-MAX_HEAD_LINES = 24
-MAX_WINDOW = 24
 BORDER_WEIGHT = 4.0
 # An equal line that is indented in another way, beside lines that are not.
 ODD_INDENT_SHARE = 0.35
 MAX_CHAINS = 40
-MAX_TRIMMED = 4
-LOST_COST = 2.0
 UNBALANCED_COST = 4.0
-# A line with less of the letters of a telling line may be new even where it matches.
-MIN_FULLNESS = 0.6
-# As many old lines as new ones give way at a border, though they are not alike.
-SAME_COUNT_COST = 1.5
-MAX_SAME_COUNT = 3
-# New lines are set off by a blank line below, but not above.
-SLID_COST = 2.0
 # Nothing of the original goes.
 CLEAN_BONUS = 2.0
 # A line after `return` at the same depth is never reached.
 DEAD_COST = 3.0
 _LEAVING = re.compile(r"(?:return|raise|throw|break|continue)\b")
 _CLOSERS = ("}", ")", "]", "case ", "default", "end", "else", "elif", "except", "finally", "catch")
-_ATTRIBUTES = ("@", "#[", "/**")
-_FIRST_WORD = re.compile(r"[#@]?\w+|\W")
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Lines `[start, end)` give way to segment lines `[first, last)`, which all have their place.
+    """Lines `[start, end)` give way to the segment.
 
     `is_open` says that a border stands on new lines alone; `max_lost` counts the filled lines
     that are dropped between two neighbouring lines of the segment.
@@ -68,17 +47,8 @@ class Spot:
     is_open_after: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Border:
-    place: int
-    weight: float
-    reason: PlacementReason = "context"
-    is_open: bool = False
-    max_lost: int = 0
-
-
 class LazyPlacer:
-    """Finds the spots of one segment; `stripped` are its lines from the first to the last filled."""
+    """Finds the spots of one segment; `texts` are its lines from the first to the last filled."""
 
     def __init__(
         self,
@@ -91,18 +61,16 @@ class LazyPlacer:
         is_first: bool = False,
         is_last: bool = False,
     ) -> None:
-        self._similarity = similarity or Similarity()
         self._balances = balances or BalanceIndex(index.lines)
         self._balance = balance_of(texts)
         self._texts = texts
         self._stripped = [text.strip() for text in texts]
         self._index = index
         plain = find_runs(texts, index)
-        self._known_lefts: dict[tuple[int, int], list[_Border]] = {}
-        self._known_rights: dict[tuple[int, int], list[_Border]] = {}
         runs = [*_sober(plain), *definition_runs]
-        self._leading = self._context_bonus(plain, is_leading=True)
-        self._trailing = self._context_bonus(plain, is_leading=False)
+        self._borders = SegmentBorders(
+            texts, index, runs=plain, similarity=similarity or Similarity()
+        )
         if is_first:
             runs.append(Run(0, 0, 0, 0, BORDER_WEIGHT, is_exact=True))
         if is_last:
@@ -115,22 +83,6 @@ class LazyPlacer:
             if (not is_first or chain.runs[0].old_end == 0)
             and (not is_last or chain.runs[-1].old == len(index))
         ][:MAX_CHAINS]
-
-    def _context_bonus(self, runs: Sequence[Run], *, is_leading: bool) -> dict[Run, float]:
-        """The longest runs at one border of the segment: context, if they say anything."""
-        limit = len(self._stripped)
-        outer = [
-            run
-            for run in runs
-            if not run.is_border and (run.new == 0 if is_leading else run.new_end == limit)
-        ]
-        longest = max((run.new_end - run.new for run in outer), default=0)
-        best = [run for run in outer if run.new_end - run.new == longest and run.is_exact]
-        bonus: dict[Run, float] = {}
-        for run in best:
-            says = max(map(self._index.fullness, self._stripped[run.new : run.new_end]))
-            bonus[run] = CONTEXT_BONUS * says / len(best)
-        return bonus
 
     def spots(self) -> list[Spot]:
         """All spots, best first; of equal borders only the best."""
@@ -148,8 +100,8 @@ class LazyPlacer:
             not self._index.num_filled(left.old_end, right.old)
             for left, right in pairwise(chain.runs)
         ) and not any(run.is_definition for run in chain.runs)
-        for left in self._lefts(first):
-            for right in self._rights(last):
+        for left in self._borders.lefts(first):
+            for right in self._borders.rights(last):
                 if left.place > right.place:
                     continue
                 weight = chain.weight + left.weight + right.weight
@@ -178,183 +130,19 @@ class LazyPlacer:
             same_depth = indent_of(lines[end]) == indent_of(self._texts[-1])
             if same_depth and not stripped[end].startswith(_CLOSERS):
                 return True
-        if start > 0 and _leaves(stripped[start - 1]) and start < end + 1:
+        if start > 0 and _leaves(stripped[start - 1]):
             same_depth = indent_of(lines[start - 1]) == indent_of(self._texts[0])
             return same_depth and not self._stripped[0].startswith(_CLOSERS)
         return False
 
-    def _lefts(self, run: Run) -> list[_Border]:
-        key = (run.new, run.old)
-        if key not in self._known_lefts:
-            self._known_lefts[key] = self._left_borders(run)
-        return self._known_lefts[key]
-
-    def _rights(self, run: Run) -> list[_Border]:
-        key = (run.new_end, run.old_end)
-        if key not in self._known_rights:
-            self._known_rights[key] = self._right_borders(run)
-        return self._known_rights[key]
-
-    def _reason(self, chain: Chain, left: _Border, right: _Border) -> PlacementReason:
+    def _reason(self, chain: Chain, left: Border, right: Border) -> PlacementReason:
         if any(run.is_definition for run in chain.runs):
             return "symbol"
         return "similar" if "similar" in (left.reason, right.reason) else "context"
 
-    def _left_borders(self, run: Run) -> list[_Border]:
-        """Where the segment begins if `run` is the first of its lines that stands there."""
-        head = [text for text in self._stripped[: run.new] if text]
-        if not head:
-            return [_Border(run.old, self._leading.get(run, 0.0)), *self._trimmed_left(run)]
-        weight = -OPEN_BORDER_COST - (SLID_COST if self._is_slid(run) else 0.0)
-        borders = [_Border(run.old, weight, is_open=True), *self._trimmed_left(run)]
-        if not run.is_border:
-            borders.extend(self._same_count(run.old, -len(head), is_left=True))
-        borders.extend(self._before_blanks(run))
-        window = self._index.stripped[max(0, run.old - min(len(head) + 4, MAX_WINDOW)) : run.old]
-        head = head[-MAX_HEAD_LINES:]
-        pairs = self._similarity.pairs(window, head)
-        floor = run.old - len(window)
-        for number, (old, new, _) in enumerate(pairs):
-            inner = [(a - old, b - new, ratio) for a, b, ratio in pairs[number:]]
-            weight, lost = self._alike_weight(inner, window[old:], head[new:], new == 0)
-            borders.append(_alike_border(floor + old, weight, lost))
-        return borders
-
-    def _right_borders(self, run: Run) -> list[_Border]:
-        """Where the segment ends if `run` is the last of its lines that stands there."""
-        tail = [text for text in self._stripped[run.new_end :] if text]
-        if not tail:
-            return [_Border(run.old_end, self._trailing.get(run, 0.0)), *self._trimmed_right(run)]
-        borders = [_Border(run.old_end, -OPEN_BORDER_COST, is_open=True), *self._trimmed_right(run)]
-        borders.extend(self._after_blanks(run))
-        if not run.is_border:
-            borders.extend(self._same_count(run.old_end, len(tail), is_left=False))
-        window = self._index.stripped[run.old_end : run.old_end + min(len(tail) + 4, MAX_WINDOW)]
-        pairs = self._similarity.pairs(window, tail[:MAX_HEAD_LINES])
-        for number, (old, new, _) in enumerate(pairs):
-            inner, at_edge = pairs[: number + 1], new == len(tail) - 1
-            weight, lost = self._alike_weight(inner, window[: old + 1], tail[: new + 1], at_edge)
-            place = run.old_end + old + 1
-            borders.append(_alike_border(place, weight, lost))
-        return borders
-
-    def _after_blanks(self, run: Run) -> list[_Border]:
-        """New lines after a blank line that the original has: the blank line is not repeated."""
-        if run.is_border or run.is_definition:
-            return []
-        num_shown = run.new_end
-        while num_shown < len(self._stripped) and not self._stripped[num_shown]:
-            num_shown += 1
-        old_blank = self._index.blank_after(run.old_end)
-        below = run.old_end + old_blank
-        is_kin = below < len(self._index) and (
-            _is_kin(self._stripped[-1], self._index.stripped[below])
-            or self._stripped[-1].startswith(_ATTRIBUTES)
-        )
-        borders: list[_Border] = []
-        for step in range(1, min(num_shown - run.new_end, old_blank) + 1):
-            bonus = 2.5 if is_kin and step == old_blank else -1.5
-            borders.append(_Border(run.old_end + step, bonus - OPEN_BORDER_COST, is_open=True))
-        return borders
-
-    def _same_count(self, border: int, num_lines: int, *, is_left: bool) -> list[_Border]:
-        """As many old lines as there are new ones give way, if these are few."""
-        place = border + num_lines
-        if abs(num_lines) > MAX_SAME_COUNT or not 0 <= place <= len(self._index):
-            return []
-        span = (place, border) if is_left else (border, place)
-        if self._index.num_filled(*span) != abs(num_lines):
-            return []
-        weight = -OPEN_BORDER_COST - SAME_COUNT_COST * abs(num_lines)
-        return [_Border(place, weight, "similar", is_open=True)]
-
-    def _is_slid(self, run: Run) -> bool:
-        """Whether new lines would follow a line directly that are set off from `run` below."""
-        if run.is_border or run.is_definition or self._stripped[run.new - 1]:
-            return False
-        above = self._index.stripped[run.old - 1] if run.old > 0 else ""
-        return bool(above) and not above.endswith(("{", ":", "(", "["))
-
-    def _trimmed_left(self, run: Run) -> list[_Border]:
-        bonus = self._leading.get(run, 0.0)
-        return self._trimmed(run, range(run.new, run.new_end), shift=1, bonus=bonus)
-
-    def _trimmed_right(self, run: Run) -> list[_Border]:
-        places = range(run.new_end - 1, run.new - 1, -1)
-        return self._trimmed(run, places, shift=0, bonus=self._trailing.get(run, 0.0))
-
-    def _trimmed(self, run: Run, places: range, *, shift: int, bonus: float) -> list[_Border]:
-        """The outermost lines of the run say little ("}"): perhaps they are new ones."""
-        borders: list[_Border] = []
-        lost_weight = 0.0
-        if run.is_definition:
-            return borders
-        for place in places[:MAX_TRIMMED]:
-            lost_weight += self._index.weight(self._stripped[place])
-            if self._index.fullness(self._stripped[place]) >= MIN_FULLNESS:
-                break
-            if self._stripped[place]:
-                border = run.old + place - run.new + shift
-                weight = bonus - lost_weight - OPEN_BORDER_COST
-                borders.append(_Border(border, weight, is_open=True))
-        return borders
-
-    def _before_blanks(self, run: Run) -> list[_Border]:
-        """New lines that belong to what stands above go before the blank lines above `run`."""
-        if run.is_border or run.is_definition:
-            return []
-        num_shown = run.new
-        while num_shown > 0 and not self._stripped[num_shown - 1]:
-            num_shown -= 1
-        num_blank = min(run.new - num_shown, self._index.blank_before(run.old))
-        head = next(place for place, text in enumerate(self._stripped) if text)
-        depth = len(indent_of(self._texts[head]))
-        is_deeper = depth > len(indent_of(self._texts[run.new]))
-        borders: list[_Border] = []
-        above = run.old - num_blank - 1
-        is_kin = (
-            above >= 0
-            and num_blank == self._index.blank_before(run.old)
-            and _is_kin(self._stripped[head], self._index.stripped[above])
-            and not _is_kin(self._stripped[head], self._stripped[run.new])
-        )
-        for step in range(1, num_blank + 1):
-            bonus = 1.0 if is_deeper and step == num_blank - 1 + (num_blank == 1) else -1.5
-            if is_kin:
-                bonus = 2.5 if step == num_blank else -1.5
-            borders.append(_Border(run.old - step, bonus - OPEN_BORDER_COST, is_open=True))
-        return borders
-
-    def _alike_weight(
-        self,
-        pairs: Sequence[tuple[int, int, float]],
-        old: Sequence[str],
-        new: Sequence[str],
-        at_edge: bool,
-    ) -> tuple[float, int]:
-        """The odds that `old` gives way to `new`, which are alike as `pairs` say."""
-        gain = sum(
-            self._index.fullness(new[place]) * ALIKE_SLOPE * (ratio - EVEN_SIMILARITY)
-            for _, place, ratio in pairs
-        )
-        lost = max(0, sum(map(bool, old)) - len(new))
-        unpaired = sum(map(bool, old)) - len(pairs)
-        cost = OPEN_BORDER_COST * (0.4 if at_edge else 1.3)
-        return gain - cost - LOST_COST * math.log1p(lost) - 0.5 * unpaired, lost
-
 
 def _leaves(text: str) -> bool:
     return bool(_LEAVING.match(text)) and not text.endswith(("(", "[", "{", ",", "?"))
-
-
-def _is_kin(left: str, right: str) -> bool:
-    """Whether two lines begin with the same word or sign."""
-    first, other = _FIRST_WORD.match(left), _FIRST_WORD.match(right)
-    return first is not None and other is not None and first[0] == other[0]
-
-
-def _alike_border(place: int, weight: float, lost: int) -> _Border:
-    return _Border(place, weight, "similar", is_open=True, max_lost=lost)
 
 
 def _sober(runs: Sequence[Run]) -> list[Run]:

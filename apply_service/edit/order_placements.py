@@ -83,7 +83,7 @@ class OrderPlacements:
         places: list[int] = []
         for start, end in self._imports:
             if low <= end and start <= high:
-                kept = [place for place in self._sorted_places(core, start, end)]
+                kept = self._sorted_places(core, start, end)
                 places.extend([*kept, end])
         if not places:
             places = [low] if low else [0]

@@ -72,12 +72,13 @@ def _ambiguous_place(
     lines = comparison.snippet.segments[placement.segment].lines
     first = next((line for line in lines if line.text.strip()), None)
     what = f"line {first.number} of the update ({shown(first.text)})" if first else "a removal"
-    spans = list(dict.fromkeys(map(_span_name, rivals)))[:MAX_LISTED]
+    own = _span_name(placement)
+    spans = [span for span in dict.fromkeys(map(_span_name, rivals)) if span != own][:MAX_LISTED]
+    others = f"the place of {' or '.join(spans)} fits it" if spans else "another form of it fits"
     return Finding(
         code="ambiguous_place",
         severity="warning",
-        message=f"{what} took the place of {_span_name(placement)} of the original; the place of"
-        f" {' or '.join(spans)} fits it as well",
+        message=f"{what} took the place of {own} of the original; {others} as well",
         hint=f"add an unchanged line before it and after it: {_neighbours(comparison, placement)}",
         line=placement.start + 1,
     )

@@ -110,8 +110,9 @@ class Membership:
         result: list[str],
     ) -> dict[tuple[int, int], _State]:
         reached: dict[tuple[int, int], _State] = {}
+        last = max((self._numbers[placement.start] for placement in layer), default=0)
         for state in sorted(states.values(), key=lambda state: -state.weight)[:MAX_STATES]:
-            num_equal = self._num_equal(state, result)
+            num_equal = self._num_equal(state, result, last)
             for placement in layer:
                 start, end = self._numbers[placement.start], self._numbers[placement.end]
                 if not state.place <= start <= state.place + num_equal:
@@ -129,9 +130,9 @@ class Membership:
                     reached[placement.end, found.read] = found
         return reached
 
-    def _num_equal(self, state: _State, result: list[str]) -> int:
-        """How many lines of the original follow unchanged from here."""
-        limit = min(len(self._lines) - state.place, len(result) - state.read)
+    def _num_equal(self, state: _State, result: list[str], last: int) -> int:
+        """How many lines of the original follow unchanged from here, looked for up to `last`."""
+        limit = min(last - state.place, len(result) - state.read)
         low, step = 0, 64
         while low < limit:
             step = min(step * 2, limit - low)

@@ -65,6 +65,7 @@ class Rates:
     def __init__(self) -> None:
         self.truth: Counter[str] = Counter()
         self.truth_codes: Counter[str] = Counter()
+        self.num_sure = self.num_sure_flagged = 0
         self.broken: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.other_merges: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.failures: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -77,6 +78,9 @@ class Rates:
         expected = split_lines(case.expected)[0]
         verdict = judged.judge(expected)
         self.truth[verdict.status] += 1
+        if judged.plan is not None and judged.plan.is_unique:
+            self.num_sure += 1
+            self.num_sure_flagged += verdict.status in FLAGGED
         if verdict.status in FLAGGED:
             self.truth_codes.update({finding.code for finding in verdict.findings})
         for corruption in corruptions(case, seed=seed):
@@ -125,6 +129,7 @@ def report(rates: Rates) -> Iterator[str]:
     num_flagged = sum(rates.truth[status] for status in FLAGGED)
     yield f"true results not applied        {share(num_flagged, total)}"
     yield f"  by code: {dict(rates.truth_codes.most_common())}"
+    yield f"  where the plan is unique      {share(rates.num_sure_flagged, rates.num_sure)}"
     for name, kinds in (("broken", rates.broken), ("other valid merge", rates.other_merges)):
         for kind, statuses in sorted(kinds.items()):
             flagged = sum(statuses[status] for status in FLAGGED)

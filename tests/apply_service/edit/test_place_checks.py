@@ -1,0 +1,114 @@
+"""What the verdict says of a result's place, with plans of small files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from apply_service.edit.merge import MergePlan, plan_merge
+from apply_service.edit.place_checks import BORDER_MARGIN, KEEPING_MARGIN, PLACE_MARGIN
+from apply_service.edit.placement import Placement
+from apply_service.edit.segment import Segment, SegmentLine, Snippet
+from apply_service.edit.snippet import read_snippet
+from apply_service.edit.verdict import Verdict, judge
+
+ORIGINAL = ["first = 1", "limit = 10", "second = 2", "limit = 10", "third = 3", "", "fourth = 4"]
+SNIPPET = Snippet(format="lazy", segments=(Segment(lines=(SegmentLine("new = 0", 2),)),))
+
+
+def judged(original: list[str], update: list[str], result: list[str]) -> Verdict:
+    snippet = read_snippet(update, original, language="python")
+    plan = plan_merge(original, snippet, language="python")
+    return judge(original, snippet, result, plan=plan)
+
+
+def codes(verdict: Verdict) -> list[str]:
+    return [finding.code for finding in verdict.findings]
+
+
+def placed(start: int, end: int, weight: float, *lines: str) -> Placement:
+    return Placement(
+        segment=0,
+        start=start,
+        end=end,
+        lines=lines or ("new = 0",),
+        weight=weight,
+        reason="context",
+    )
+
+
+def verdict_of(chosen: Placement, *rivals: Placement) -> Verdict:
+    """The verdict on `chosen` when these are all the placements there are."""
+    ordered = sorted([chosen, *rivals], key=lambda one: -one.weight)
+    plan = MergePlan(original_lines=ORIGINAL, candidates=(tuple(ordered),), order=(0,))
+    result = [*ORIGINAL[: chosen.start], *chosen.lines, *ORIGINAL[chosen.end :]]
+    return judge(ORIGINAL, SNIPPET, result, plan=plan)
+
+
+def test_an_equal_place_is_named_with_its_lines() -> None:
+    update = ["# ...", "limit = 10", "new = 0", "# ..."]
+    for place in (2, 4):
+        result = [*ORIGINAL[:place], "new = 0", *ORIGINAL[place:]]
+        verdict = judged(ORIGINAL, update, result)
+        assert (verdict.status, codes(verdict)) == ("needs_review", ["ambiguous_place"])
+        finding = verdict.findings[0]
+        assert "line 2 of the original" in finding.message or "line 2 fits" in finding.message
+        assert "line 4 of the original" in finding.message or "line 4 fits" in finding.message
+        assert finding.hint.startswith("add an unchanged line")
+
+
+def test_neighbouring_segments_rule_a_place_out() -> None:
+    update = ["# ...", "second = 2", "# ...", "limit = 10", "new = 0", "# ..."]
+    result = [*ORIGINAL[:4], "new = 0", *ORIGINAL[4:]]
+    assert "ambiguous_place" not in codes(judged(ORIGINAL, update, result))
+
+
+def test_a_result_that_is_no_merge_names_the_first_line_that_differs() -> None:
+    update = ["# ...", "second = 2", "new = 0", "limit = 10", "# ..."]
+    result = [*ORIGINAL[:3], "new = 0", *ORIGINAL[3:]]
+    assert judged(ORIGINAL, update, result).status == "applied"
+    wrong = [*result[:-1], "fourth = 5"]
+    finding = judged(ORIGINAL, update, wrong).findings[-1]
+    assert (finding.code, finding.line) == ("not_a_merge", len(wrong))
+    finding = judged(ORIGINAL, update, result[:-1]).findings[-1]
+    assert (finding.code, finding.line) == ("not_a_merge", None)
+    assert finding.message.endswith("ends")
+
+
+@pytest.mark.parametrize(
+    ("rival", "is_doubtful"),
+    [
+        (placed(4, 5, 5.0 - PLACE_MARGIN + 0.1), True),
+        (placed(4, 5, 5.0 - PLACE_MARGIN - 0.1), False),
+        (placed(2, 4, 5.0 + BORDER_MARGIN + 0.1), True),
+        (placed(2, 4, 5.0 + BORDER_MARGIN - 0.1), False),
+        (placed(2, 2, 5.0 + KEEPING_MARGIN - 0.1, "second = 2", "new = 0"), True),
+    ],
+    ids=["elsewhere", "elsewhere far behind", "borders", "borders not enough", "touching"],
+)
+def test_doubt_depends_on_how_well_the_rivals_fit(rival: Placement, is_doubtful: bool) -> None:
+    verdict = verdict_of(placed(2, 3, 5.0), rival)
+    assert codes(verdict) == (["ambiguous_place"] if is_doubtful else [])
+    assert verdict.status == ("needs_review" if is_doubtful else "applied")
+
+
+def test_losing_more_of_the_original_is_sooner_in_doubt() -> None:
+    wide, narrow = placed(2, 4, 5.0), placed(2, 3, 5.0 + KEEPING_MARGIN + 0.1)
+    assert codes(verdict_of(wide, narrow))[0] == "ambiguous_place"
+    wide = replace(wide, weight=narrow.weight + KEEPING_MARGIN + 0.1)
+    assert codes(verdict_of(narrow, wide)) == []
+
+
+def test_another_number_of_blank_lines_is_not_another_place() -> None:
+    chosen = placed(5, 5, 5.0)
+    assert codes(verdict_of(chosen, placed(6, 6, 5.0), placed(5, 5, 5.0, "", "new = 0"))) == []
+    assert codes(verdict_of(chosen, placed(6, 6, 5.0 + BORDER_MARGIN + 0.1))) != []
+
+
+def test_errors_of_the_plan_reject_any_result() -> None:
+    update = ["@@ -1 +1 @@", "-nothing = 'of this'", "+something = 1"]
+    verdict = judged(ORIGINAL, update, ["something = 1", *ORIGINAL[1:]])
+    assert verdict.status == "rejected"
+    assert "anchor_not_found" in codes(verdict)
+    assert "not_a_merge" not in codes(verdict)
