@@ -165,7 +165,7 @@ def _check_whitespace_changed(comparison: Comparison) -> Iterator[Finding]:
             )
 
 
-def _check_blank_lines(comparison: Comparison) -> Iterator[Finding]:
+def check_blank_lines(comparison: Comparison) -> Iterator[Finding]:
     """Between two lines stand as many blank lines as in the original or in the update.
 
     Where the two meet, both neighbours have a say: the line before and the line after. Where lines
@@ -308,7 +308,7 @@ CHECKS: tuple[Callable[[Comparison], Iterator[Finding]], ...] = (
     _check_segment_broken,
     _check_unknown_line,
     _check_whitespace_changed,
-    _check_blank_lines,
+    check_blank_lines,
     _check_repeated_line,
     _check_misplaced_line,
     _check_loop,

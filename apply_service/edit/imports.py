@@ -42,16 +42,6 @@ def import_names(
     return frozenset(name for name in names if name)
 
 
-def new_error_lines(before: SyntaxTree, after: SyntaxTree) -> tuple[int, ...]:
-    """Error lines of `after` if it has more syntax errors than `before`, else none.
-
-    Errors that the file had already may have moved, so they are told apart by number alone.
-    """
-    if len(after.error_lines) <= len(before.error_lines):
-        return ()
-    return after.error_lines
-
-
 def _python_names(text: str) -> Iterator[str]:
     lines = text.split("\n")
     margin = len(lines[0]) - len(lines[0].lstrip())

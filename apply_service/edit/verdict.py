@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from apply_service.edit.checks import CHECKS, MERGE_CHECKS, check_neighbours
+from apply_service.edit.checks import CHECKS, MERGE_CHECKS, check_blank_lines, check_neighbours
 from apply_service.edit.comparison import Comparison
 from apply_service.edit.finding import Finding
 from apply_service.edit.loss_checks import LOSS_CHECKS
@@ -25,6 +25,7 @@ from apply_service.edit.splice import splice
 
 if TYPE_CHECKING:
     from apply_service.edit.merge import MergePlan
+    from apply_service.edit.placement import MergePath
     from apply_service.edit.syntax import SyntaxTree
 
 Status = Literal["applied", "unchanged", "needs_review", "rejected"]
@@ -86,7 +87,7 @@ def status_of(findings: Sequence[Finding], *, is_changed: bool) -> Status:
 
 
 def _findings(comparison: Comparison, plan: MergePlan | None) -> Iterator[Finding]:
-    path = None if plan is None else plan.accepts(comparison.result)
+    path = None if plan is None else _merge_path(comparison, plan)
     if plan is not None and path is not None:
         yield from _capped(check_place(comparison, plan, path))
         checks = MERGE_CHECKS if plan.is_unique else (*MERGE_CHECKS, *LOSS_CHECKS)
@@ -103,6 +104,14 @@ def _findings(comparison: Comparison, plan: MergePlan | None) -> Iterator[Findin
     if plan is not None:
         best = None if plan.best is None else splice(comparison.original, plan.best)
         yield from _capped(check_membership(comparison, plan, best))
+
+
+def _merge_path(comparison: Comparison, plan: MergePlan) -> MergePath | None:
+    """The valid merge that the result is, with blank lines as original and update have them."""
+    path = plan.accepts(comparison.result)
+    if path is None and not any(check_blank_lines(comparison)):
+        path = plan.accepts(comparison.result, ignores_blank_lines=True)
+    return path
 
 
 def _removed_lines(comparison: Comparison) -> Iterator[RemovedLine]:

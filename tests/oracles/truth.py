@@ -10,7 +10,7 @@ from functools import cached_property
 from apply_service.bench.cases import Case
 from apply_service.edit.alignment import Hunk, changed_hunks
 from apply_service.edit.markers import MarkerReader
-from apply_service.edit.text_file import split_lines
+from apply_service.edit.text_file import TextFile
 
 IMPORT = re.compile(r"\s*(?:(?:import|from|use|using|require)\b|#include|const .*= require\()")
 
@@ -19,9 +19,9 @@ class Truth:
     """A case as lines: original, update and expected result, with the hunks between them."""
 
     def __init__(self, case: Case) -> None:
-        self.original = split_lines(case.original)[0]
-        self.update = split_lines(case.update)[0]
-        self.expected = split_lines(case.expected)[0]
+        self.original = list(TextFile.from_text(case.original).lines)
+        self.update = list(TextFile.from_text(case.update).lines)
+        self.expected = list(TextFile.from_text(case.expected).lines)
 
     @cached_property
     def hunks(self) -> list[Hunk]:

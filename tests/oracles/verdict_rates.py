@@ -24,7 +24,7 @@ from apply_service.edit.segment import Snippet
 from apply_service.edit.snippet import read_snippet
 from apply_service.edit.snippet_error import SnippetError
 from apply_service.edit.syntax import parse
-from apply_service.edit.text_file import split_lines
+from apply_service.edit.text_file import TextFile
 from apply_service.edit.verdict import Verdict, judge
 
 CORRUPTED_SHARE = 0.3
@@ -35,8 +35,8 @@ class JudgedCase:
     """A case read and planned once, to judge many results of it."""
 
     def __init__(self, original: str, update: str, path: str) -> None:
-        self.original = split_lines(original)[0]
-        self.update = split_lines(update)[0]
+        self.original = list(TextFile.from_text(original).lines)
+        self.update = list(TextFile.from_text(update).lines)
         language = language_of(path, None, self.original)
         self.tree = parse(self.original, language)
         self.snippet: Snippet | None = None
@@ -75,7 +75,7 @@ class Rates:
     def add_case(self, case: Case, *, seed: int) -> None:
         """Judge the truth and all corruptions of one case."""
         judged = JudgedCase(case.original, case.update, case.path)
-        expected = split_lines(case.expected)[0]
+        expected = list(TextFile.from_text(case.expected).lines)
         verdict = judged.judge(expected)
         self.truth[verdict.status] += 1
         if judged.plan is not None and judged.plan.is_unique:
@@ -92,7 +92,7 @@ class Rates:
         for failure in read_failures(path):
             if failure.ending == "complete":
                 judged = JudgedCase(failure.original, failure.update, failure.path)
-                lines = split_lines(failure.result)[0]
+                lines = TextFile.from_text(failure.result).lines
                 status = judged.judge(lines).status
                 self.failures[failure.model][status] += 1
                 if status not in FLAGGED:

@@ -1,10 +1,10 @@
-"""Names that imports bind, and errors that an edit brought in."""
+"""Names that imports bind."""
 
 from __future__ import annotations
 
 import pytest
 
-from apply_service.edit.imports import import_names, new_error_lines
+from apply_service.edit.imports import import_names
 from apply_service.edit.syntax import parse
 
 
@@ -45,13 +45,3 @@ def test_a_given_tree_is_used() -> None:
     tree = parse(lines, "python")
     assert import_names(lines, None, tree=tree) == {"a"}
     assert import_names(lines, None) == frozenset()
-
-
-def test_only_more_errors_are_new_ones() -> None:
-    good = parse(["x = 1", "y = 2"], "python")
-    bad = parse(["x = (1", "y = 2"], "python")
-    assert good is not None
-    assert bad is not None
-    assert new_error_lines(good, bad) == bad.error_lines != ()
-    assert new_error_lines(bad, bad) == ()
-    assert new_error_lines(bad, good) == ()
