@@ -18,6 +18,8 @@ CONSTANT_WEIGHT = 1.0
 # A last line more alike than this to one in the middle shows that the definition goes on.
 MIN_CUT_SIMILARITY = 0.5
 MAX_SAME_NAME = 16
+# Definitions of one name that are compared with one of the segment.
+MAX_LOOKED_AT = 64
 _CLOSING = (")", "]", "}", "end", "fi", "done", "esac")
 _LEADING = ("@", "#", "//", "/*", "*", "--", "[", "<!--")
 _NOT_BLOCKS = frozenset({"key", "import", "section"})
@@ -124,9 +126,10 @@ class SymbolTable:
             if not symbol.is_complete or symbol.kind in _NOT_BLOCKS:
                 continue
             owners = self._owners(fragment, symbol)
+            named = self._by_name.get(symbol.name, [])[:MAX_LOOKED_AT]
             matches = [
                 self.symbols[place]
-                for place in self._by_name.get(symbol.name, ())
+                for place in named
                 if self._fits(self.symbols[place], symbol, owners)
             ][:MAX_SAME_NAME]
             for old in matches:
@@ -136,7 +139,7 @@ class SymbolTable:
 
     def _is_cut(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> bool:
         """Whether the segment's definition ends with a line from the middle of the old one."""
-        last = next(text.strip() for text in texts[new.end - 1 :: -1] if text.strip())
+        last = next(text for row in range(new.end - 1, -1, -1) if (text := texts[row].strip()))
         old_lines = [text for text in self._index.stripped[old.header : old.end] if text]
         if last == old_lines[-1]:
             return False
