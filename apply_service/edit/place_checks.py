@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from apply_service.edit.comparison import Comparison, first_filled, shown
 from apply_service.edit.finding import Finding
 from apply_service.edit.placement import MergePath, Placement
+from apply_service.edit.splice import splice
+from apply_service.edit.syntax import parse
 
 if TYPE_CHECKING:
     from apply_service.edit.merge import MergePlan
@@ -19,6 +22,8 @@ PLACE_MARGIN = 2.0
 BORDER_MARGIN = 2.0
 KEEPING_MARGIN = 0.5
 MAX_LISTED = 8
+# Characters of other merges that are parsed for one result, to see whether they are sound.
+MAX_PARSED_IN_DOUBT = 300_000
 # Findings of a plan about its own best merge; the result may be another one.
 _PLACE_CODES = frozenset({"ambiguous_place", "place_guessed"})
 
@@ -28,17 +33,54 @@ def check_place(comparison: Comparison, plan: MergePlan, path: MergePath) -> Ite
     yield from _other_findings(plan)
     if plan.is_unique and path == plan.best:
         return
+    field = _RivalField(comparison, plan, path)
     for number, placement in enumerate(path.placements):
-        low = path.placements[number - 1].end if number else 0
-        following = path.placements[number + 1 : number + 2]
-        high = following[0].start if following else len(comparison.original)
-        rivals = [
-            other
-            for other in plan.candidates[placement.segment]
-            if low <= other.start and other.end <= high and _is_rival(comparison, other, placement)
-        ]
+        rivals = field.rivals(number)
         if rivals:
             yield _ambiguous_place(comparison, placement, rivals)
+
+
+class _RivalField:
+    """The other placements of the segments of one result."""
+
+    def __init__(self, comparison: Comparison, plan: MergePlan, path: MergePath) -> None:
+        self._comparison = comparison
+        self._plan = plan
+        self._path = path
+        self._num_characters = sum(map(len, comparison.result)) + 1
+        self._budget = MAX_PARSED_IN_DOUBT
+
+    def rivals(self, number: int) -> list[Placement]:
+        """What fits about as well as placement `number` and does not break the syntax."""
+        placements = self._path.placements
+        placement = placements[number]
+        low = placements[number - 1].end if number else 0
+        is_last = number + 1 == len(placements)
+        high = len(self._comparison.original) if is_last else placements[number + 1].start
+        found = [
+            other
+            for other in self._plan.candidates[placement.segment]
+            if low <= other.start
+            and other.end <= high
+            and _is_rival(self._comparison, other, placement)
+        ]
+        return [other for other in found if not self._breaks_syntax(number, other)]
+
+    def _breaks_syntax(self, number: int, other: Placement) -> bool:
+        """Whether the result is free of syntax errors and would not be with `other`."""
+        tree, result_tree = self._comparison.tree, self._comparison.result_tree
+        if tree is None or result_tree is None or tree.error_lines or result_tree.error_lines:
+            return False
+        if self._num_characters > self._budget:
+            return False
+        self._budget -= self._num_characters
+        placements = list(self._path.placements)
+        placements[number] = other
+        merged = splice(
+            self._comparison.original, replace(self._path, placements=tuple(placements))
+        )
+        other_tree = parse(merged, tree.language)
+        return other_tree is not None and bool(other_tree.error_lines)
 
 
 def _other_findings(plan: MergePlan) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from apply_service.edit.place_checks import BORDER_MARGIN, KEEPING_MARGIN, PLACE
 from apply_service.edit.placement import Placement
 from apply_service.edit.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.snippet import read_snippet
+from apply_service.edit.syntax import parse
 from apply_service.edit.verdict import Verdict, judge
 
 ORIGINAL = ["first = 1", "limit = 10", "second = 2", "limit = 10", "third = 3", "", "fourth = 4"]
@@ -112,3 +113,14 @@ def test_errors_of_the_plan_reject_any_result() -> None:
     assert verdict.status == "rejected"
     assert "anchor_not_found" in codes(verdict)
     assert "not_a_merge" not in codes(verdict)
+
+
+def test_a_place_that_breaks_the_syntax_is_no_rival() -> None:
+    tree = parse(ORIGINAL, "python")
+    broken, sound = placed(4, 4, 6.0, "(", "new = 0"), placed(4, 4, 6.0, "other = 0")
+    chosen = placed(2, 2, 5.0)
+    for rival, expected in ((broken, []), (sound, ["ambiguous_place"])):
+        plan = MergePlan(original_lines=ORIGINAL, candidates=((rival, chosen),), order=(0,))
+        result = [*ORIGINAL[:2], "new = 0", *ORIGINAL[2:]]
+        assert codes(judge(ORIGINAL, SNIPPET, result, plan=plan, tree=tree)) == expected
+        assert codes(judge(ORIGINAL, SNIPPET, result, plan=plan)) == ["ambiguous_place"]
