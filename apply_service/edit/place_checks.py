@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from apply_service.edit.merge import MergePlan
 
 # Weights are logarithms of odds. Another place leaves a doubt unless it fits this much worse.
-PLACE_MARGIN = 2.0
+PLACE_MARGIN = 3.0
 # Other borders around the same place leave a doubt only if they fit this much better, or this
 # much if fewer lines of the original would go.
 BORDER_MARGIN = 2.0
