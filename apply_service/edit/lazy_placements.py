@@ -41,7 +41,7 @@ _BLANK_COST = 3.0
 # What is left of the weight where a segment of some lines would change nothing.
 _IDLE_SHARE = 0.5
 _MIN_IDLE_LINES = 3
-_DROPPED_COST = 3.0
+_DROPPED_COST = 1.5
 _BORDER_COST = 10.0
 # Of lines that say nothing ("}") the first place after the neighbours is meant.
 _LATER_COST = 1e-4

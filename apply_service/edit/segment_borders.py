@@ -13,16 +13,16 @@ from apply_service.edit.runs import Run
 from apply_service.edit.similarity import Similarity
 
 # What it costs that a segment begins (or ends) with lines that are not in the original.
-OPEN_BORDER_COST = 1.5
+OPEN_BORDER_COST = 2.5
 # A modified line stands at the border: the odds grow with the similarity around this one.
-EVEN_SIMILARITY = 0.7
+EVEN_SIMILARITY = 0.68
 ALIKE_SLOPE = 8.0
 EQUAL_GAIN = 0.3
 LOST_COST = 2.0
 MAX_HEAD_LINES = 24
 MAX_WINDOW = 24
 # For using the longest context at a border of the segment.
-CONTEXT_BONUS = 6.0
+CONTEXT_BONUS = 8.0
 # A line with less of the letters of a telling line may be new even where it matches.
 MIN_FULLNESS = 0.6
 MAX_TRIMMED = 4

@@ -8,12 +8,18 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
 
+from apply_service.edit.definition_names import definition_name
+
 MIN_SIMILARITY = 0.6
 # Only the likeness above this speaks for a pair of lines.
 EVEN_PAIR = 0.5
 MAX_COMPARED_CHARS = 160
 # Lines that give the same name a value, or of which one goes on where the other ends.
-SAME_KEY_RATIO = 0.85
+SAME_KEY_RATIO = 0.95
+SAME_NAME_RATIO = 0.95
+MIN_SHARED_WORDS = 2
+# A name that is given a value more often than once in so many lines says nothing.
+LINES_PER_KEY = 150
 MIN_PREFIX_CHARS = 12
 _NAMED_VALUE = re.compile(r"(?P<key>[^\W\d][\w\s.$\"'-]{0,60}?)\s*(?::(?!:)|=(?![=>]))\s*\S")
 _WORD = re.compile(r"\w+")
@@ -87,8 +93,12 @@ class Similarity:
 
     def _ratio(self, left: str, right: str) -> float:
         key = _key(left)
-        if key is not None and key == _key(right) and self._keys[key] <= 1:
-            return SAME_KEY_RATIO
+        if key is not None and key == _key(right):
+            if self._keys[key] <= 1 + len(self._lines) // LINES_PER_KEY:
+                return SAME_KEY_RATIO
+        name = definition_name(left)
+        if name is not None and name == definition_name(right):
+            return SAME_NAME_RATIO
         if min(len(left), len(right)) >= MIN_PREFIX_CHARS and (
             left.startswith(right) or right.startswith(left)
         ):
@@ -99,6 +109,8 @@ class Similarity:
         common = self._counted(left) & self._counted(right)
         if 2 * common.total() < wanted:
             return 0.0
+        if self._is_extended(left, right):
+            return SAME_KEY_RATIO
         by_letters = SequenceMatcher(None, left, right, autojunk=False).ratio()
         return (by_letters + self._by_words(left, right)) / 2
 
@@ -106,6 +118,12 @@ class Similarity:
     def _keys(self) -> Counter[str]:
         """How often a name is given a value; in lists of records the same name says nothing."""
         return Counter(key for line in self._lines if (key := _key(line)) is not None)
+
+    def _is_extended(self, left: str, right: str) -> bool:
+        """Whether one line has all words of the other, which are some, and more."""
+        old, new = self._named(left), self._named(right)
+        smaller, larger = (old, new) if old.total() <= new.total() else (new, old)
+        return smaller.total() >= MIN_SHARED_WORDS and smaller <= larger
 
     def _by_words(self, left: str, right: str) -> float:
         """The share of words in common: two imports are not alike because both import."""
