@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from apply_service.pipeline import PipelineLimits
 from apply_service.prompts.profile import Profile, PromptRequest, load_profile
@@ -67,6 +67,18 @@ class OracleRunner:
         return StepResult(tuple(verified))
 
 
+class WritesFreely:
+    """A profile whose answers are not bound to merges unless a request asks for it."""
+
+    default_constraint: Literal["none", "merge"] = "none"
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._profile, name)
+
+
 class OracleService:
     """An `ApplyService` over an `OracleRunner`, and the ways to tell it what to answer."""
 
@@ -82,7 +94,7 @@ class OracleService:
         deadline_s: float = 20.0,
     ) -> None:
         self.runner = OracleRunner(max_position=max_position, num_blocks=num_blocks)
-        self.profile: Profile = load_profile("embedded", model_dir)
+        self.profile: Profile = WritesFreely(load_profile("embedded", model_dir))
         self.limits = PipelineLimits(max_file_bytes=max_file_bytes, max_draft_tokens=64)
         self._config = SchedulerConfig(max_waiting=max_waiting, max_running=max_running)
         self.service = ApplyService(

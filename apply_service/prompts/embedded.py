@@ -22,7 +22,7 @@ class EmbeddedProfile:
     """Builds line-aligned prompts; the answer is line-aligned too."""
 
     name = "embedded"
-    default_constraint: Literal["none", "merge"] = "none"
+    default_constraint: Literal["none", "merge"] = "merge"
     constraints: tuple[Literal["none", "merge"], ...] = ("merge", "none")
     max_region_tokens: int | None = 1500
 

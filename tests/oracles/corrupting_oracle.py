@@ -53,7 +53,7 @@ class WatchedProfile:
 
     @property
     def default_constraint(self) -> Literal["none", "merge"]:
-        return self._profile.default_constraint
+        return "none"
 
     @property
     def max_region_tokens(self) -> int | None:
