@@ -44,12 +44,15 @@ class _Link:
 
 
 class ChainFinder:
-    """Finds chains among the runs of one segment."""
+    """Finds chains among the runs of one segment.
+
+    `is_limited` says, after `find`, that a limit kept chains from being found.
+    """
 
     def __init__(self, runs: Sequence[Run], stripped: Sequence[str], index: LineIndex) -> None:
-        self._runs = sorted(
-            _chosen(runs, len(stripped)), key=lambda run: (run.old, run.old_end, run.new)
-        )
+        chosen = _chosen(runs, len(stripped))
+        self.is_limited = len(chosen) < len(runs)
+        self._runs = sorted(chosen, key=lambda run: (run.old, run.old_end, run.new))
         self._stripped = stripped
         self._index = index
         self._gaps: dict[tuple[int, int, int, int], tuple[float, int]] = {}
@@ -59,7 +62,9 @@ class ChainFinder:
         firsts = sorted(range(len(self._runs)), key=self._promise, reverse=True)
         chains: list[Chain] = []
         leading = [first for first in firsts[MAX_FIRST_RUNS:] if self._runs[first].new == 0]
-        for first in [*firsts[:MAX_FIRST_RUNS], *leading[:MAX_LEADING_RUNS]]:
+        used = [*firsts[:MAX_FIRST_RUNS], *leading[:MAX_LEADING_RUNS]]
+        self.is_limited |= len(used) < len(firsts)
+        for first in used:
             chains.extend(self._from(first))
         return sorted(chains, key=lambda chain: -chain.weight)
 
@@ -89,6 +94,7 @@ class ChainFinder:
             if best is not None:
                 links[place] = best
         ends = sorted(links, key=lambda place: -links[place].weight)[:MAX_LAST_RUNS]
+        self.is_limited |= len(ends) < len(links)
         for end in ends:
             yield self._chain(links, end)
 

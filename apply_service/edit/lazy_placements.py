@@ -15,6 +15,7 @@ from apply_service.edit.indentation import reindented
 from apply_service.edit.lazy_places import LazyPlacer, Spot
 from apply_service.edit.line_index import LineIndex
 from apply_service.edit.placement import Placement
+from apply_service.edit.runs import Run
 from apply_service.edit.segment import Segment
 from apply_service.edit.segment_borders import MIN_FULLNESS
 from apply_service.edit.similarity import Similarity
@@ -23,7 +24,7 @@ from apply_service.edit.syntax import parse_fragment
 
 MAX_CANDIDATES = 64
 # How much lighter all other placements must be, by what the best one stands on; measured.
-CERTAIN_MARGIN = 3.0
+CERTAIN_MARGIN = 2.4
 OPEN_MARGIN = 4.0
 UNCLOSED_MARGIN = 11.0
 # Where more than one line is replaced, the runs on both sides must weigh this much.
@@ -37,7 +38,7 @@ NEAR_LINES = 40
 MAX_OPTIONAL_VARIANTS = 8
 _OPTIONAL_COST = 6.0
 # Blank lines beside a border that differ from the best guess.
-_BLANK_COST = 3.0
+_BLANK_COST = 2.5
 # What is left of the weight where a segment of some lines would change nothing.
 _IDLE_SHARE = 0.5
 _MIN_IDLE_LINES = 3
@@ -233,6 +234,7 @@ class LazyPlacements:
             first.weight >= MIN_CERTAIN_WEIGHT
             and margin >= self._needed_margin(spots[first])
             and self._is_sound(first)
+            and self._is_as_written(first)
         )
         return [replace(first, is_certain=is_certain), *ordered[1:]]
 
@@ -244,8 +246,13 @@ class LazyPlacements:
         if num_repeated > 1 or not self._is_firm(spot):
             return math.inf
         if not all(run.is_closed for run in spot.runs):
-            return UNCLOSED_MARGIN
+            return math.inf if any(map(self._is_shortened, spot.runs)) else UNCLOSED_MARGIN
         return OPEN_MARGIN if spot.is_open or num_repeated else CERTAIN_MARGIN
+
+    def _is_shortened(self, run: Run) -> bool:
+        """Whether a definition that may go on in the original shows less than stands there."""
+        num_new = sum(1 for text in self._core[run.new : run.new_end] if text.strip())
+        return not run.is_closed and num_new < self._index.num_filled(run.old, run.old_end)
 
     def _is_firm(self, spot: Spot) -> bool:
         """Whether every replaced stretch lies between runs that say something."""
@@ -254,6 +261,11 @@ class LazyPlacements:
             or self._index.num_filled(left.old_end, right.old) <= 1
             for left, right in pairwise(spot.runs)
         )
+
+    def _is_as_written(self, placement: Placement) -> bool:
+        """Whether the lines have kept the indentation that the update gives them."""
+        written = [line for line in placement.lines if line.strip()]
+        return written == [text for text in self._core if text.strip()]
 
     def _num_dropped(self, spot: Spot, words: frozenset[str]) -> int:
         """How many definitions would go that the segment does not mention."""
@@ -280,7 +292,11 @@ class LazyPlacements:
         shown = {definition_name(line) for line in placement.lines}
         dropped = self._table.inside(placement.start, placement.end)
         words = _words_of(placement.lines)
-        return all(symbol.name in shown or _mentions(words, symbol.name) for symbol in dropped)
+        return all(
+            symbol.name in shown
+            or (symbol.kind not in ("function", "class") and _mentions(words, symbol.name))
+            for symbol in dropped
+        )
 
 
 def _words_of(lines: Sequence[str]) -> frozenset[str]:

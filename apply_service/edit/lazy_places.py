@@ -48,7 +48,10 @@ class Spot:
 
 
 class LazyPlacer:
-    """Finds the spots of one segment; `texts` are its lines from the first to the last filled."""
+    """Finds the spots of one segment; `texts` are its lines from the first to the last filled.
+
+    `is_limited` says that there are more valid places than a limit let be found.
+    """
 
     def __init__(
         self,
@@ -76,13 +79,16 @@ class LazyPlacer:
         if is_last:
             num_new, num_old = len(texts), len(index)
             runs.append(Run(num_new, num_new, num_old, num_old, BORDER_WEIGHT, is_exact=True))
-        chains = ChainFinder(runs, self._stripped, index).find()
-        self.chains = [
+        finder = ChainFinder(runs, self._stripped, index)
+        chains = finder.find()
+        fitting = [
             chain
             for chain in chains
             if (not is_first or chain.runs[0].old_end == 0)
             and (not is_last or chain.runs[-1].old == len(index))
-        ][:MAX_CHAINS]
+        ]
+        self.chains = fitting[:MAX_CHAINS]
+        self.is_limited = finder.is_limited or len(fitting) > MAX_CHAINS
 
     def spots(self) -> list[Spot]:
         """All spots, best first; of equal borders only the best."""

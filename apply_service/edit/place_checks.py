@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 # Weights are logarithms of odds. Another place leaves a doubt unless it fits this much worse.
 PLACE_MARGIN = 3.0
-# Other borders around the same place leave a doubt only if they fit this much better, or this
-# much if fewer lines of the original would go.
-BORDER_MARGIN = 2.0
-KEEPING_MARGIN = 0.5
+# Other borders around the same place leave a doubt only if they fit this much better.
+BORDER_MARGIN = 1.0
+# They may even fit a little worse if they keep so many more lines of the original.
+MANY_LINES = 3
+KEEPING_MARGIN = -1.0
+# What other numbers of blank lines beside the same lines must be better.
+BLANK_MARGIN = 2.0
 MAX_LISTED = 8
 # Characters of other merges that are parsed for one result, to see whether they are sound.
 MAX_PARSED_IN_DOUBT = 300_000
@@ -95,12 +98,13 @@ def _is_rival(comparison: Comparison, other: Placement, placement: Placement) ->
     filled = comparison.num_filled_before
     other_span = filled[other.start], filled[other.end]
     span = filled[placement.start], filled[placement.end]
+    is_same = other_span == span and _has_same_text(other, placement)
     is_apart = other.end <= placement.start or placement.end <= other.start
-    if is_apart and not (other_span == span and _has_same_text(other, placement)):
+    if is_apart and not is_same:
         return other.weight > placement.weight - PLACE_MARGIN
-    keeps_more = other_span[1] - other_span[0] < span[1] - span[0]
-    margin = KEEPING_MARGIN if keeps_more else BORDER_MARGIN
-    return other.weight > placement.weight + margin
+    num_kept = (span[1] - span[0]) - (other_span[1] - other_span[0])
+    margin = KEEPING_MARGIN if num_kept >= MANY_LINES else BORDER_MARGIN
+    return other.weight > placement.weight + (BLANK_MARGIN if is_same else margin)
 
 
 def _has_same_text(other: Placement, placement: Placement) -> bool:

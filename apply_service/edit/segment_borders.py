@@ -126,7 +126,7 @@ class SegmentBorders:
 
     def _after_blanks(self, run: Run) -> list[Border]:
         """New lines after a blank line that the original has: the blank line is not repeated."""
-        if run.is_border or run.is_definition:
+        if run.is_border:
             return []
         num_shown = run.new_end
         while num_shown < len(self._stripped) and not self._stripped[num_shown]:
@@ -187,7 +187,7 @@ class SegmentBorders:
 
     def _before_blanks(self, run: Run) -> list[Border]:
         """New lines that belong to what stands above go before the blank lines above `run`."""
-        if run.is_border or run.is_definition:
+        if run.is_border:
             return []
         num_shown = run.new
         while num_shown > 0 and not self._stripped[num_shown - 1]:

@@ -93,9 +93,8 @@ class Similarity:
 
     def _ratio(self, left: str, right: str) -> float:
         key = _key(left)
-        if key is not None and key == _key(right):
-            if self._keys[key] <= 1 + len(self._lines) // LINES_PER_KEY:
-                return SAME_KEY_RATIO
+        if key is not None and key == _key(right) and not self._is_common(key):
+            return SAME_KEY_RATIO
         name = definition_name(left)
         if name is not None and name == definition_name(right):
             return SAME_NAME_RATIO
@@ -118,6 +117,9 @@ class Similarity:
     def _keys(self) -> Counter[str]:
         """How often a name is given a value; in lists of records the same name says nothing."""
         return Counter(key for line in self._lines if (key := _key(line)) is not None)
+
+    def _is_common(self, key: str) -> bool:
+        return self._keys[key] > 1 + len(self._lines) // LINES_PER_KEY
 
     def _is_extended(self, left: str, right: str) -> bool:
         """Whether one line has all words of the other, which are some, and more."""

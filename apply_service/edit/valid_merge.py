@@ -137,7 +137,7 @@ class ValidPlaces:
                 yield size
 
     def _blank_steps(self, run: Run, num_new: int, *, is_left: bool) -> range:
-        if run.is_definition or run.is_border:
+        if run.is_border:
             return range(0)
         lines = self._old[: run.old] if is_left else self._old[: run.old_end - 1 : -1]
         if not is_left and run.old_end == 0:

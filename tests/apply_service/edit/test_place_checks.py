@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 
 from apply_service.edit.merge import MergePlan, plan_merge
-from apply_service.edit.place_checks import BORDER_MARGIN, KEEPING_MARGIN, PLACE_MARGIN
+from apply_service.edit.place_checks import (
+    BLANK_MARGIN,
+    BORDER_MARGIN,
+    KEEPING_MARGIN,
+    MANY_LINES,
+    PLACE_MARGIN,
+)
 from apply_service.edit.placement import Placement
 from apply_service.edit.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.snippet import read_snippet
@@ -84,7 +90,7 @@ def test_a_result_that_is_no_merge_names_the_first_line_that_differs() -> None:
         (placed(4, 5, 5.0 - PLACE_MARGIN - 0.1), False),
         (placed(2, 4, 5.0 + BORDER_MARGIN + 0.1), True),
         (placed(2, 4, 5.0 + BORDER_MARGIN - 0.1), False),
-        (placed(2, 2, 5.0 + KEEPING_MARGIN - 0.1, "second = 2", "new = 0"), True),
+        (placed(2, 2, 5.0 + BORDER_MARGIN - 0.1, "second = 2", "new = 0"), True),
     ],
     ids=["elsewhere", "elsewhere far behind", "borders", "borders not enough", "touching"],
 )
@@ -94,17 +100,25 @@ def test_doubt_depends_on_how_well_the_rivals_fit(rival: Placement, is_doubtful:
     assert verdict.status == ("needs_review" if is_doubtful else "applied")
 
 
-def test_losing_more_of_the_original_is_sooner_in_doubt() -> None:
-    wide, narrow = placed(2, 4, 5.0), placed(2, 3, 5.0 + KEEPING_MARGIN + 0.1)
-    assert codes(verdict_of(wide, narrow))[0] == "ambiguous_place"
-    wide = replace(wide, weight=narrow.weight + KEEPING_MARGIN + 0.1)
-    assert codes(verdict_of(narrow, wide)) == []
+def test_losing_many_lines_more_is_in_doubt_even_if_it_fits_a_little_better() -> None:
+    kept = placed(1, 2, 5.0 + KEEPING_MARGIN + 0.1)
+    few, many = placed(1, 1 + MANY_LINES, 5.0), placed(1, 2 + MANY_LINES, 5.0)
+    assert "ambiguous_place" not in codes(verdict_of(few, kept))
+    assert "ambiguous_place" in codes(verdict_of(many, kept))
+    assert "ambiguous_place" not in codes(verdict_of(many, replace(kept, weight=kept.weight - 0.2)))
 
 
 def test_another_number_of_blank_lines_is_not_another_place() -> None:
     chosen = placed(5, 5, 5.0)
-    assert codes(verdict_of(chosen, placed(6, 6, 5.0), placed(5, 5, 5.0, "", "new = 0"))) == []
-    assert codes(verdict_of(chosen, placed(6, 6, 5.0 + BORDER_MARGIN + 0.1))) != []
+    assert (
+        codes(
+            verdict_of(
+                chosen, placed(6, 6, 5.0 + BLANK_MARGIN - 0.1), placed(5, 5, 5.0, "", "new = 0")
+            )
+        )
+        == []
+    )
+    assert codes(verdict_of(chosen, placed(6, 6, 5.0 + BLANK_MARGIN + 0.1))) != []
 
 
 def test_errors_of_the_plan_reject_any_result() -> None:

@@ -35,7 +35,9 @@ def test_the_spots_found_are_exactly_the_valid_ones(
 ) -> None:
     placer = LazyPlacer(segment, LineIndex(original), is_first=is_first, is_last=is_last)
     found = {(spot.start, spot.end) for spot in placer.spots()}
-    assert found == valid_spans(original, segment, is_first=is_first, is_last=is_last)
+    valid = valid_spans(original, segment, is_first=is_first, is_last=is_last)
+    assert found <= valid
+    assert placer.is_limited or found == valid
 
 
 @settings(max_examples=150, deadline=None)
