@@ -137,10 +137,11 @@ class ReferenceUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Speculation(msgspec.Struct, frozen=True, kw_only=True):
-    """How far drafts carried the answer."""
+    """How far drafts carried the answer; `forced` tokens left the model no choice."""
 
     drafted: int
     accepted: int
+    forced: int = 0
     target_passes: int
     decode_passes: int
     mean_accepted_length: float
@@ -338,6 +339,7 @@ def _speculation_of(outcome: Outcome) -> Speculation:
     return Speculation(
         drafted=stats.drafted,
         accepted=stats.accepted,
+        forced=stats.forced,
         target_passes=stats.target_passes,
         decode_passes=stats.decode_passes,
         mean_accepted_length=outcome.mean_accepted_length,
