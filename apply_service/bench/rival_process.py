@@ -1,11 +1,10 @@
-"""Transformers in a process of its own, as it would run alone.
+"""Transformers in a process of its own, as it would run alone, with the same environment as ours.
 
 In one process with the engine, each would keep a team of OpenMP threads, and both would be slower.
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,8 +17,6 @@ from apply_service.bench.speed_run import RivalRequest, SpeedRun
 from apply_service.errors import ApplyError
 
 _MODULE = "apply_service.bench.transformers_baseline"
-# Ours, set by the command line; the rival waits for its threads as it would by itself.
-_OWN_VARIABLES = frozenset({"GOMP_SPINCOUNT"})
 _STOP_S = 10.0
 
 
@@ -37,7 +34,6 @@ class RivalProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={name: value for name, value in os.environ.items() if name not in _OWN_VARIABLES},
         )
 
     def __enter__(self) -> Self:
