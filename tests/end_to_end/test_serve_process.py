@@ -40,6 +40,7 @@ class ServeProcess:
             stderr=subprocess.PIPE,
             text=True,
             env=environment,
+            preexec_fn=_hear_ctrl_c,
         )
         self.log: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -71,6 +72,11 @@ class ServeProcess:
         """End it the hard way; harmless if it has ended."""
         self.process.kill()
         self.end()
+
+
+def _hear_ctrl_c() -> None:
+    """A shell's background job ignores SIGINT, and so would everything that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager
