@@ -36,6 +36,8 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("APPLY_BENCH_API_KEY", raising=False)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    for role in ("AUTHOR", "COMMITTER"):  # a commit's id, and so the update written for it
+        monkeypatch.setenv(f"GIT_{role}_DATE", "2026-01-01T12:00:00+00:00")
 
 
 @pytest.fixture

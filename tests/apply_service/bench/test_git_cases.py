@@ -25,7 +25,11 @@ class Repository:
         identity = {
             f"GIT_{role}_{part}": value
             for role in ("AUTHOR", "COMMITTER")
-            for part, value in (("NAME", "A"), ("EMAIL", "a@example.org"))
+            for part, value in (
+                ("NAME", "A"),
+                ("EMAIL", "a@example.org"),
+                ("DATE", "2026-01-01T12:00:00+00:00"),  # the same commit ids in every run
+            )
         }
         done = subprocess.run(
             ["git", "-c", "core.autocrlf=false", *arguments],
