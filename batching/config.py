@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -10,6 +10,9 @@ from batching.errors import ModelLoadError
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 Device = Literal["cpu", "cuda"]
+CachePayload = Literal["exact", "float16", "int8"]
+
+DEFAULT_CHUNK_TOKENS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,25 @@ class SchedulerConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CacheConfig:
+    """The tiers of the prefix cache below the device; without memory there are none.
+
+    `memory_bytes` is host memory, through which everything from and to Redis goes. `timeout_s`
+    bounds what a request may wait for Redis. With a `secret` values carry a code that only its
+    owners can make. Only the payload "exact" keeps every token.
+    """
+
+    memory_bytes: int = 0
+    chunk_tokens: int = DEFAULT_CHUNK_TOKENS
+    payload: CachePayload = "exact"
+    redis_url: str | None = field(default=None, repr=False)
+    secret: bytes = field(default=b"", repr=False)
+    timeout_s: float = 1.0
+    connect_timeout_s: float = 0.5
+    ttl_s: int = 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
     """Everything `build_engine` needs. `num_threads` None leaves torch's own choice."""
 
@@ -38,6 +60,7 @@ class EngineConfig:
     kv_memory_bytes: int = 384 << 20
     num_threads: int | None = None
     scheduler: SchedulerConfig = SchedulerConfig()
+    cache: CacheConfig = CacheConfig()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

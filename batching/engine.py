@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from batching.block_pool import BlockPool
-from batching.config import EngineConfig, ModelInfo, SchedulerConfig
+from batching.config import CacheConfig, EngineConfig, ModelInfo, SchedulerConfig
 from batching.errors import (
     DuplicateRequestError,
     EngineError,
@@ -21,6 +22,7 @@ from batching.errors import (
     StepFailedError,
 )
 from batching.events import Cancelled, Event, Failed, Finished
+from batching.lower_tiers import LowerTiers
 from batching.model_runner import ModelRunner
 from batching.prefix_cache import PrefixCache
 from batching.request import EngineRequest
@@ -35,11 +37,18 @@ class _Cancel:
     request_id: str
 
 
+class _Wake:
+    """A load of the prefix cache has ended; whoever waits for it may start."""
+
+
 class _Stop:
     """Ends the loop; live requests fail with EngineStoppedError."""
 
 
-_Command = EngineRequest | _Cancel | _Stop
+_Command = EngineRequest | _Cancel | _Wake | _Stop
+
+# Steps with fewer known tokens say little about how fast prompts are computed.
+_MIN_PREFILL_TOKENS = 64
 
 
 class Engine:
@@ -48,20 +57,23 @@ class Engine:
     Every request that `submit` accepts ends in exactly one Finished, Failed or Cancelled.
     """
 
-    def __init__(self, config: SchedulerConfig, runner: ModelRunner) -> None:
+    def __init__(
+        self, config: SchedulerConfig, runner: ModelRunner, cache: CacheConfig | None = None
+    ) -> None:
         self._config = config
         self._runner = runner
         self._block_pool = BlockPool(runner.num_blocks)
-        self._scheduler = Scheduler(
-            config,
-            block_pool=self._block_pool,
-            prefix_cache=PrefixCache(
-                self._block_pool,
-                block_size=config.block_size,
-                model_fingerprint=runner.model_info.fingerprint,
-            ),
-        )
         self._commands: queue.SimpleQueue[_Command] = queue.SimpleQueue()
+        self._prefix_cache = PrefixCache(
+            self._block_pool,
+            block_size=config.block_size,
+            model_fingerprint=runner.model_info.fingerprint,
+            lower=self._open_lower_tiers(cache),
+            transfer=runner.kv_transfer,
+        )
+        self._scheduler = Scheduler(
+            config, block_pool=self._block_pool, prefix_cache=self._prefix_cache
+        )
         self._publish: Callable[[Event], None] = _discard
         self._counters = EngineCounters()
         self._lock = threading.Lock()
@@ -117,6 +129,7 @@ class Engine:
         if self._thread.is_alive():
             self._commands.put(_Stop())
             self._thread.join()
+        self._prefix_cache.close()
 
     def stats(self) -> EngineStats:
         """A snapshot; each figure is exact, together they may be a step apart."""
@@ -126,6 +139,7 @@ class Engine:
             num_blocks=self._block_pool.num_blocks,
             num_free_blocks=self._block_pool.num_free_blocks,
             preemptions=self._scheduler.num_preemptions,
+            tiers=self._prefix_cache.stats(),
         )
 
     def step(self) -> None:
@@ -133,6 +147,7 @@ class Engine:
         plan = self._scheduler.schedule(time.monotonic())
         if not plan.scheduled:
             return
+        started = time.monotonic()
         try:
             result = self._runner.execute(plan)
         except Exception as error:  # one bad step must not end the service
@@ -141,6 +156,8 @@ class Engine:
             self._publish_all(self._scheduler.fail_step(plan, failure))
             return
         self._counters.count_step(plan, result)
+        if plan.num_known_tokens >= _MIN_PREFILL_TOKENS:
+            self._prefix_cache.observe_step(plan.num_known_tokens, time.monotonic() - started)
         self._publish_all(self._scheduler.commit(plan, result, now=time.monotonic()))
 
     def _run(self) -> None:
@@ -162,7 +179,7 @@ class Engine:
 
     def _take_commands(self) -> bool:
         """Apply what came in since the last step, waiting for something if there is no work."""
-        has_work = self._scheduler.num_running + self._scheduler.num_waiting > 0
+        has_work = self._scheduler.has_work
         while not (has_work and self._commands.empty()):
             command = self._commands.get()
             has_work = True
@@ -170,7 +187,7 @@ class Engine:
                 return False
             if isinstance(command, _Cancel):
                 self._publish_all(self._scheduler.cancel(command.request_id))
-            else:
+            elif isinstance(command, EngineRequest):
                 self._scheduler.add(command, now=time.monotonic())
         return True
 
@@ -181,6 +198,18 @@ class Engine:
                     self._live_ids.discard(event.request_id)
                 self._counters.count_end(event)
             self._publish(event)
+
+    def _open_lower_tiers(self, cache: CacheConfig | None) -> LowerTiers | None:
+        transfer = self._runner.kv_transfer
+        if cache is None or transfer is None:
+            return None
+        return LowerTiers.open(
+            cache,
+            namespace=self._runner.kv_namespace,
+            payload_bytes=transfer.payload_bytes,
+            allocate=transfer.allocate,
+            wake=partial(self._commands.put, _Wake()),
+        )
 
     def _check_length(self, request: EngineRequest) -> None:
         num_prompt = len(request.prompt_token_ids)
@@ -202,12 +231,15 @@ class Engine:
 
 
 def build_engine(config: EngineConfig) -> Engine:
-    """Load the model and make an engine that is ready to start; raises ModelLoadError."""
+    """Load the model and make an engine that is ready to start.
+
+    Raises ModelLoadError or CacheConfigError.
+    """
     # Each thread that computes has an OpenMP team until it ends, and two teams on the same cores
     # slow each other down: this thread ends, and the engine's own team is left.
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="loader") as loader:
         runner = loader.submit(_load_runner, config).result()
-    return Engine(config.scheduler, runner)
+    return Engine(config.scheduler, runner, config.cache)
 
 
 def _load_runner(config: EngineConfig) -> ModelRunner:

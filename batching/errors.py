@@ -1,7 +1,9 @@
 """Errors of the engine.
 
 EngineError ← RequestTooLongError, QueueFullError, EngineStoppedError, DeadlineExceededError,
-              ModelLoadError, StepFailedError, DuplicateRequestError
+              ModelLoadError, StepFailedError, DuplicateRequestError, CacheError
+CacheError ← CacheConfigError ← RedisUrlError
+CacheError ← RedisError ← RedisReplyError, RedisProtocolError
 """
 
 
@@ -35,3 +37,27 @@ class StepFailedError(EngineError):
 
 class DuplicateRequestError(EngineError):
     """A live request has the same id."""
+
+
+class CacheError(EngineError):
+    """Base of what can be wrong with the tiers of the prefix cache."""
+
+
+class CacheConfigError(CacheError):
+    """The settings of the prefix cache cannot be used."""
+
+
+class RedisUrlError(CacheConfigError):
+    """The URL of the Redis cannot be understood or names what is not supported."""
+
+
+class RedisError(CacheError):
+    """The Redis answered, but not as it should."""
+
+
+class RedisReplyError(RedisError):
+    """The answer to a command is an error; the connection is still good."""
+
+
+class RedisProtocolError(RedisError):
+    """What came is no answer to what was asked; the connection is of no more use."""

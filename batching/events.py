@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
+from batching.cache_stats import PrefixLookup
 from batching.errors import EngineError
 
 FinishReason = Literal["stop", "length"]
@@ -24,7 +25,8 @@ class RequestStats:
     """Figures of one finished request; times in seconds.
 
     A target pass is every forward pass that held a row of the request, prefill included.
-    `decode_passes` counts only those that produced output tokens.
+    `decode_passes` counts only those that produced output tokens. `load_s`, a part of `queue_s`,
+    passed while the tiers of the prefix cache below the device were searched.
     """
 
     num_prompt_tokens: int
@@ -36,9 +38,11 @@ class RequestStats:
     target_passes: int
     decode_passes: int
     queue_s: float
+    load_s: float
     prefill_s: float
     decode_s: float
     by_reference: dict[str, ReferenceStats] = field(default_factory=dict)
+    prefix_lookups: tuple[PrefixLookup, ...] = ()
 
     @classmethod
     def total(cls, parts: Sequence[RequestStats]) -> RequestStats:
@@ -53,9 +57,10 @@ class RequestStats:
         sums = {
             item.name: sum(getattr(part, item.name) for part in parts)
             for item in fields(cls)
-            if item.name != "by_reference"
+            if item.name not in ("by_reference", "prefix_lookups")
         }
-        return cls(**sums, by_reference=by_reference)
+        lookups = tuple(lookup for part in parts for lookup in part.prefix_lookups)
+        return cls(**sums, by_reference=by_reference, prefix_lookups=lookups)
 
 
 @dataclass(frozen=True, slots=True)

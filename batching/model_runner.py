@@ -5,7 +5,10 @@ from __future__ import annotations
 import torch
 
 from batching.config import EngineConfig, ModelInfo, resolve_num_blocks
+from batching.errors import CacheConfigError
 from batching.forward_batch import ForwardBatch
+from batching.kv_namespace import kv_namespace
+from batching.kv_transfer import KVTransfer
 from batching.model import PagedKV, fingerprint_model, load_model, run_model
 from batching.request import SamplingParams
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult
@@ -42,6 +45,8 @@ class ModelRunner:
             keys=torch.zeros(cache_shape, dtype=dtype, device=self._device),
             values=torch.zeros(cache_shape, dtype=dtype, device=self._device),
         )
+        self.kv_transfer = self._make_transfer(config)
+        self.kv_namespace = b"" if self.kv_transfer is None else _namespace_of(config)
         self.model_info = ModelInfo(
             max_position=shape.max_position,
             vocab_size=shape.vocab_size,
@@ -51,6 +56,24 @@ class ModelRunner:
             num_parameters=sum(parameter.numel() for parameter in self._model.parameters()),
             fingerprint=fingerprint_model(config.model_path),
         )
+
+    def _make_transfer(self, config: EngineConfig) -> KVTransfer | None:
+        """The way to the lower tiers of the prefix cache, if there are any."""
+        cache = config.cache
+        if not cache.memory_bytes:
+            if cache.redis_url is not None:
+                raise CacheConfigError(
+                    "the cache memory is 0 bytes and there is a Redis URL: all that comes from"
+                    " Redis goes through this memory; give it some, such as 256MiB"
+                )
+            return None
+        if cache.chunk_tokens < 1 or cache.chunk_tokens % self._block_size:
+            raise CacheConfigError(
+                f"a chunk of the cache has {cache.chunk_tokens} tokens; take a multiple of"
+                f" {self._block_size}"
+            )
+        chunk_blocks = cache.chunk_tokens // self._block_size
+        return KVTransfer(self._paged_kv, chunk_blocks=chunk_blocks, payload=cache.payload)
 
     @torch.inference_mode()
     def execute(self, plan: StepPlan) -> StepResult:
@@ -72,3 +95,14 @@ class ModelRunner:
             sampling=SamplingParams(max_tokens=1),
         )
         self.execute(StepPlan((warm_up,)))
+
+
+def _namespace_of(config: EngineConfig) -> bytes:
+    return kv_namespace(
+        config.model_path,
+        dtype=config.dtype,
+        device=config.device,
+        block_size=config.scheduler.block_size,
+        chunk_tokens=config.cache.chunk_tokens,
+        payload=config.cache.payload,
+    )

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from batching.constrained_answer import CONSTRAINT_REFERENCE, ConstrainedAnswer
 from batching.events import ReferenceStats, RequestStats, RowEvidence
 from batching.prefix_cache import PrefixChain
+from batching.prefix_load import PrefixLoad
 from lookup.constraint import Constraint
 from lookup.proposer import Draft, Proposer
 
@@ -92,6 +93,10 @@ class RequestState:
         self.block_ids: list[int] = []
         self.num_stored_blocks = 0
         self.num_cached_tokens = 0
+        self.num_offered_chunks = 0
+        self.load: PrefixLoad | None = None
+        self.load_began: float | None = None
+        self.load_ended: float | None = None
         self.arrival = now
         self.first_scheduled: float | None = None
         self.first_token: float | None = None
@@ -137,6 +142,11 @@ class RequestState:
         """Leading tokens that may come from the cache; one token at least is left to compute."""
         first_row = None if self.constrained is None else self.constrained.first_row
         return self.num_wanted_tokens if first_row is None else first_row + 1
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether lower tiers are being searched for the prompt's beginning."""
+        return self.load is not None and not self.load.is_done
 
     @property
     def num_uncomputed_tokens(self) -> int:
@@ -203,6 +213,7 @@ class RequestState:
         """The figures up to `now`, which ends the decode time."""
         started = now if self.first_scheduled is None else self.first_scheduled
         first_token = now if self.first_token is None else self.first_token
+        load_ended = now if self.load_ended is None else self.load_ended
         return RequestStats(
             num_prompt_tokens=len(self.request.prompt_token_ids),
             num_cached_tokens=self.num_cached_tokens,
@@ -213,10 +224,12 @@ class RequestState:
             target_passes=self.target_passes,
             decode_passes=self.decode_passes,
             queue_s=started - self.arrival,
+            load_s=0.0 if self.load_began is None else load_ended - self.load_began,
             prefill_s=first_token - started,
             decode_s=now - first_token,
             by_reference={
                 name: ReferenceStats(drafted, self._accepted[name])
                 for name, drafted in self._drafted.items()
             },
+            prefix_lookups=() if self.load is None else tuple(self.load.lookups),
         )

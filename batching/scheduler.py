@@ -17,6 +17,9 @@ from batching.request import EngineRequest, RequestState, RequestStatus
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
 from batching.token_budget import TokenDemand, TokenShare, share_tokens
 
+# Waiting requests, first in line, whose prompts are searched in lower tiers before they start.
+_MAX_LOADS_AHEAD = 8
+
 
 class Scheduler:
     """Owns every live request. All methods run on the engine thread; times are monotonic seconds.
@@ -46,6 +49,11 @@ class Scheduler:
     def num_running(self) -> int:
         """Requests that have a row in every step."""
         return len(self._running)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a step can do anything before a load ends or a request comes in."""
+        return bool(self._running) or not all(state.is_loading for state in self._waiting)
 
     @property
     def num_preemptions(self) -> int:
@@ -108,6 +116,7 @@ class Scheduler:
     def schedule(self, now: float) -> StepPlan:
         """Plan the next step; an empty plan means that nobody is waiting or running."""
         self._waiting.sort(key=lambda state: self._rank(state, now))
+        self._begin_loads(now)
         self._admit(now)
         self._running.sort(key=lambda state: self._rank(state, now))
         candidates = list(self._running)
@@ -134,11 +143,17 @@ class Scheduler:
 
     def _admit(self, now: float) -> None:
         """Move waiting requests to running, best first, while one prompt's blocks can be had."""
-        while self._waiting:
-            state = self._waiting[0]
+        while True:
+            state = next((one for one in self._waiting if not one.is_loading), None)
+            if state is None:
+                return
+            if state.load is not None and state.load_ended is None:
+                state.load_ended = now
             self._preempt_lower_class(state, now)
             if len(self._running) >= self._max_running or not self._try_start(state):
                 return
+            if state.load is not None:
+                state.load.end()
             if state.first_scheduled is None:
                 state.first_scheduled = now
                 state.num_cached_tokens = state.num_computed_tokens
@@ -148,10 +163,19 @@ class Scheduler:
             self._waiting.remove(state)
             self._running.append(state)
 
+    def _begin_loads(self, now: float) -> None:
+        """Search the lower tiers for those that will start next; others go ahead meanwhile."""
+        for state in self._waiting[:_MAX_LOADS_AHEAD]:
+            if state.load_began is None:
+                state.load_began = now
+                state.load = self._prefix_cache.begin_load(
+                    state.chain, state.token_ids[: state.num_prefix_tokens]
+                )
+
     def _try_start(self, state: RequestState) -> bool:
         """Take what is cached of a request's tokens and reserve blocks for the rest of them."""
         state.block_ids = self._prefix_cache.take_prefix(
-            state.chain, state.token_ids[: state.num_prefix_tokens]
+            state.chain, state.token_ids[: state.num_prefix_tokens], state.load
         )
         state.num_stored_blocks = len(state.block_ids)
         state.num_computed_tokens = len(state.block_ids) * self._config.block_size
@@ -222,6 +246,13 @@ class Scheduler:
             state.token_ids[: state.num_computed_tokens],
             blocks=state.block_ids,
             start=state.num_stored_blocks,
+        )
+        state.num_offered_chunks = self._prefix_cache.offer_chunks(
+            state.chain,
+            request.prompt_token_ids,
+            blocks=state.block_ids[: state.num_stored_blocks],
+            start=state.num_offered_chunks,
+            num_cached_tokens=state.num_cached_tokens,
         )
         if state.constrained is not None:
             state.constrained.forget_rows(scheduled.start + len(scheduled.token_ids))
@@ -304,6 +335,8 @@ class Scheduler:
     def _drop(self, state: RequestState) -> None:
         (self._running if state.status is RequestStatus.RUNNING else self._waiting).remove(state)
         self._release_blocks(state)
+        if state.load is not None:
+            state.load.end()
         state.status = RequestStatus.FINISHED
 
     def _release_blocks(self, state: RequestState) -> None:

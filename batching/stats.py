@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from batching.cache_stats import TierStats
 from batching.events import Cancelled, Failed, Finished
 from batching.step_plan import StepPlan, StepResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineStats:
-    """Gauges (`num_*`) and totals since start."""
+    """Gauges (`num_*`) and totals since start; `tiers` are those of the prefix cache below the
+    device."""
 
     num_waiting: int
     num_running: int
@@ -27,6 +29,7 @@ class EngineStats:
     finished: int
     failed: int
     cancelled: int
+    tiers: tuple[TierStats, ...] = ()
 
 
 class EngineCounters:
@@ -72,6 +75,7 @@ class EngineCounters:
         num_blocks: int,
         num_free_blocks: int,
         preemptions: int,
+        tiers: tuple[TierStats, ...],
     ) -> EngineStats:
         """The totals beside the gauges of the moment."""
         return EngineStats(
@@ -90,4 +94,5 @@ class EngineCounters:
             finished=self._finished,
             failed=self._failed,
             cancelled=self._cancelled,
+            tiers=tiers,
         )

@@ -70,6 +70,11 @@ class StepPlan:
         """Rows in the forward pass."""
         return sum(scheduled.num_rows for scheduled in self.scheduled)
 
+    @property
+    def num_known_tokens(self) -> int:
+        """Rows of tokens that were known before the step, drafts left out."""
+        return sum(len(scheduled.token_ids) for scheduled in self.scheduled)
+
 
 @dataclass(frozen=True, slots=True)
 class VerifiedTokens:

@@ -1,0 +1,55 @@
+"""Everything that must be equal for one process to use the keys and values of another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import xxhash
+
+from batching.config import CachePayload, Device, Dtype
+
+# Raise it with every change to how keys and values are computed or laid out.
+COMPUTE_VERSION = 1
+_READ_BYTES = 1 << 24
+
+
+def kv_namespace(
+    model_path: Path,
+    *,
+    dtype: Dtype,
+    device: Device,
+    block_size: int,
+    chunk_tokens: int,
+    payload: CachePayload,
+) -> bytes:
+    """A text of model files, compute configuration and layout.
+
+    Every file that can change a key or a value is read whole: weights, adapter settings, rope and
+    quantisation in config.json, and the tokenizer.
+    """
+    files = {
+        path.name: _digest_file(path)
+        for path in sorted(model_path.iterdir())
+        if path.suffix in (".json", ".safetensors")
+    }
+    return json.dumps(
+        {
+            "compute_version": COMPUTE_VERSION,
+            "files": files,
+            "dtype": dtype,
+            "device": device,
+            "block_size": block_size,
+            "chunk_tokens": chunk_tokens,
+            "payload": payload,
+        },
+        sort_keys=True,
+    ).encode()
+
+
+def _digest_file(path: Path) -> str:
+    digest = xxhash.xxh3_128()
+    with path.open("rb") as stream:
+        while content := stream.read(_READ_BYTES):
+            digest.update(content)
+    return digest.hexdigest()
