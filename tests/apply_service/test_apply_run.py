@@ -228,8 +228,11 @@ def test_a_deadline_in_the_first_try_leaves_the_certain_merge(oracle: OracleServ
     oracle.will_answer([f"line {number}" for number in range(60)])
     oracle.runner.step_s = 0.02
     slow = {"deadline_s": 0.3, "max_draft_tokens": 0}
-    result = outcome_of(run_edit(oracle, replace(FAR, **slow)))
+    items = run_edit(oracle, replace(FAR, **slow))
+    result = outcome_of(items)
     assert (result.verdict.status, result.source) == ("applied", "merge")
+    assert not any(isinstance(item, RegionDone) for item in items), "both were cut off"
+    assert items[-3:-1] == [RegionRestart(0), RegionRestart(1)]
     with pytest.raises(DeadlineExceededError):
         run_edit(oracle, replace(UNSURE, **slow))
     with pytest.raises(DeadlineExceededError):
@@ -251,6 +254,11 @@ def test_a_deadline_in_a_later_try_leaves_the_best_so_far(oracle: OracleService)
     result = outcome_of(items)
     assert (result.verdict.status, result.source) == ("needs_review", "merge")
     assert sum(isinstance(item, RegionStarted) for item in items) == 2
+    assert [item for item in items if isinstance(item, RegionRestart)] == [
+        RegionRestart(0),
+        RegionRestart(1),
+    ]
+    assert items[-2] == RegionRestart(1), "the try that the deadline cut off is forgotten"
 
 
 async def cancel_in_mid_run(here: Session) -> None:
