@@ -126,7 +126,7 @@ def test_a_merge_with_one_path_is_doubted_where_the_model_disagrees(oracle: Orac
     assert (result.confidence, result.decisions) == (1.0, ())
     assert [row.is_decision for row in result.evidence] == [False] * len(result.evidence)
     assert result.evidence, "the model was listened to where the new line is entered"
-    oracle.runner.outside_mass = 0.999
+    oracle.runner.outside_mass = 0.9994
     result = outcome(oracle, CERTAIN)
     assert (result.verdict.status, result.source) == ("needs_review", "model")
     assert codes(result) == ["model_disagrees"]
@@ -136,7 +136,7 @@ def test_a_merge_with_one_path_is_doubted_where_the_model_disagrees(oracle: Orac
 
 def test_without_a_constraint_nobody_is_asked(oracle: OracleService) -> None:
     oracle.will_answer(CERTAIN_LINES)
-    oracle.runner.outside_mass = 0.999
+    oracle.runner.outside_mass = 0.9994
     original = CERTAIN.original.decode()
     result = outcome(oracle, make_edit(original, CERTAIN.update, constraint="none"))
     assert (result.verdict.status, codes(result)) == ("applied", [])
