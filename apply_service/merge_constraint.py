@@ -14,7 +14,9 @@ from lookup.merge_grammar import MergeGrammar
 from lookup.merge_rules import GrammarPlacement, GrammarSegment, MergeRules
 
 # A place that fits this much worse than the best one is not offered to the model.
-MAX_WEIGHT_GAP = 3.0
+MAX_WEIGHT_GAP = 12.0
+# How much the weights of places count beside the model's log-probabilities.
+PRIOR_SCALE = 3.0
 MAX_ALTERNATIVES = 8
 
 
@@ -52,6 +54,7 @@ def try_constrain(plan: MergePlan, region: Region, prompt: Prompt) -> MergeConst
             if _is_inside(span.start, span.end, region)
         ],
         end_token_ids=prompt.end_token_ids,
+        prior_scale=PRIOR_SCALE,
     )
     constraint = MergeConstraint(rules, offered)
     try:

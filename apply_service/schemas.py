@@ -5,12 +5,13 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from apply_service.decisions import Branch
 from apply_service.edit.finding import Finding
 from apply_service.edit.regions import Region
 from apply_service.edit.text_edits import text_edits
 from apply_service.edit.text_file import TextFile
 from apply_service.edit.verdict import Status
-from apply_service.edit_request import EditRequest, SamplingOptions
+from apply_service.edit_request import EditRequest, SamplingOptions, UseModel
 from apply_service.outcome import Outcome, Source
 from apply_service.run_events import RegionDone, RegionStarted, RegionText, RunEvent
 from batching.request import Priority
@@ -64,6 +65,13 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             " freely. Unset, what suits the model."
         ),
     ] = None
+    use_model: Annotated[
+        Literal["auto", "always", "never"] | None,
+        Meta(
+            description="`never`: the deterministic merge with its verdict; `auto`: that, where it"
+            " is known to need no model. Unset, what the server is set to."
+        ),
+    ] = None
     sampling: SamplingBody = SamplingBody()
     speculation: Literal["on", "off"] = "on"
     k: Annotated[
@@ -78,6 +86,10 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             " Language Server Protocol."
         ),
     ] = "both"
+    include: Annotated[
+        list[Literal["decisions"]],
+        Meta(description="What else the answer should have: the `decisions` of the model."),
+    ] = []
     deadline_s: Annotated[float, Meta(gt=0)] | None = None
 
 
@@ -118,6 +130,28 @@ class RemovedLine(msgspec.Struct, frozen=True):
 
     line: int
     text: str
+
+
+class BranchBody(msgspec.Struct, frozen=True, kw_only=True):
+    """One way on: the line that it writes, where that comes from, and how probable it was."""
+
+    text: str
+    origin: str
+    probability: float
+
+
+class DecisionBody(msgspec.Struct, frozen=True, kw_only=True):
+    """A choice of the model among valid merges, at a line of the result, counted from 1.
+
+    `probability` is that of `chosen` among all ways that were valid; `outside_mass` is what the
+    model gave to everything else.
+    """
+
+    line: int
+    chosen: BranchBody
+    alternatives: list[BranchBody]
+    probability: float
+    outside_mass: float
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,6 +203,7 @@ class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
     edits: list[TextEditBody] | None
     findings: list[FindingBody]
     removed_lines: list[RemovedLine]
+    decisions: list[DecisionBody] | None
     source: Source
     scope: Literal["file", "region"]
     regions: list[RegionBody]
@@ -195,7 +230,7 @@ class TokenEvent(msgspec.Struct, frozen=True):
 
 
 class RegionEndEvent(msgspec.Struct, frozen=True):
-    """A region is complete (`region_done`), or is written anew (`region_restart`)."""
+    """A region is complete (`region_done`), or to be forgotten (`region_restart`)."""
 
     region: int
 
@@ -223,7 +258,9 @@ class Health(msgspec.Struct, frozen=True):
     status: Literal["live", "ready"]
 
 
-def edit_of(body: ApplyBody, *, default_deadline_s: float | None) -> EditRequest:
+def edit_of(
+    body: ApplyBody, *, default_deadline_s: float | None, default_use_model: UseModel
+) -> EditRequest:
     """The edit that a body describes. Raises TextFileError; the deadline is never lengthened."""
     original = body.original
     if isinstance(original, Base64Content):
@@ -243,6 +280,7 @@ def edit_of(body: ApplyBody, *, default_deadline_s: float | None) -> EditRequest
         checks=body.checks,
         has_fallback=body.checks == "on",
         constraint=body.constraint,
+        use_model=body.use_model or default_use_model,
         sampling=SamplingOptions(
             temperature=sampling.temperature,
             top_p=sampling.top_p,
@@ -275,6 +313,7 @@ def result_of(
         removed_lines=[
             RemovedLine(line.number, line.text) for line in outcome.verdict.removed_lines
         ],
+        decisions=_decisions_of(outcome) if "decisions" in body.include else None,
         source=outcome.source,
         scope=outcome.scope,
         regions=[region_body(region) for region in outcome.regions],
@@ -332,6 +371,23 @@ def _edits_of(outcome: Outcome) -> list[TextEditBody]:
         )
         for edit in text_edits(outcome.original.decode(), outcome.merged)
     ]
+
+
+def _decisions_of(outcome: Outcome) -> list[DecisionBody]:
+    return [
+        DecisionBody(
+            line=decision.line,
+            chosen=_branch_body(decision.chosen),
+            alternatives=[_branch_body(branch) for branch in decision.alternatives],
+            probability=decision.probability,
+            outside_mass=decision.outside_mass,
+        )
+        for decision in outcome.decisions
+    ]
+
+
+def _branch_body(branch: Branch) -> BranchBody:
+    return BranchBody(text=branch.text, origin=branch.origin, probability=branch.probability)
 
 
 def _speculation_of(outcome: Outcome) -> Speculation:

@@ -100,6 +100,10 @@ class ByteMergeGrammar:
         """The text up to the next decision or the end of the text, at most `max_bytes`."""
         return bytes(self._automaton.forced(self._state.threads, max_bytes)[0])
 
+    def log_prior(self) -> tuple[float, ...]:
+        """None: a token may reach over a decision, and the model's own judgement stands."""
+        return ()
+
     def forced_run(self, max_tokens: int | None = None) -> list[int]:
         """Canonical tokens of forced text, up to the first from which a decision is in reach."""
         draft = self.draft(max_tokens)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,15 +31,25 @@ MAX_PARSED_IN_DOUBT = 300_000
 _PLACE_CODES = frozenset({"ambiguous_place", "place_guessed"})
 
 
-def check_place(comparison: Comparison, plan: MergePlan, path: MergePath) -> Iterator[Finding]:
-    """What is in doubt about a result that is the valid merge `path`."""
+def check_place(
+    comparison: Comparison,
+    plan: MergePlan,
+    path: MergePath,
+    *,
+    confirmed: Mapping[int, Collection[Placement]],
+) -> Iterator[Finding]:
+    """What is in doubt about a result that is the valid merge `path`.
+
+    A segment is not in doubt if its place and all rivals of it are `confirmed`.
+    """
     yield from _other_findings(plan)
     if plan.is_unique and path == plan.best:
         return
     field = _RivalField(comparison, plan, path)
     for number, placement in enumerate(path.placements):
         rivals = field.rivals(number)
-        if rivals:
+        settled = confirmed.get(placement.segment, ())
+        if rivals and not all(other in settled for other in (placement, *rivals)):
             yield _ambiguous_place(comparison, placement, rivals)
 
 

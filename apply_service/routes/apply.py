@@ -78,7 +78,11 @@ async def apply(
 
 async def _start(body: ApplyBody, service: ApplyService) -> ApplyRun:
     service.check_options(model=body.model, constraint=body.constraint)
-    edit = edit_of(body, default_deadline_s=service.default_deadline_s)
+    edit = edit_of(
+        body,
+        default_deadline_s=service.default_deadline_s,
+        default_use_model=service.default_use_model,
+    )
     return await service.served.pipeline.start(edit)
 
 
