@@ -16,11 +16,17 @@ from typing import Annotated, Any, Literal, get_type_hints
 import msgspec
 from msgspec import Meta
 
+from batching.config import DEFAULT_CHUNK_TOKENS
+
 ENVIRONMENT_PREFIX = "APPLY_SERVICE_"
 # Read elsewhere: the server that the command line talks to, and the folder of prepared models.
 OTHER_VARIABLES = frozenset({"APPLY_SERVICE_URL", "APPLY_SERVICE_CACHE"})
 
+# Values must carry a code made with it; read apart, because command lines can be seen by others.
+SECRET_VARIABLE = "APPLY_CACHE_SECRET"
+
 _BYTES: dict[str, Any] = {"unit": "bytes"}
+_URL: dict[str, Any] = {"unit": "url"}
 _UNITS = {
     "": 1,
     "B": 1,
@@ -79,6 +85,40 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         int,
         Meta(ge=1 << 20, extra=_BYTES, description="Memory of the KV cache, such as 512MiB."),
     ] = 384 << 20
+    cache_memory: Annotated[
+        int,
+        Meta(
+            ge=0,
+            extra=_BYTES,
+            description="Host memory for prompts that were computed before; 0 keeps them in the KV"
+            " cache alone.",
+        ),
+    ] = 256 << 20
+    redis_url: Annotated[
+        str | None,
+        Meta(
+            extra=_URL,
+            description="Redis that replicas share computed prompts by: redis://, rediss:// or"
+            " unix://.",
+        ),
+    ] = None
+    cache_chunk_tokens: Annotated[
+        int, Meta(ge=16, le=4096, description="Tokens of a prompt that are kept as one value.")
+    ] = DEFAULT_CHUNK_TOKENS
+    cache_payload: Annotated[
+        Literal["exact", "float16", "int8"],
+        Meta(description="Numbers of kept prompts; all but exact can change answers."),
+    ] = "exact"
+    cache_timeout_s: Annotated[
+        float, Meta(gt=0, le=60, description="Longest time that a request waits for Redis.")
+    ] = 1.0
+    cache_ttl_s: Annotated[
+        int, Meta(ge=1, description="Seconds until Redis forgets a prompt, used or not.")
+    ] = 86_400
+    cache_sharing: Annotated[
+        Literal["key", "all"],
+        Meta(description="Who profits from a kept prompt: callers with the same API key, or all."),
+    ] = "key"
     threads: Annotated[
         int | None, Meta(description="CPU threads of the model; unset, one for each core.")
     ] = None
@@ -128,6 +168,7 @@ class SettingField:
     description: str
     default: Any
     is_size: bool
+    is_url: bool = False
 
     @property
     def flag(self) -> str:
@@ -166,10 +207,16 @@ def setting_fields() -> tuple[SettingField, ...]:
     fields = []
     for field in msgspec.structs.fields(Settings):
         meta = next(item for item in hints[field.name].__metadata__ if isinstance(item, Meta))
-        is_size = (meta.extra or {}).get("unit") == "bytes"
-        description = meta.description or ""
+        unit = (meta.extra or {}).get("unit")
         fields.append(
-            SettingField(field.name, hints[field.name], description, field.default, is_size)
+            SettingField(
+                field.name,
+                hints[field.name],
+                meta.description or "",
+                field.default,
+                is_size=unit == "bytes",
+                is_url=unit == "url",
+            )
         )
     return tuple(fields)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, get_args, get_origin
 
 from apply_service.config import LoadedSettings, SettingField, format_size, setting_fields
 
+_PASSWORD = re.compile(r"(://[^/@:]*:).*(@)")
 _INTRODUCTION = """\
 # Configuration
 
@@ -21,8 +23,9 @@ port = 9000
 kv_memory = "1GiB"
 ```
 
-Two more variables are read: `APPLY_SERVICE_URL` is the server that `apply-service apply` uses
-instead of loading the model itself, `APPLY_SERVICE_CACHE` the folder of prepared models.
+More variables are read: `APPLY_SERVICE_URL` is the server that `apply-service apply` uses instead
+of loading the model itself, `APPLY_SERVICE_CACHE` the folder of prepared models, and
+`APPLY_CACHE_SECRET` what values in Redis are signed with (see [the prefix cache](cache.md)).
 
 | setting | flag | variable | type | default | meaning |
 |---|---|---|---|---|---|
@@ -58,6 +61,8 @@ def format_markdown() -> str:
 def _format(field: SettingField, value: Any) -> str:
     if value is None:
         return "unset"
+    if field.is_url:
+        return _PASSWORD.sub(r"\1***\2", value)
     return format_size(value) if field.is_size else str(value)
 
 

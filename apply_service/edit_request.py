@@ -35,7 +35,7 @@ class EditRequest:
     no model to be trusted.
 
     `max_draft_tokens` 0 turns speculation off, None takes the server's setting. `deadline_s` None
-    waits as long as it takes.
+    waits as long as it takes. Requests share cached work only with those of the same `cache_salt`.
     """
 
     original: TextFile
@@ -53,3 +53,4 @@ class EditRequest:
     max_draft_tokens: int | None = None
     priority: Priority = Priority.INTERACTIVE
     deadline_s: float | None = None
+    cache_salt: bytes = b""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import torch
 
-from apply_service.config import Settings
+from apply_service.config import SECRET_VARIABLE, Settings
 from apply_service.model_store import resolve_model
 from apply_service.prompts.profile import load_profile
 from apply_service.service import LoadedModel
-from batching.config import Device, Dtype, EngineConfig, SchedulerConfig
+from batching.config import CacheConfig, Device, Dtype, EngineConfig, SchedulerConfig
 from batching.engine import build_engine
 
 
@@ -29,6 +30,7 @@ def load_model(settings: Settings, *, report: Callable[[str], None]) -> LoadedMo
             device=device,
             kv_memory_bytes=settings.kv_memory,
             num_threads=settings.threads,
+            cache=_cache_of(settings),
             scheduler=SchedulerConfig(
                 max_tokens_per_step=settings.max_tokens_per_step,
                 max_running=settings.max_running,
@@ -38,6 +40,19 @@ def load_model(settings: Settings, *, report: Callable[[str], None]) -> LoadedMo
         )
     )
     return LoadedModel(name=location.name, engine=engine, profile=profile)
+
+
+def _cache_of(settings: Settings) -> CacheConfig:
+    return CacheConfig(
+        memory_bytes=settings.cache_memory,
+        chunk_tokens=settings.cache_chunk_tokens,
+        payload=settings.cache_payload,
+        redis_url=settings.redis_url,
+        secret=os.environ.get(SECRET_VARIABLE, "").encode(),
+        timeout_s=settings.cache_timeout_s,
+        connect_timeout_s=min(0.5, settings.cache_timeout_s),
+        ttl_s=settings.cache_ttl_s,
+    )
 
 
 def _resolve_device(settings: Settings) -> Device:

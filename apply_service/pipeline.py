@@ -168,6 +168,7 @@ class ApplyPipeline:
             constraint=None if constraint is None else constraint.grammar(),
             max_draft_tokens=max_draft_tokens,
             priority=edit.priority,
+            cache_salt=edit.cache_salt,
             deadline=None if edit.deadline_s is None else plan.started_at + edit.deadline_s,
         )
 

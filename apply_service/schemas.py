@@ -14,6 +14,7 @@ from apply_service.edit.verdict import Status
 from apply_service.edit_request import EditRequest, SamplingOptions, UseModel
 from apply_service.outcome import Outcome, Source
 from apply_service.run_events import RegionDone, RegionStarted, RegionText, RunEvent
+from batching.cache_stats import PrefixLookup
 from batching.request import Priority
 
 _PRIORITIES = {"interactive": Priority.INTERACTIVE, "batch": Priority.BATCH}
@@ -183,13 +184,32 @@ class Speculation(msgspec.Struct, frozen=True, kw_only=True):
     by_reference: dict[str, ReferenceUsage]
 
 
+class PrefixLookupBody(msgspec.Struct, frozen=True, kw_only=True):
+    """One search for a prompt's beginning below the KV cache: what was decided, and why.
+
+    Estimates are seconds, null where nothing has been measured yet.
+    """
+
+    tier: Literal["host", "redis"]
+    decision: Literal["load", "compute", "miss"]
+    reason: str | None
+    tokens: int
+    seconds: float
+    load_estimate: float | None
+    compute_estimate: float | None
+
+
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds; `total` includes text work before and after the model."""
+    """Seconds; `load` is the part of `queue` that passed in searching the prefix cache, and `total`
+    includes text work before and after the model.
+    """
 
     queue: float
+    load: float = 0.0
     prefill: float
     decode: float
     total: float
+    prefix_lookups: list[PrefixLookupBody] = []
 
 
 class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -326,9 +346,11 @@ def result_of(
         speculation=_speculation_of(outcome),
         timing=Timing(
             queue=round(stats.queue_s, 6),
+            load=round(stats.load_s, 6),
             prefill=round(stats.prefill_s, 6),
             decode=round(stats.decode_s, 6),
             total=round(outcome.total_s, 6),
+            prefix_lookups=[_lookup_body(lookup) for lookup in stats.prefix_lookups],
         ),
         model=model,
         system_fingerprint=fingerprint,
@@ -349,6 +371,22 @@ def finding_body(finding: Finding) -> FindingBody:
 def region_body(region: Region) -> RegionBody:
     """A region on the wire."""
     return RegionBody(region.start + 1, region.end)
+
+
+def _lookup_body(lookup: PrefixLookup) -> PrefixLookupBody:
+    return PrefixLookupBody(
+        tier=lookup.tier,
+        decision=lookup.decision,
+        reason=lookup.reason,
+        tokens=lookup.num_tokens,
+        seconds=round(lookup.seconds, 6),
+        load_estimate=_rounded(lookup.load_estimate_s),
+        compute_estimate=_rounded(lookup.compute_estimate_s),
+    )
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 6)
 
 
 def event_of(event: RunEvent) -> tuple[str, msgspec.Struct]:

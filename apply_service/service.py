@@ -17,6 +17,7 @@ from apply_service.model_manifest import ModelStoreError
 from apply_service.pipeline import ApplyPipeline, PipelineLimits
 from apply_service.prompts.profile import Profile, PromptError
 from apply_service.telemetry import Telemetry
+from apply_service.tenant import CacheSharing
 from batching.async_engine import AsyncEngine
 from batching.config import ModelInfo
 from batching.engine import Engine
@@ -59,9 +60,11 @@ class ApplyService:
         limits: PipelineLimits,
         default_deadline_s: float,
         drain_s: float,
+        cache_sharing: CacheSharing = "key",
         default_use_model: UseModel = "always",
     ) -> None:
         self.telemetry = Telemetry()
+        self.cache_sharing = cache_sharing
         self.default_deadline_s = default_deadline_s
         self.default_use_model = default_use_model
         self._load_model = load_model

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from apply_service.cache_metrics import tier_metrics
 from apply_service.outcome import Outcome
 from batching.stats import EngineStats
 
@@ -98,3 +99,4 @@ class _EngineCollector:
             yield GaugeMetricFamily(f"apply_{name}", text, value=getattr(stats, field))
         for field, (name, text) in _TOTALS.items():
             yield CounterMetricFamily(f"apply_{name}", text, value=getattr(stats, field))
+        yield from tier_metrics(stats.tiers)

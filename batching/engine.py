@@ -68,8 +68,8 @@ class Engine:
             self._block_pool,
             block_size=config.block_size,
             model_fingerprint=runner.model_info.fingerprint,
-            lower=self._open_lower_tiers(cache),
-            transfer=runner.kv_transfer,
+            lower=None if cache is None else self._open_lower_tiers(cache),
+            transfer=None if cache is None else runner.kv_transfer,
         )
         self._scheduler = Scheduler(
             config, block_pool=self._block_pool, prefix_cache=self._prefix_cache
@@ -199,9 +199,9 @@ class Engine:
                 self._counters.count_end(event)
             self._publish(event)
 
-    def _open_lower_tiers(self, cache: CacheConfig | None) -> LowerTiers | None:
+    def _open_lower_tiers(self, cache: CacheConfig) -> LowerTiers | None:
         transfer = self._runner.kv_transfer
-        if cache is None or transfer is None:
+        if transfer is None:
             return None
         return LowerTiers.open(
             cache,

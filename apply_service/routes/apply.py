@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -28,6 +29,7 @@ from apply_service.problems import (
 from apply_service.prompts.errors import PromptError
 from apply_service.schemas import ApplyBody, ApplyResult, edit_of, event_of
 from apply_service.service import ApplyService
+from apply_service.tenant import cache_salt_of
 from batching.errors import EngineError
 
 # What an edit may fail with; anything else is a mistake of ours and a plain 500.
@@ -63,7 +65,7 @@ async def apply(
 ) -> Response[ApplyResult]:
     """Start an edit; whatever is wrong with it is a problem before anything is streamed."""
     try:
-        run = await _start(data, service)
+        run = await _start(data, service, request.headers.get("authorization"))
         if not data.stream:
             return Response(await _answer(request.receive, data, service, run))
     except FORESEEN_ERRORS as error:
@@ -76,13 +78,14 @@ async def apply(
     )
 
 
-async def _start(body: ApplyBody, service: ApplyService) -> ApplyRun:
+async def _start(body: ApplyBody, service: ApplyService, authorization: str | None) -> ApplyRun:
     service.check_options(model=body.model, constraint=body.constraint)
     edit = edit_of(
         body,
         default_deadline_s=service.default_deadline_s,
         default_use_model=service.default_use_model,
     )
+    edit = replace(edit, cache_salt=cache_salt_of(authorization, service.cache_sharing))
     return await service.served.pipeline.start(edit)
 
 
