@@ -52,6 +52,7 @@ _PLUGGED_COMMANDS = {
 _OPENMP_SPIN_COUNT = "1000"
 _BENCHES = {
     "accuracy": "how often the merged file is right, and how often it says so",
+    "cache": "what the prefix cache saves, over one process and over several",
     "drafters": "measure drafters on expected answers, without a model",
     "speed": "time the real model against transformers' generate",
 }
@@ -145,6 +146,10 @@ def _run_bench(args: argparse.Namespace) -> int:
         from apply_service.bench.drafters import run_drafters
 
         return int(run_drafters(args))
+    if args.bench == "cache":
+        from apply_service.bench.cache import run_cache
+
+        return int(run_cache(args))
     from apply_service.bench.speed import run_speed
 
     return int(run_speed(args))
@@ -182,6 +187,10 @@ def _add_bench(name: str, benches: Any) -> None:
         from apply_service.bench.drafters import add_drafters_command
 
         add_drafters_command(benches)
+    elif name == "cache":
+        from apply_service.bench.cache import add_cache_command
+
+        add_cache_command(benches)
     else:
         from apply_service.bench.speed import add_speed_command
 

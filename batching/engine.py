@@ -142,6 +142,13 @@ class Engine:
             tiers=self._prefix_cache.stats(),
         )
 
+    def wait_for_stores(self, timeout_s: float) -> bool:
+        """Wait until the lower tiers hold, or have dropped, what was computed so far.
+
+        False if that takes too long. Not needed for anything but figures and tests.
+        """
+        return self._prefix_cache.wait_for_stores(timeout_s)
+
     def step(self) -> None:
         """One step: plan, compute, commit."""
         plan = self._scheduler.schedule(time.monotonic())

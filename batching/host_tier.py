@@ -96,6 +96,14 @@ class HostTier:
                 if not buffer.num_users and buffer.key is None:
                     self._free.append(buffer)
 
+    def clear(self) -> None:
+        """Forget every chunk that is not in use; the memory is kept for others."""
+        with self._lock:
+            unused = [buffer for buffer in self._chunks.values() if not buffer.num_users]
+            for buffer in unused:
+                self._forget(buffer)
+            self._free += unused
+
     def check_invariants(self) -> None:
         """Raise AssertionError if the books do not balance; for tests, when nothing is in use."""
         with self._lock:

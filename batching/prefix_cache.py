@@ -151,6 +151,10 @@ class PrefixCache:
         """Figures of the lower tiers."""
         return () if self._lower is None else self._lower.stats()
 
+    def wait_for_stores(self, timeout_s: float) -> bool:
+        """Wait until what was offered is kept or dropped; False if that takes too long."""
+        return self._lower is None or self._lower.wait_for_stores(timeout_s)
+
     def close(self) -> None:
         """End the threads of the lower tiers."""
         if self._lower is not None:

@@ -1,0 +1,55 @@
+"""What the processes of `bench cache` are asked, and what they answer."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from batching.config import CachePayload
+
+
+class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a process is to run its engine; `cache_memory` 0 is without lower tiers."""
+
+    model: str
+    cache_memory: int
+    kv_memory: int
+    redis_url: str | None = None
+    chunk_tokens: int
+    payload: CachePayload = "exact"
+    timeout_s: float = 1.0
+    threads: int | None = None
+
+
+class CacheJob(msgspec.Struct, frozen=True, kw_only=True):
+    """One edit. Equal salts share cached work; `max_tokens` None writes the whole answer.
+
+    With `flush` the process waits, when the answer is done, until its stores are.
+    """
+
+    original: str
+    update: str
+    path: str
+    scope: Literal["file", "auto"] = "file"
+    constraint: Literal["none", "merge"] = "none"
+    salt: str = ""
+    max_tokens: int | None = None
+    flush: bool = False
+
+
+class CacheRun(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures of one edit, summed over its regions.
+
+    Seconds until the prompt was computed and its first token known, and until the end. `decisions`
+    are those of the tiers, such as "redis:load".
+    """
+
+    token_ids: tuple[int, ...]
+    prompt_tokens: int
+    cached_tokens: int
+    first_token_s: float
+    load_s: float
+    total_s: float
+    decisions: tuple[str, ...]
+    prompts: tuple[tuple[int, ...], ...]
