@@ -12,7 +12,8 @@ Dtype = Literal["float32", "bfloat16", "float16"]
 Device = Literal["cpu", "cuda"]
 CachePayload = Literal["exact", "float16", "int8"]
 
-DEFAULT_CHUNK_TOKENS = 256
+# Prompts of regions have some 300 tokens; larger chunks would miss most of what they share.
+DEFAULT_CHUNK_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

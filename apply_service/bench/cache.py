@@ -31,7 +31,10 @@ from batching.redis_url import parse_redis_url
 Constraint = Literal["none", "merge"]
 
 _SLOW_BYTES_PER_S = 1e6
-_CHUNK_SIZES = (32, 64, 128, 256)
+_CHUNK_SIZES = (16, 32, 64, 128, 256)
+# A function's edits stand within so many lines.
+_FUNCTION_LINES = 45
+_NUM_EDITED_FILES = 4
 
 
 class CacheBenchError(ApplyError):
@@ -146,7 +149,7 @@ def _fleet(bench: Bench) -> dict[str, Any]:
         "files": len(jobs),
         "prompt_tokens": sum(run.prompt_tokens for run in cold),
         "cached_tokens": sum(run.cached_tokens for run in warm),
-        "same_tokens": sum(a.token_ids == b.token_ids for a, b in zip(cold, warm, strict=True)),
+        "same_tokens": _num_same(cold, warm),
         "first_request": {
             "cold_s": cold[0].first_token_s,
             "warm_s": warm[0].first_token_s,
@@ -211,34 +214,44 @@ def _link(bench: Bench) -> dict[str, Any]:
 
 def _edits(bench: Bench) -> dict[str, Any]:
     """Ten edits of one function, ten across the file, and a file that is edited in its middle."""
-    case, edits = next(_edited_files(bench, 2 * bench.args.limit))
-    middle = len(edits) // 2
-    near = [edit for edit in edits if abs(edit.number - edits[middle].number) <= 15]
-    groups = {
-        "one_function": spread(near, bench.args.limit),
-        "across": spread(edits, bench.args.limit),
-    }
-    report: dict[str, Any] = {"file": case.id, "lines": case.original.count("\n")}
+    limit = bench.args.limit
+    files = []
+    for case, edits in _edited_files(bench, 2 * limit):
+        near = _densest(edits, limit)
+        if near[-1].number - near[0].number <= _FUNCTION_LINES:
+            files.append((case, edits, near))
+        if len(files) == _NUM_EDITED_FILES:
+            break
+    runs: dict[str, list[CacheRun]] = {"one_function": [], "across": [], "growing": []}
     with CacheProcess(bench.settings()) as process:
-        for name, group in groups.items():
-            runs = [process.run(bench.job(case, edit, salt=name)) for edit in group]
-            report[name] = _shares(runs)
-        report["growing"] = _growing(bench, process, case, spread(edits[middle:], bench.args.limit))
-    return report
+        for case, edits, near in files:
+            for name, group in (("one_function", near), ("across", spread(edits, limit))):
+                salt = f"{name} {case.id}"
+                runs[name] += [process.run(bench.job(case, edit, salt=salt)) for edit in group]
+            late = spread(edits[len(edits) // 2 :], limit)
+            runs["growing"] += _growing(bench, process, case, late)
+    files_report = [f"{case.id} ({case.original.count(chr(10))} lines)" for case, _, _ in files]
+    return {"files": files_report, **{name: _shares(group) for name, group in runs.items()}}
+
+
+def _densest(edits: Sequence[LineEdit], count: int) -> list[LineEdit]:
+    """The `count` edits in a row that stand closest together."""
+    starts = range(len(edits) - count + 1)
+    start = min(starts, key=lambda s: edits[s + count - 1].number - edits[s].number)
+    return list(edits[start : start + count])
 
 
 def _growing(
     bench: Bench, process: CacheProcess, case: Case, edits: Sequence[LineEdit]
-) -> dict[str, Any]:
-    """Each edit is applied to the file before the next one is sent."""
+) -> list[CacheRun]:
+    """From the last edit to the first, each applied to the file before the next one is sent."""
     lines = case.original.split("\n")
-    runs, expected = [], []
+    runs = []
     for edit in reversed(edits):
-        now = Case(**{**msgspec.structs.asdict(case), "original": "\n".join(lines)})
-        runs.append(process.run(bench.job(now, edit, salt="growing")))
+        now = msgspec.structs.replace(case, original="\n".join(lines))
+        runs.append(process.run(bench.job(now, edit, salt=f"growing {case.id}")))
         lines[edit.number] = edit.changed_line
-        expected.append(edit.number / len(lines))
-    return {**_shares(runs), "share_before_the_edit": sum(expected) / len(expected)}
+    return runs
 
 
 def _shares(runs: Sequence[CacheRun]) -> dict[str, Any]:
@@ -248,9 +261,12 @@ def _shares(runs: Sequence[CacheRun]) -> dict[str, Any]:
         "prompt_tokens": num_prompt,
         "computed_share": 1 - sum(run.cached_tokens for run in runs) / num_prompt,
         "computed_share_by_chunk_size": {
-            str(size): 1 - _num_found(runs, size) / num_prompt for size in (16, *_CHUNK_SIZES)
+            str(size): 1 - _num_found(runs, size) / num_prompt for size in _CHUNK_SIZES
         },
-        "first_token_s": [round(run.first_token_s, 3) for run in runs],
+        "first_token_s": {
+            "median": median(run.first_token_s for run in runs),
+            "max": max(run.first_token_s for run in runs),
+        },
     }
 
 
@@ -290,6 +306,10 @@ def _some(found: Any, count: int) -> list[Any]:
 
 def _speedup(cold: Sequence[CacheRun], warm: Sequence[CacheRun]) -> float:
     return median(a.first_token_s / b.first_token_s for a, b in zip(cold, warm, strict=True))
+
+
+def _num_same(ours: Sequence[CacheRun], theirs: Sequence[CacheRun]) -> int:
+    return sum(a.token_ids == b.token_ids for a, b in zip(ours, theirs, strict=True))
 
 
 def _count(runs: Sequence[CacheRun]) -> dict[str, int]:
