@@ -81,7 +81,7 @@ class RedisProcess:
             connection.sendall(message)
             return connection.makefile("rb").readline().rstrip(b"\r\n")
 
-    def keys(self, pattern: str = "*") -> list[bytes]:
+    def all_keys(self, pattern: str = "*") -> list[bytes]:
         """All keys that match."""
         with socket.create_connection(("127.0.0.1", self.port), WAIT_S) as connection:
             connection.sendall(b"KEYS %s\r\n" % pattern.encode())
