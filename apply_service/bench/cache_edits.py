@@ -43,9 +43,11 @@ def line_edits(lines: Sequence[str], *, marker: str, start: int, stop: int) -> l
 
 
 def spread(edits: Sequence[LineEdit], count: int) -> list[LineEdit]:
-    """`count` edits at even distances; fewer if there are not so many."""
+    """`count` edits at even distances, one in the middle; fewer if there are not so many."""
     if len(edits) <= count:
         return list(edits)
+    if count == 1:
+        return [edits[len(edits) // 2]]
     return [edits[place * (len(edits) - 1) // (count - 1)] for place in range(count)]
 
 
