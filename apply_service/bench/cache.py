@@ -156,7 +156,11 @@ def _fleet(bench: Bench) -> dict[str, Any]:
             "speedup": cold[0].first_token_s / warm[0].first_token_s,
         },
         "first_token_speedup": _speedup(cold, warm),
-        "load_s": median(run.load_s for run in warm),
+        "first_token_s": {
+            "cold": [round(run.first_token_s, 3) for run in cold],
+            "warm": [round(run.first_token_s, 3) for run in warm],
+        },
+        "load_s": [round(run.load_s, 3) for run in warm],
         "decisions": _count(warm),
     }
 
