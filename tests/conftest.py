@@ -5,12 +5,17 @@ Hypothesis tries the same examples in every run; `pytest --hypothesis-profile ex
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import settings
 from tiny_model import write_tiny_model
+
+# Torch would keep what it made for each of 1,024 shapes, which looks like a leak.
+os.environ.setdefault("LRU_CACHE_CAPACITY", "16")
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
 
 settings.register_profile("repeatable", derandomize=True)
 settings.register_profile("explore", print_blob=True)
