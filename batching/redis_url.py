@@ -59,8 +59,8 @@ class RedisAddress:
             name
             for name, is_there in (
                 ("TLS (rediss://)", self.has_tls),
-                ("a check of the certificate", self.checks_certificate or not self.has_tls),
-                ("a password", self.password is not None),
+                ("checked certificate", self.checks_certificate or not self.has_tls),
+                ("password", self.password is not None),
             )
             if not is_there
         ]
