@@ -1,4 +1,4 @@
-"""The command line: `apply-service serve|apply|model|bench|config`."""
+"""The command line: `apply-service serve|apply|model|cache|bench|config`."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ _APPLY_SETTINGS = frozenset(
 )
 _PLUGGED_COMMANDS = {
     "model": "prepare, list, inspect and remove models",
+    "cache": "count or clear what is kept in Redis",
     "bench": "measure accuracy, drafters and speed",
 }
 # OpenMP's threads spin while they wait, by default for milliseconds. Beside another busy process
@@ -121,6 +122,10 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
 
         sys.stdout.write(format_table(loaded))
         return EXIT_OK
+    if args.command == "cache":
+        from apply_service.cache_commands import run_cache_command
+
+        return run_cache_command(args, loaded.settings.redis_url)
     if args.command == "apply":
         from apply_service.apply_command import run_apply
 
@@ -168,6 +173,11 @@ def _add_plugged_command(subparsers: Any, arguments: Sequence[str]) -> None:
         from apply_service.model_commands import add_model_commands
 
         add_model_commands(subparsers)
+        return
+    if arguments[0] == "cache":
+        from apply_service.cache_commands import add_cache_commands
+
+        add_cache_commands(subparsers)
         return
     parser = subparsers.add_parser("bench", help=_PLUGGED_COMMANDS["bench"])
     benches = parser.add_subparsers(dest="bench", required=True, metavar="BENCH")

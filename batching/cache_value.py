@@ -17,6 +17,7 @@ from typing import Literal, get_args
 import xxhash
 
 FORMAT_VERSION = 1
+KEY_PREFIX = b"apply-kv:"
 HEADER_BYTES = 192
 _MAGIC = b"APPLYKV\n"
 # magic, version, header bytes, number of tokens, payload bytes, layout, key, token digest
@@ -75,7 +76,7 @@ class ValueFormat:
 
     def redis_key(self, name: ChunkName) -> bytes:
         """The chunk's key in Redis; the version keeps old and new replicas apart."""
-        return b"apply-kv:%d:%s:%s" % (
+        return KEY_PREFIX + b"%d:%s:%s" % (
             self.version,
             self._layout[:4].hex().encode(),
             name.key.hex().encode(),
