@@ -376,7 +376,7 @@ class ShowsLinesOfFilesOnly:
     def build(self, request: PromptRequest) -> Prompt:
         prompt = self._profile.build(request)
         is_part = len(request.original_lines) < LARGE.count("\n")
-        return replace(prompt, encode_lines=None) if is_part else prompt
+        return replace(prompt, merge_form=None) if is_part else prompt
 
 
 BOUND = replace(UNSURE, constraint="merge")
