@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -165,6 +166,44 @@ def test_allowed_tokens_forced_text_and_drafts_are_those_of_the_valid_merges(
     grammar.advance_all(ends)
     assert grammar.is_complete
     assert grammar.allowed_next() == (() if ends else brute.allowed(written))
+
+
+@given(
+    rules=small_rules(max_segments=2),
+    vocabulary=VOCABULARIES,
+    scale=st.sampled_from([0.0, 2.0]),
+    pick=st.randoms(use_true_random=False),
+)
+@settings(max_examples=150, deadline=None)
+def test_decisions_are_the_choices_on_the_way_and_weights_count_at_them(
+    rules: MergeRules, vocabulary: VocabularyIndex, scale: float, pick: Random
+) -> None:
+    brute = Brute(rules, vocabulary, (STOP,))
+    assume(0 < len(brute.texts) <= 200)
+    grammar = ByteMergeGrammar(
+        replace(rules, prior_scale=scale),
+        vocabulary,
+        encode=vocabulary.longest_matches,
+        end_token_ids=(STOP,),
+    )
+    written, token_ids, choices = b"", [], {}
+    while not grammar.is_complete:
+        allowed = grammar.allowed_next()
+        if brute.is_choice(written):
+            heaviest = [
+                brute.texts[written] if token_id == STOP else brute.heaviest(written + spelling)
+                for token_id in allowed
+                for spelling in [vocabulary.bytes_of(token_id)]
+            ]
+            prior = [scale * (weight - max(heaviest)) for weight in heaviest]
+            assert list(grammar.log_prior()) == pytest.approx(prior if scale else [])
+            choices[len(token_ids)] = allowed
+        token_ids.append(pick.choice(allowed))
+        grammar.advance(token_ids[-1])
+        written += vocabulary.bytes_of(token_ids[-1])
+    found = grammar.decisions(token_ids)
+    assert {made.offset: tuple(dict(made.alternatives)) for made in found} == choices
+    assert all(made.chosen_token_id == token_ids[made.offset] for made in found)
 
 
 def check_steps(grammar: ByteMergeGrammar, whole: ConstrainedDraft) -> None:
