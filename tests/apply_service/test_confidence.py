@@ -11,6 +11,8 @@ from oracle_service import OracleService
 from pipeline_session import functions, make_edit, make_plan, outcome_of, run_edit, tries_of
 from verdict_examples import ROOT, Example, read_examples
 
+from apply_service.confidence import place_probability
+from apply_service.decisions import Branch, Decision
 from apply_service.edit_request import EditRequest, SamplingOptions
 from apply_service.outcome import Outcome
 
@@ -71,6 +73,24 @@ def test_all_choices_for_a_place_count_together(oracle: OracleService) -> None:
     assert len(result.decisions) == 2
     assert result.confidence == pytest.approx(0.97)
     assert codes(result) == ["ambiguous_place"]
+
+
+def test_the_weights_of_places_confirm_nothing_by_themselves() -> None:
+    def made(probability: float, own_probability: float, *segments: int) -> Decision:
+        return Decision(
+            line=1,
+            chosen=Branch("a", "keeps line 1 of the original", probability),
+            alternatives=(),
+            own_probability=own_probability,
+            outside_mass=0.0,
+            segments=frozenset(segments),
+        )
+
+    decisions = [made(0.99, 0.5, 0), made(0.9, 0.9, 1), made(0.9, 0.99, 1, 2), made(0.1, 0.1)]
+    assert place_probability(decisions, 0) == 0.5
+    assert place_probability(decisions, 1) == pytest.approx(0.81)
+    assert place_probability(decisions, 2) == pytest.approx(0.9)
+    assert place_probability(decisions, 3) == 1.0
 
 
 def test_a_rival_that_the_model_was_not_shown_leaves_the_doubt(
