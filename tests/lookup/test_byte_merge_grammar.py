@@ -113,7 +113,7 @@ class Brute:
     opening=st.sampled_from([b"", b"\x01\x02", b"\x00\x01"]),
     pick=st.randoms(use_true_random=False),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_allowed_tokens_forced_text_and_drafts_are_those_of_the_valid_merges(
     *,
     rules: MergeRules,
@@ -174,7 +174,7 @@ def test_allowed_tokens_forced_text_and_drafts_are_those_of_the_valid_merges(
     scale=st.sampled_from([0.0, 2.0]),
     pick=st.randoms(use_true_random=False),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_decisions_are_the_choices_on_the_way_and_weights_count_at_them(
     rules: MergeRules, vocabulary: VocabularyIndex, scale: float, pick: Random
 ) -> None:
