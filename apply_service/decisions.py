@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from batching.events import RowEvidence
 from lookup.merge_choices import MergeChoice, MergeDecision
-from lookup.merge_grammar import MergeGrammar
 
 if TYPE_CHECKING:
     from apply_service.edit.regions import Region
     from apply_service.edit_plan import EditPlan
     from apply_service.merge_constraint import MergeConstraint
+    from apply_service.prompts.merge_form import AnyMergeGrammar
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Decision:
 class _Line(NamedTuple):
     text: str
     origin: str
-    num_tokens: int
+    num_symbols: int
 
 
 def branch_probabilities(row: RowEvidence) -> dict[int, float]:
@@ -93,6 +93,7 @@ class ConstrainedReading:
         self._constraint = constraint
         self._token_ids = token_ids
         self._first_line = first_line
+        self._starts = constraint.form.symbol_starts(token_ids)
         grammar = constraint.grammar()
         grammar.advance_all(token_ids)
         self._lines = self._completed(grammar)
@@ -111,10 +112,12 @@ class ConstrainedReading:
 
     def line_at(self, position: int) -> tuple[int, str]:
         """Number in the result, from 1, and text of the line that an output position is in."""
-        place = _place_of(self._lines, position)
+        place = _place_of(self._lines, self._starts[position])
         return self._first_line + place + 1, self._lines[place].text
 
-    def _decision(self, made: MergeDecision, row: RowEvidence, grammar: MergeGrammar) -> Decision:
+    def _decision(
+        self, made: MergeDecision, row: RowEvidence, grammar: AnyMergeGrammar
+    ) -> Decision:
         ways: dict[int, list[_Line]] = {}
         here = grammar.snapshot()
         for token_id in row.allowed_token_ids:
@@ -123,7 +126,8 @@ class ConstrainedReading:
             grammar.restore(here)
         ways[made.chosen_token_id] = self._lines
         # Where one way ends a line and another goes on in it, that line is where they part.
-        place = min(_place_of(lines, made.offset) for lines in ways.values())
+        start = self._starts[made.offset]
+        place = _parting(ways.values(), min(_place_of(lines, start) for lines in ways.values()))
         branches = {
             token_id: Branch(ways[token_id][place].text, ways[token_id][place].origin, probability)
             for token_id, probability in branch_probabilities(row).items()
@@ -142,7 +146,7 @@ class ConstrainedReading:
             ),
         )
 
-    def _completed(self, grammar: MergeGrammar) -> list[_Line]:
+    def _completed(self, grammar: AnyMergeGrammar) -> list[_Line]:
         """The lines of the heaviest answer from here on, and the line behind the region.
 
         The grammar stands where it stood.
@@ -216,7 +220,18 @@ def _kept_origin(place: int) -> str:
     return f"keeps line {place + 1} of the original"
 
 
+def _parting(ways: Collection[Sequence[_Line]], place: int) -> int:
+    """The first place from `place` on at which lines of the ways differ; a token may reach ahead.
+
+    Ways that have the same text throughout part at `place`.
+    """
+    for later in range(place, min(map(len, ways))):
+        if len({lines[later].text for lines in ways}) > 1:
+            return later
+    return place
+
+
 def _place_of(lines: Sequence[_Line], offset: int) -> int:
-    """The line that the token at `offset` is in; the last one, which has no tokens, for the end."""
-    ends = list(accumulate(line.num_tokens for line in lines[:-1]))
+    """The line that the symbol at `offset` is in; the last one, which has none, for the end."""
+    ends = list(accumulate(line.num_symbols for line in lines[:-1]))
     return bisect_right(ends, offset)

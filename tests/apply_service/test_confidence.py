@@ -11,6 +11,8 @@ from oracle_service import OracleService
 from pipeline_session import functions, make_edit, make_plan, outcome_of, run_edit, tries_of
 from verdict_examples import ROOT, Example, read_examples
 
+from apply_service.confidence import place_probability
+from apply_service.decisions import Branch, Decision
 from apply_service.edit_request import EditRequest, SamplingOptions
 from apply_service.outcome import Outcome
 
@@ -28,6 +30,12 @@ CERTAIN = make_edit(
 CERTAIN_LINES = ["def shout(path):", "    base = clean(path)", "    print(base)"]
 CERTAIN_LINES += ["    return base.upper()"]
 EXAMPLES = [example for example in read_examples() if example.told is not None]
+
+
+@pytest.fixture(autouse=True)
+def _few_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only places that fit nearly as well as the best one are offered."""
+    monkeypatch.setattr("apply_service.merge_constraint.MAX_WEIGHT_GAP", 3.0)
 
 
 @pytest.fixture
@@ -65,6 +73,23 @@ def test_all_choices_for_a_place_count_together(oracle: OracleService) -> None:
     assert len(result.decisions) == 2
     assert result.confidence == pytest.approx(0.97)
     assert codes(result) == ["ambiguous_place"]
+
+
+def test_only_choices_about_a_place_count_for_it() -> None:
+    def made(probability: float, *segments: int) -> Decision:
+        return Decision(
+            line=1,
+            chosen=Branch("a", "keeps line 1 of the original", probability),
+            alternatives=(),
+            outside_mass=0.0,
+            segments=frozenset(segments),
+        )
+
+    decisions = [made(0.5, 0), made(0.9, 1), made(0.8, 1, 2), made(0.1)]
+    assert place_probability(decisions, 0) == 0.5
+    assert place_probability(decisions, 1) == pytest.approx(0.72)
+    assert place_probability(decisions, 2) == 0.8
+    assert place_probability(decisions, 3) == 1.0
 
 
 def test_a_rival_that_the_model_was_not_shown_leaves_the_doubt(

@@ -18,6 +18,12 @@ FIRST = ["a = 1", "print(a, end=None)", "b = 1", "", "a = 1", "c = 1"]
 SECOND = ["a = 1", "b = 1", "", "a = 1", "print(a, end=None)", "c = 1"]
 
 
+@pytest.fixture(autouse=True)
+def _few_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only places that fit nearly as well as the best one are offered."""
+    monkeypatch.setattr("apply_service.merge_constraint.MAX_WEIGHT_GAP", 3.0)
+
+
 @pytest.fixture
 def oracle(tiny_model_dir: Path) -> OracleService:
     return OracleService(tiny_model_dir, max_position=40_000, num_blocks=4096)
