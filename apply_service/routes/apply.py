@@ -29,11 +29,8 @@ from apply_service.problems import (
 from apply_service.prompts.errors import PromptError
 from apply_service.schemas import ApplyBody, ApplyResult
 from apply_service.service import ApplyService
-<<<<<<< HEAD
 from apply_service.tenant import cache_salt_of
-=======
 from apply_service.wire_conversion import edit_of, event_of
->>>>>>> main
 from batching.errors import EngineError
 
 # What an edit may fail with; anything else is a mistake of ours and a plain 500.
