@@ -212,7 +212,7 @@ def _gate(bench: Bench) -> dict[str, Any]:
 
 
 def _link(bench: Bench) -> dict[str, Any]:
-    """Eight values of the embedded model's size, read by the tier and by a bare socket."""
+    """2,048 tokens of the embedded model, read by the tier and by a bare socket."""
     return measure_link(parse_redis_url(bench.redis_url), num_rounds=bench.args.limit)
 
 
