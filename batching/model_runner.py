@@ -98,6 +98,9 @@ class ModelRunner:
 
 
 def _namespace_of(config: EngineConfig) -> bytes:
+    """What keys in shared tiers begin with; a process alone need not read its weights for it."""
+    if config.cache.redis_url is None:
+        return b"this process"
     return kv_namespace(
         config.model_path,
         dtype=config.dtype,

@@ -81,9 +81,23 @@ class RedisLoader:
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def _search(self, load: PrefixLoad, deadline: float) -> None:
-        """Runs on a thread of the loader."""
+        """Runs on a thread of the loader. Whatever happens, the load ends and its owner goes on."""
+        buffers: Sequence[ChunkBuffer] = ()
+        lookup = _lookup("miss", LoadEstimate(), "failed")
+        try:
+            buffers, lookup = self._find(load, deadline)
+        finally:
+            with self._lock:
+                self._num_queued -= 1
+            self._finish(load, buffers, lookup)
+            self._wake()
+
+    def _find(
+        self, load: PrefixLoad, deadline: float
+    ) -> tuple[Sequence[ChunkBuffer], PrefixLookup]:
+        """The missing chunks, from host memory if they are there by now, else from Redis."""
         started = time.monotonic()
-        # Another request may have brought what was missing.
+        # Another request may have brought it meanwhile.
         found = self._host.match(name.key for name in load.missing_names)
         missing = load.missing_names[len(found) :]
         loaded: list[ChunkBuffer] = []
@@ -98,11 +112,7 @@ class RedisLoader:
             num_bytes=len(loaded) * self._format.value_bytes,
             seconds=seconds,
         )
-        with self._lock:
-            self._num_queued -= 1
-        lookup = replace(lookup, seconds=seconds, num_tokens=num_tokens)
-        self._finish(load, [*found, *loaded], lookup)
-        self._wake()
+        return [*found, *loaded], replace(lookup, seconds=seconds, num_tokens=num_tokens)
 
     def _load(
         self, names: Sequence[ChunkName], deadline: float

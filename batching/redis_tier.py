@@ -116,8 +116,10 @@ class RedisTier:
 
         problem = self._run(ask, deadline)
         reading.give_up()
-        # What came before a failure tells of the link's speed as well.
-        self._gate.observe_transfer(max(0, counts[1] - counts[0]), time.monotonic() - started)
+        num_bytes = max(0, counts[1] - counts[0])
+        # What came before a failure tells of the link's speed as well, unless it is next to nothing.
+        if num_bytes >= _PROBE_BYTES or (num_bytes and problem == "timeout"):
+            self._gate.observe_transfer(num_bytes, time.monotonic() - started)
         return loaded, problem or reading.problem
 
     def store(self, name: ChunkName, value: memoryview, deadline: float) -> str | None:

@@ -77,6 +77,8 @@ class RedisWriter:
 
     def close(self) -> None:
         """Take some time to write what waits, drop the rest and end the thread."""
+        if not self._thread.is_alive():
+            return
         self.wait(self._timeout_s)
         while True:
             try:

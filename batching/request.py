@@ -213,6 +213,7 @@ class RequestState:
         """The figures up to `now`, which ends the decode time."""
         started = now if self.first_scheduled is None else self.first_scheduled
         first_token = now if self.first_token is None else self.first_token
+        load_began = now if self.load_began is None else self.load_began
         load_ended = now if self.load_ended is None else self.load_ended
         return RequestStats(
             num_prompt_tokens=len(self.request.prompt_token_ids),
@@ -224,7 +225,7 @@ class RequestState:
             target_passes=self.target_passes,
             decode_passes=self.decode_passes,
             queue_s=started - self.arrival,
-            load_s=0.0 if self.load_began is None else load_ended - self.load_began,
+            load_s=0.0 if self.load is None else load_ended - load_began,
             prefill_s=first_token - started,
             decode_s=now - first_token,
             by_reference={

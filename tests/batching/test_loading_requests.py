@@ -59,6 +59,7 @@ def test_others_go_ahead(running: RunningEngine) -> None:
     assert stats.load_s >= TIMEOUT_S / 2
     assert stats.prefix_lookups[1].reason == "timeout"
     assert running.outcomes["runs"].finished.stats.prefix_lookups == ()
+    assert running.outcomes["runs"].finished.stats.load_s == 0.0
 
 
 def test_a_loading_request_can_be_withdrawn(running: RunningEngine) -> None:
