@@ -117,7 +117,7 @@ class RedisTier:
         problem = self._run(ask, deadline)
         reading.give_up()
         num_bytes = max(0, counts[1] - counts[0])
-        # What came before a failure tells of the link's speed as well, unless it is next to nothing.
+        # What came before a failure tells of the link as well, unless it is next to nothing.
         if num_bytes >= _PROBE_BYTES or (num_bytes and problem == "timeout"):
             self._gate.observe_transfer(num_bytes, time.monotonic() - started)
         return loaded, problem or reading.problem
