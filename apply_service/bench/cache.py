@@ -129,6 +129,8 @@ def _repeat(bench: Bench) -> dict[str, Any]:
         "first_token_s": [round(run.first_token_s, 3) for run in runs],
         "first_token_speedup": first.first_token_s / median(run.first_token_s for run in later),
         "first_token_speedup_min": first.first_token_s / max(run.first_token_s for run in later),
+        "total_s": [round(run.total_s, 3) for run in runs],
+        "total_speedup": first.total_s / median(run.total_s for run in later),
     }
 
 
@@ -156,6 +158,7 @@ def _fleet(bench: Bench) -> dict[str, Any]:
             "speedup": cold[0].first_token_s / warm[0].first_token_s,
         },
         "first_token_speedup": _speedup(cold, warm),
+        "total_speedup": median(a.total_s / b.total_s for a, b in zip(cold, warm, strict=True)),
         "first_token_s": {
             "cold": [round(run.first_token_s, 3) for run in cold],
             "warm": [round(run.first_token_s, 3) for run in warm],

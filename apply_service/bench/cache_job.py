@@ -41,8 +41,8 @@ class CacheJob(msgspec.Struct, frozen=True, kw_only=True):
 class CacheRun(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of one edit, summed over its regions.
 
-    Seconds until the prompt was computed and its first token known, and until the end. `decisions`
-    are those of the tiers, such as "redis:load".
+    Seconds until the first token came, and until the end; under a constraint the first token often
+    needs no computing. `decisions` are those of the tiers, such as "redis:load".
     """
 
     token_ids: tuple[int, ...]

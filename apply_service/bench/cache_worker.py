@@ -7,6 +7,7 @@ import sys
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -27,6 +28,15 @@ from batching.request import EngineRequest, SamplingParams
 
 _FLUSH_S = 60.0
 _MAX_FILE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """What one region's request came to."""
+
+    token_ids: list[int]
+    first_token_s: float
+    stats: RequestStats
 
 
 class CacheWorker:
@@ -102,28 +112,31 @@ def _request_of(region: RegionPrompt, job: CacheJob) -> EngineRequest:
     )
 
 
-async def _follow(handle: RequestHandle) -> tuple[list[int], RequestStats]:
+async def _follow(handle: RequestHandle) -> _End:
+    started = time.perf_counter()
     token_ids: list[int] = []
+    first_token_s = 0.0
     async for event in handle:
         if isinstance(event, Tokens):
+            first_token_s = first_token_s or time.perf_counter() - started
             token_ids += event.token_ids
         elif isinstance(event, Finished):
-            return token_ids, event.stats
+            return _End(token_ids, first_token_s, event.stats)
     raise RuntimeError("the engine gave up on an edit")
 
 
 def _summarise(
-    ends: Sequence[tuple[list[int], RequestStats]],
+    ends: Sequence[_End],
     total_s: float,
     prompts: Sequence[RegionPrompt],
 ) -> CacheRun:
-    stats = RequestStats.total([figures for _, figures in ends])
+    stats = RequestStats.total([end.stats for end in ends])
     return CacheRun(
-        token_ids=tuple(token_id for token_ids, _ in ends for token_id in token_ids),
+        token_ids=tuple(token_id for end in ends for token_id in end.token_ids),
         prompt_tokens=stats.num_prompt_tokens,
         cached_tokens=stats.num_cached_tokens,
-        first_token_s=max(figures.queue_s + figures.prefill_s for _, figures in ends),
-        load_s=max(figures.load_s for _, figures in ends),
+        first_token_s=max(end.first_token_s for end in ends),
+        load_s=max(end.stats.load_s for end in ends),
         total_s=total_s,
         decisions=tuple(f"{look.tier}:{look.decision}" for look in stats.prefix_lookups),
         prompts=tuple(tuple(region.prompt.token_ids) for region in prompts),
