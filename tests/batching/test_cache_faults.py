@@ -71,17 +71,24 @@ def _always_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PrefixCache, "observe_step", lambda *_: None)
 
 
+def cold_answers(model_dir: Path, num_prompts: int) -> dict[int, list[int]]:
+    """The answer to each prompt, computed without the tiers, one at a time."""
+    config = EngineConfig(model_path=model_dir, kv_memory_bytes=4 << 20)
+    with running_engine(config) as running:
+        return {
+            number: running.run([make_request(number, number)])[0].token_ids
+            for number in range(num_prompts)
+        }
+
+
 @pytest.fixture(scope="module")
 def cold(tiny_model_dir: Path) -> dict[int, list[int]]:
-    """The answer to each prompt, computed with nothing in any cache."""
-    config = EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=4 << 20)
-    with running_engine(config) as running:
-        answers = {}
-        for number in range(NUM_SOAK_REQUESTS):
-            request = make_request(number, number)
-            outcome = running.run([request])[0]
-            answers[number] = outcome.token_ids
-    return answers
+    return cold_answers(tiny_model_dir, NUM_REQUESTS)
+
+
+@pytest.fixture(scope="module")
+def soak_cold(tiny_model_dir: Path) -> dict[int, list[int]]:
+    return cold_answers(tiny_model_dir, NUM_SOAK_REQUESTS)
 
 
 @pytest.fixture(scope="module")
@@ -173,15 +180,15 @@ def resident_bytes() -> int:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_lasts_and_nothing_grows(
-    name: str, filled: RedisProcess, tiny_model_dir: Path, cold: dict[int, list[int]]
+    name: str, filled: RedisProcess, tiny_model_dir: Path, soak_cold: dict[int, list[int]]
 ) -> None:
     with (
         FAULTS[name](filled) as url,
         running_engine(make_config(tiny_model_dir, url)) as running,
     ):
-        run_requests(running, NUM_SOAK_REQUESTS, cold, seed=2)
+        run_requests(running, NUM_SOAK_REQUESTS, soak_cold, seed=2)
         before = resident_bytes()
-        run_requests(running, NUM_SOAK_REQUESTS, cold, seed=3)
+        run_requests(running, NUM_SOAK_REQUESTS, soak_cold, seed=3)
         growth = resident_bytes() / before
         assert growth <= MAX_GROWTH
         stats = redis_stats(running)
