@@ -103,6 +103,40 @@ def run_model(model: nn.Module, batch: ForwardBatch, *, paged_kv: PagedKV, ops: 
     return lm_head(rows).float()
 
 
+def attend_paged(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    layer_index: int,
+    scale: float,
+    batch: ForwardBatch,
+    paged_kv: PagedKV,
+    ops: Ops,
+) -> Tensor:
+    """Write one layer's new keys and values, then attend: [num_tokens, num_heads, head_dim].
+
+    query: [num_tokens, num_heads, head_dim]; key, value: [num_tokens, num_kv_heads, head_dim]
+    """
+    key_cache, value_cache = paged_kv.keys[layer_index], paged_kv.values[layer_index]
+    ops.store_kv(
+        key,
+        value,
+        key_cache=key_cache,
+        value_cache=value_cache,
+        slot_mapping=batch.slot_mapping,
+    )
+    return ops.paged_attention(
+        query,
+        key_cache=key_cache,
+        value_cache=value_cache,
+        block_tables=batch.block_tables,
+        cu_query_lens=batch.cu_query_lens,
+        context_lens=batch.context_lens,
+        scale=scale,
+    )
+
+
 def check_is_supported(config: Any) -> None:
     """Raise ModelLoadError if the engine cannot serve this family correctly."""
     family = config.model_type
@@ -195,22 +229,14 @@ def _attend(
     query: [1, num_heads, num_tokens, head_dim]; key, value: [1, num_kv_heads, num_tokens, head_dim]
     Returns [1, num_tokens, num_heads, head_dim].
     """
-    layer_index = int(module.layer_idx)  # type: ignore[arg-type]
-    key_cache, value_cache = paged_kv.keys[layer_index], paged_kv.values[layer_index]
-    ops.store_kv(
+    attended = attend_paged(
+        query[0].transpose(0, 1),
         key[0].transpose(0, 1),
         value[0].transpose(0, 1),
-        key_cache=key_cache,
-        value_cache=value_cache,
-        slot_mapping=batch.slot_mapping,
-    )
-    attended = ops.paged_attention(
-        query[0].transpose(0, 1),
-        key_cache=key_cache,
-        value_cache=value_cache,
-        block_tables=batch.block_tables,
-        cu_query_lens=batch.cu_query_lens,
-        context_lens=batch.context_lens,
+        layer_index=int(module.layer_idx),  # type: ignore[arg-type]
         scale=scaling,
+        batch=batch,
+        paged_kv=paged_kv,
+        ops=ops,
     )
     return attended[None], None

@@ -6,6 +6,7 @@ import torch
 
 from batching.config import EngineConfig, ModelInfo, resolve_num_blocks
 from batching.forward_batch import ForwardBatch
+from batching.fused_layers import fuse_layers
 from batching.model import PagedKV, fingerprint_model, load_model, run_model
 from batching.request import SamplingParams
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult
@@ -24,6 +25,8 @@ class ModelRunner:
         self._block_size = config.scheduler.block_size
         self._ops = select_ops(self._device)
         self._model, shape = load_model(config.model_path, dtype=config.dtype, device=self._device)
+        if self._ops.fused is not None:
+            fuse_layers(self._model, self._ops.fused)
         dtype = getattr(torch, config.dtype)
         kv_bytes_per_token = shape.kv_bytes_per_token(dtype)
         self.num_blocks = resolve_num_blocks(
