@@ -1,7 +1,7 @@
 """Decoder layers computed with fused operations, in place of those of a loaded transformers model.
 
-A layer takes its weights over and keeps the call that transformers' models make. Queries, keys and
-values come from one matrix product, as do gate and up; the residual stream is added in place.
+Queries, keys and values come from one matrix product, as do gate and up. The residual stream is
+added to in place.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from transformers.modeling_outputs import BaseModelOutputWithPast
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 from transformers.models.mistral.modeling_mistral import MistralDecoderLayer
 from transformers.models.qwen2.modeling_qwen2 import Qwen2DecoderLayer
@@ -24,24 +25,58 @@ from kernels.ops import FusedOps, Ops
 _FUSABLE_LAYERS = (LlamaDecoderLayer, Qwen2DecoderLayer, Qwen3DecoderLayer, MistralDecoderLayer)
 
 
-def fuse_layers(model: nn.Module, fused: FusedOps) -> int:
-    """Replace the decoder layers and the last norm of a known family; how many layers.
+def fuse_decoder(model: nn.Module, fused: FusedOps) -> bool:
+    """Replace the decoder of a known family by a `FusedDecoder`; whether that was done.
 
-    Changes `model`. Layers of other families, and those whose gate is not SiLU, stay as they are.
+    Changes `model`. Other families, and gates that are not SiLU, stay as they are.
     """
     decoder = cast(Any, model).model
-    num_replaced = 0
-    for index, layer in enumerate(decoder.layers):
-        if type(layer) in _FUSABLE_LAYERS and layer.mlp.config.hidden_act == "silu":
-            decoder.layers[index] = FusedDecoderLayer(layer, fused)
-            num_replaced += 1
-    if num_replaced:
-        decoder.norm = FusedRmsNorm(decoder.norm, fused)
-    return num_replaced
+    is_known = all(
+        type(layer) in _FUSABLE_LAYERS and layer.mlp.config.hidden_act == "silu"
+        for layer in getattr(decoder, "layers", [None])
+    )
+    if is_known:
+        model.model = FusedDecoder(decoder, fused)
+    return is_known
+
+
+class FusedDecoder(nn.Module):
+    """Embeddings, layers and last norm of a transformers decoder, whose weights it takes over.
+
+    It asks nothing of the host while it runs, so a CUDA graph can hold it.
+    """
+
+    def __init__(self, decoder: Any, fused: FusedOps) -> None:
+        super().__init__()
+        self.embed_tokens = decoder.embed_tokens
+        self.rotary_emb = decoder.rotary_emb
+        self.layers = nn.ModuleList()
+        for index, layer in enumerate(decoder.layers):
+            self.layers.append(FusedDecoderLayer(layer, fused))
+            decoder.layers[index] = nn.Identity()  # its own copies of the weights can go
+        self.norm = FusedRmsNorm(decoder.norm, fused)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        position_ids: Tensor,
+        *,
+        batch: ForwardBatch,
+        paged_kv: PagedKV,
+        ops: Ops,
+        **_unused: Any,
+    ) -> BaseModelOutputWithPast:
+        """input_ids, position_ids: [1, num_tokens]. Hidden states are [1, num_tokens, hidden]."""
+        hidden = self.embed_tokens(input_ids)
+        cos, sin = self.rotary_emb(hidden, position_ids=position_ids)
+        rows = hidden[0]
+        for layer in self.layers:
+            layer(rows, cos=cos[0], sin=sin[0], batch=batch, paged_kv=paged_kv, ops=ops)
+        return BaseModelOutputWithPast(last_hidden_state=self.norm(rows)[None])
 
 
 class FusedRmsNorm(nn.Module):
-    """A norm of `[..., size]`, of which it takes weight and epsilon."""
+    """A norm with the weight and the epsilon of another."""
 
     def __init__(self, norm: Any, fused: FusedOps) -> None:
         super().__init__()
@@ -50,13 +85,8 @@ class FusedRmsNorm(nn.Module):
         self._fused = fused
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """The rows normalised."""
-        rows = hidden.view(-1, hidden.shape[-1])
-        return self._fused.rms_norm(rows, self.weight, eps=self.eps).view(hidden.shape)
-
-    def norm_heads(self, heads: Tensor) -> Tensor:
-        """Each head [num_tokens, num_heads, head_dim] normalised; the input may be strided."""
-        return self._fused.rms_norm(heads, self.weight, eps=self.eps)
+        """Rows [num_tokens, size], or heads [num_tokens, num_heads, head_dim], normalised."""
+        return self._fused.rms_norm(hidden, self.weight, eps=self.eps)
 
     def add(self, hidden: Tensor, residual: Tensor) -> Tensor:
         """The sum normalised; it stays in `residual`."""
@@ -88,17 +118,20 @@ class FusedDecoderLayer(nn.Module):
 
     def forward(
         self,
-        hidden_states: Tensor,
+        residual: Tensor,
         *,
-        position_embeddings: tuple[Tensor, Tensor],
+        cos: Tensor,
+        sin: Tensor,
         batch: ForwardBatch,
         paged_kv: PagedKV,
         ops: Ops,
-        **_unused: Any,
-    ) -> Tensor:
-        """hidden_states: [1, num_tokens, hidden_size], which becomes the result."""
-        residual = hidden_states[0]
-        query, key, value = self._project(self.input_norm(residual), position_embeddings)
+    ) -> None:
+        """residual: [num_tokens, hidden_size], to which both halves of the layer are added.
+
+        cos, sin: [num_tokens, head_dim]
+        """
+        query, key, value = self._project(self.input_norm(residual))
+        self._fused.rotary(query, key, cos=cos, sin=sin)
         attended = attend_paged(
             query,
             key,
@@ -111,21 +144,16 @@ class FusedDecoderLayer(nn.Module):
         )
         normed = self.mlp_norm.add(self.o_proj(attended.flatten(1)), residual)
         residual += self.down_proj(self._fused.silu_mul(self.gate_up_proj(normed)))
-        return hidden_states
 
-    def _project(
-        self, normed: Tensor, position_embeddings: tuple[Tensor, Tensor]
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Rotated queries and keys, and values: [num_tokens, heads or kv_heads, head_dim]."""
+    def _project(self, normed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, not yet rotated: [num_tokens, heads or kv_heads, head_dim]."""
         packed = self.qkv_proj(normed)
         query, key, value = (
             part.unflatten(1, (-1, self.head_dim))
             for part in packed.split((self.q_size, self.kv_size, self.kv_size), dim=1)
         )
         if self.q_norm is not None and self.k_norm is not None:
-            query, key = self.q_norm.norm_heads(query), self.k_norm.norm_heads(key)
-        cos, sin = position_embeddings
-        self._fused.rotary(query, key, cos=cos[0], sin=sin[0])
+            query, key = self.q_norm(query), self.k_norm(key)
         return query, key, value
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from batching.config import EngineConfig, ModelInfo, resolve_num_blocks
+from batching.cuda_graphs import CudaGraphs, GraphGrid
 from batching.forward_batch import ForwardBatch
-from batching.fused_layers import fuse_layers
+from batching.fused_layers import fuse_decoder
 from batching.model import PagedKV, fingerprint_model, load_model, run_model
 from batching.request import SamplingParams
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult
@@ -25,8 +27,7 @@ class ModelRunner:
         self._block_size = config.scheduler.block_size
         self._ops = select_ops(self._device)
         self._model, shape = load_model(config.model_path, dtype=config.dtype, device=self._device)
-        if self._ops.fused is not None:
-            fuse_layers(self._model, self._ops.fused)
+        is_fused = self._ops.fused is not None and fuse_decoder(self._model, self._ops.fused)
         dtype = getattr(torch, config.dtype)
         kv_bytes_per_token = shape.kv_bytes_per_token(dtype)
         self.num_blocks = resolve_num_blocks(
@@ -55,15 +56,44 @@ class ModelRunner:
             fingerprint=fingerprint_model(config.model_path),
         )
 
+        self._graphs: CudaGraphs | None = None
+        if is_fused and self._device.type == "cuda" and config.use_cuda_graphs:
+            self._graphs = CudaGraphs(
+                self._forward,
+                grid=GraphGrid.build(
+                    max_rows=config.scheduler.max_tokens_per_step,
+                    max_context=min(shape.max_position, self.model_info.num_kv_tokens),
+                ),
+                max_requests=config.scheduler.max_running,
+                block_size=self._block_size,
+                device=self._device,
+            )
+
     @torch.inference_mode()
     def execute(self, plan: StepPlan) -> StepResult:
         """Compute every row of the plan and verify its drafts."""
+        if self._graphs is not None:
+            host_batch = ForwardBatch.from_plan(
+                plan, block_size=self._block_size, device=torch.device("cpu")
+            )
+            logits = self._graphs.try_run(host_batch)
+            if logits is not None:
+                batch = host_batch.with_verification_on(self._device)
+                return verify(logits, plan, batch, ops=self._ops)
         batch = ForwardBatch.from_plan(plan, block_size=self._block_size, device=self._device)
-        logits = run_model(self._model, batch, paged_kv=self._paged_kv, ops=self._ops)
-        return verify(logits, plan, batch, ops=self._ops)
+        return verify(self._forward(batch), plan, batch, ops=self._ops)
 
+    def _forward(self, batch: ForwardBatch) -> Tensor:
+        return run_model(self._model, batch, paged_kv=self._paged_kv, ops=self._ops)
+
+    @torch.inference_mode()
     def warm_up(self) -> None:
-        """Run one token through block 0, so that the first request pays for no initialisation."""
+        """Run one token through block 0, so that the first request pays for no initialisation.
+
+        On a GPU the graphs are captured too.
+        """
+        if self._graphs is not None:
+            self._graphs.capture_all()
         warm_up = ScheduledRequest(
             request_id="warm-up",
             token_ids=(0,),
