@@ -23,8 +23,8 @@ from apply_service.schemas import (
     Base64Content,
     FindingBody,
     SamplingBody,
-    edit_of,
 )
+from apply_service.wire_conversion import edit_of
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_REVIEW, EXIT_REJECTED = 0, 1, 2, 3, 4
 URL_VARIABLE = "APPLY_SERVICE_URL"

@@ -13,11 +13,11 @@ from apply_service.edit.placement import Placement
 from batching.events import RowEvidence
 
 # A result with a decision less probable than this is for review.
-MIN_CONFIDENCE = 0.5
+MIN_CONFIDENCE = 0.8
 # A place that the text leaves open is settled by a model that is so sure of it.
 CONFIRMING_PROBABILITY = 0.95
 # A model that wanted to write something else with more than this disagrees with every valid merge.
-MAX_OUTSIDE_MASS = 0.99
+MAX_OUTSIDE_MASS = 0.999
 
 Places = Sequence[Sequence[Placement]]
 
@@ -93,8 +93,13 @@ class Testimony:
 
 
 def place_probability(decisions: Sequence[Decision], segment: int) -> float:
-    """How probable all choices together are that decided where a segment goes."""
-    return prod(one.probability for one in decisions if segment in one.segments)
+    """How probable all choices together are that decided where a segment goes.
+
+    With or without the weights of places, whichever is less: where these leave a doubt they cannot
+    settle it, so the model has to.
+    """
+    made = [one for one in decisions if segment in one.segments]
+    return min(prod(one.probability for one in made), prod(one.own_probability for one in made))
 
 
 def _low_confidence(decision: Decision) -> Finding:

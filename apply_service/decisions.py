@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from batching.events import RowEvidence
 from lookup.merge_choices import MergeChoice, MergeDecision
-from lookup.merge_grammar import MergeGrammar
 
 if TYPE_CHECKING:
     from apply_service.edit.regions import Region
     from apply_service.edit_plan import EditPlan
     from apply_service.merge_constraint import MergeConstraint
+    from apply_service.prompts.merge_form import AnyMergeGrammar
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class Branch:
 class Decision:
     """A choice that the model made among valid merges.
 
-    `line` is that of the result, from 1; the likelier alternatives come first. `outside_mass` is
+    `line` is that of the result, from 1; the likelier alternatives come first. `own_probability` of
+    the way taken is by the model's word alone, the weights of places not counted. `outside_mass` is
     the probability of everything that was not allowed. `segments` of the update had their place at
     stake.
     """
@@ -43,6 +44,7 @@ class Decision:
     line: int
     chosen: Branch
     alternatives: tuple[Branch, ...]
+    own_probability: float
     outside_mass: float
     segments: frozenset[int]
 
@@ -55,20 +57,19 @@ class Decision:
 class _Line(NamedTuple):
     text: str
     origin: str
-    num_tokens: int
+    num_symbols: int
 
 
 def branch_probabilities(row: RowEvidence) -> dict[int, float]:
     """The probability of each allowed token, the constraint's prior counted; 1 together."""
     prior = row.log_prior or (0.0,) * len(row.logprobs)
     scores = [logprob + added for logprob, added in zip(row.logprobs, prior, strict=True)]
-    largest = max(scores)
-    weights = [math.exp(score - largest) for score in scores]
-    total = sum(weights)
-    return {
-        token_id: weight / total
-        for token_id, weight in zip(row.allowed_token_ids, weights, strict=True)
-    }
+    return dict(zip(row.allowed_token_ids, _normalised(scores), strict=True))
+
+
+def own_probabilities(row: RowEvidence) -> dict[int, float]:
+    """The probability of each allowed token by the model's word alone; 1 together."""
+    return dict(zip(row.allowed_token_ids, _normalised(row.logprobs), strict=True))
 
 
 class ConstrainedReading:
@@ -93,6 +94,7 @@ class ConstrainedReading:
         self._constraint = constraint
         self._token_ids = token_ids
         self._first_line = first_line
+        self._starts = constraint.form.symbol_starts(token_ids)
         grammar = constraint.grammar()
         grammar.advance_all(token_ids)
         self._lines = self._completed(grammar)
@@ -111,10 +113,12 @@ class ConstrainedReading:
 
     def line_at(self, position: int) -> tuple[int, str]:
         """Number in the result, from 1, and text of the line that an output position is in."""
-        place = _place_of(self._lines, position)
+        place = _place_of(self._lines, self._starts[position])
         return self._first_line + place + 1, self._lines[place].text
 
-    def _decision(self, made: MergeDecision, row: RowEvidence, grammar: MergeGrammar) -> Decision:
+    def _decision(
+        self, made: MergeDecision, row: RowEvidence, grammar: AnyMergeGrammar
+    ) -> Decision:
         ways: dict[int, list[_Line]] = {}
         here = grammar.snapshot()
         for token_id in row.allowed_token_ids:
@@ -123,7 +127,8 @@ class ConstrainedReading:
             grammar.restore(here)
         ways[made.chosen_token_id] = self._lines
         # Where one way ends a line and another goes on in it, that line is where they part.
-        place = min(_place_of(lines, made.offset) for lines in ways.values())
+        start = self._starts[made.offset]
+        place = _parting(ways.values(), min(_place_of(lines, start) for lines in ways.values()))
         branches = {
             token_id: Branch(ways[token_id][place].text, ways[token_id][place].origin, probability)
             for token_id, probability in branch_probabilities(row).items()
@@ -133,6 +138,7 @@ class ConstrainedReading:
             line=self._first_line + place + 1,
             chosen=chosen,
             alternatives=tuple(sorted(branches.values(), key=lambda one: -one.probability)),
+            own_probability=own_probabilities(row)[made.chosen_token_id],
             outside_mass=row.outside_mass,
             segments=frozenset(
                 self._constraint.placements[choice.segment][0].segment
@@ -142,7 +148,7 @@ class ConstrainedReading:
             ),
         )
 
-    def _completed(self, grammar: MergeGrammar) -> list[_Line]:
+    def _completed(self, grammar: AnyMergeGrammar) -> list[_Line]:
         """The lines of the heaviest answer from here on, and the line behind the region.
 
         The grammar stands where it stood.
@@ -212,11 +218,29 @@ class ConstrainedReading:
         return _Line("", "ends the file", 0)
 
 
+def _normalised(logprobs: Sequence[float]) -> list[float]:
+    largest = max(logprobs)
+    weights = [math.exp(logprob - largest) for logprob in logprobs]
+    total = sum(weights)
+    return [weight / total for weight in weights]
+
+
 def _kept_origin(place: int) -> str:
     return f"keeps line {place + 1} of the original"
 
 
+def _parting(ways: Collection[Sequence[_Line]], place: int) -> int:
+    """The first place from `place` on at which lines of the ways differ; a token may reach ahead.
+
+    Ways that have the same text throughout part at `place`.
+    """
+    for later in range(place, min(map(len, ways))):
+        if len({lines[later].text for lines in ways}) > 1:
+            return later
+    return place
+
+
 def _place_of(lines: Sequence[_Line], offset: int) -> int:
-    """The line that the token at `offset` is in; the last one, which has no tokens, for the end."""
-    ends = list(accumulate(line.num_tokens for line in lines[:-1]))
+    """The line that the symbol at `offset` is in; the last one, which has none, for the end."""
+    ends = list(accumulate(line.num_symbols for line in lines[:-1]))
     return bisect_right(ends, offset)

@@ -40,7 +40,8 @@ def check_place(
 ) -> Iterator[Finding]:
     """What is in doubt about a result that is the valid merge `path`.
 
-    A segment is not in doubt if its place and all rivals of it are `confirmed`.
+    A segment is not in doubt if its place was chosen among the `confirmed` and all its rivals are
+    among these.
     """
     yield from _other_findings(plan)
     if plan.is_unique and path == plan.best:
@@ -48,9 +49,23 @@ def check_place(
     field = _RivalField(comparison, plan, path)
     for number, placement in enumerate(path.placements):
         rivals = field.rivals(number)
-        settled = confirmed.get(placement.segment, ())
-        if rivals and not all(other in settled for other in (placement, *rivals)):
+        if rivals and not _is_settled(placement, rivals, confirmed.get(placement.segment, ())):
             yield _ambiguous_place(comparison, placement, rivals)
+
+
+def _is_settled(
+    placement: Placement, rivals: Sequence[Placement], chosen_from: Collection[Placement]
+) -> bool:
+    """Whether `placement` was chosen with all `rivals` in sight.
+
+    A rival was in sight as well if one that begins with the same lines in the same place was, as
+    long as `placement` is not its like in this.
+    """
+    entries = {(one.start, one.lines) for one in chosen_from}
+    entries.discard((placement.start, placement.lines))
+    return placement in chosen_from and all(
+        rival in chosen_from or (rival.start, rival.lines) in entries for rival in rivals
+    )
 
 
 class _RivalField:

@@ -26,8 +26,9 @@ from apply_service.problems import (
     problem_of,
 )
 from apply_service.prompts.errors import PromptError
-from apply_service.schemas import ApplyBody, ApplyResult, edit_of, event_of
+from apply_service.schemas import ApplyBody, ApplyResult
 from apply_service.service import ApplyService
+from apply_service.wire_conversion import edit_of, event_of
 from batching.errors import EngineError
 
 # What an edit may fail with; anything else is a mistake of ours and a plain 500.

@@ -14,6 +14,7 @@ from pipeline_session import (
     Session,
     check_items,
     functions,
+    hopeless_edit,
     make_edit,
     make_plan,
     merge_of,
@@ -27,6 +28,7 @@ from pipeline_session import (
 
 from apply_service.errors import DeadlineTooShortError, PromptTooLongError, WithdrawnError
 from apply_service.outcome import Outcome
+from apply_service.prompts.profile import Profile, Prompt, PromptRequest
 from apply_service.run_events import RegionDone, RegionRestart, RegionStarted, RegionText
 from batching.errors import DeadlineExceededError, QueueFullError
 from batching.step_plan import StepPlan, StepResult
@@ -361,3 +363,77 @@ def test_a_queue_that_is_full_for_a_wider_try_leaves_the_best_so_far(
     check_items(items)
     assert not any(isinstance(item, RegionRestart) for item in items)
     assert outcome_of(items).source == "merge"
+
+
+class ShowsLinesOfFilesOnly:
+    """A profile that knows the tokens of lines only where it is shown the whole large file."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._profile, name)
+
+    def build(self, request: PromptRequest) -> Prompt:
+        prompt = self._profile.build(request)
+        is_part = len(request.original_lines) < LARGE.count("\n")
+        return replace(prompt, merge_form=None) if is_part else prompt
+
+
+BOUND = replace(UNSURE, constraint="merge")
+
+
+@pytest.fixture
+def half_blind(oracle: OracleService) -> OracleService:
+    oracle.profile = ShowsLinesOfFilesOnly(oracle.profile)
+    return oracle
+
+
+def test_where_no_merge_can_be_offered_a_wider_try_comes_first(half_blind: OracleService) -> None:
+    half_blind.will_answer(merge_of(make_plan(BOUND)))
+    half_blind.runner.sureness = 0.999
+    items = run_edit(half_blind, BOUND)
+    result = outcome_of(items)
+    assert (result.scope, result.verdict.status) == ("file", "applied")
+    assert result.confidence == pytest.approx(0.999)
+    assert sum(isinstance(item, RegionStarted) for item in items) == 1
+
+
+def test_where_none_can_be_offered_at_all_the_model_writes_freely_and_it_is_said(
+    half_blind: OracleService,
+) -> None:
+    edit = replace(BOUND, scope="region")
+    plan = make_plan(edit)
+    teach(half_blind, plan, tries_of(plan, half_blind)[0])
+    result = outcome_of(run_edit(half_blind, edit))
+    assert (result.verdict.status, result.source, result.scope) == (
+        "needs_review",
+        "model",
+        "region",
+    )
+    assert list(result.lines) == merge_of(plan)
+    assert result.confidence is None
+    codes = [finding.code for finding in result.verdict.findings]
+    assert codes == ["ambiguous_place", "no_valid_merge"]
+    free = outcome_of(run_edit(half_blind, replace(edit, constraint="none")))
+    assert [finding.code for finding in free.verdict.findings] == ["ambiguous_place"]
+
+
+def test_what_is_written_freely_in_vain_leaves_the_merge(half_blind: OracleService) -> None:
+    items = run_edit(half_blind, replace(BOUND, scope="region"))
+    result = outcome_of(items)
+    assert (result.source, result.verdict.status) == ("merge", "needs_review")
+    assert "no_valid_merge" not in {finding.code for finding in result.verdict.findings}
+    num_tries = len(tries_of(make_plan(replace(BOUND, scope="region")), half_blind))
+    assert sum(isinstance(item, RegionStarted) for item in items) == num_tries
+
+
+def test_a_run_whose_every_try_is_rejected_is_rejected(oracle: OracleService) -> None:
+    edit = make_edit(*hopeless_edit())
+    items = run_edit(oracle, edit)
+    result = outcome_of(items)
+    assert result.verdict.status == "rejected"
+    started = [item.index for item in items if isinstance(item, RegionStarted)]
+    restarted = [item.index for item in items if isinstance(item, RegionRestart)]
+    assert restarted == started[:-1]
+    assert len(started) == len(tries_of(make_plan(edit), oracle)) > 1

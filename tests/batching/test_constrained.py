@@ -197,3 +197,34 @@ def test_an_answer_without_a_choice_is_not_computed(running: RunningEngine) -> N
     assert outcome.token_ids == [NEWLINE, 5, 6, NEWLINE, 7, *END]
     assert outcome.finished.stats.target_passes == 0
     assert outcome.finished.stats.forced == len(outcome.token_ids)
+
+
+def test_decisions_near_each_other_are_verified_in_one_pass(running: RunningEngine) -> None:
+    lines = [(NEWLINE, 20 + number) for number in range(6)]
+    segments = [
+        GrammarSegment(
+            [
+                GrammarPlacement(start=at, end=at, lines=[(NEWLINE, 100 + at)], weight=weight)
+                for at, weight in ((first, 50.0), (first + 1, 0.0))
+            ]
+        )
+        for first in (0, 2, 4)
+    ]
+    rules = MergeRules(original=lines, segments=segments, end_token_ids=END, prior_scale=1.0)
+    outcomes = []
+    for k in (0, 64):
+        request = EngineRequest(
+            request_id=f"near-{k}",
+            prompt_token_ids=(5, 6, 7),
+            sampling=SamplingParams(max_tokens=100),
+            constraint=MergeGrammar(rules),
+            max_draft_tokens=k,
+        )
+        outcomes += running.run([request])
+    plain, ahead = outcomes
+    assert ahead.token_ids == plain.token_ids
+    decided = [row for row in ahead.finished.evidence if row.is_decision]
+    assert len(decided) == 3
+    stats = ahead.finished.stats
+    assert (stats.drafted, stats.accepted) == (3, 3)
+    assert stats.decode_passes == 1

@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from litestar.testing import TestClient
 from oracle_service import OracleService
 from oracles.lsp_document import apply_text_edits
-from pipeline_session import MAX_FILE_BYTES, functions, make_edit, make_plan, teach, tries_of
+from pipeline_session import (
+    MAX_FILE_BYTES,
+    functions,
+    hopeless_edit,
+    make_edit,
+    make_plan,
+    teach,
+    tries_of,
+)
 
 from apply_service.app import create_app
 from apply_service.edit.text_edits import Position, TextEdit
@@ -202,3 +210,15 @@ def test_edits_are_the_change_and_equal_the_diff(
 def removed_by_diff(diff: str) -> int:
     """Lines of the old file that a unified diff takes away."""
     return len(re.findall(r"^-(?!-- a/)", diff, re.MULTILINE))
+
+
+def test_what_every_try_gets_wrong_is_an_error_and_422(client: TestClient[Any]) -> None:
+    original, update = hopeless_edit()
+    body = {"original": original, "update": update, "language": "python"}
+    response = client.post("/v1/apply", json=body)
+    assert (response.status_code, response.json()["code"]) == (422, "rejected")
+    assert "lines_lost" in {finding["code"] for finding in response.json()["findings"]}
+    events = events_of(client.post("/v1/apply", json={**body, "stream": True}).text)
+    names = [name for name, _ in events]
+    assert names[-1] == "error"
+    assert names.count("region_restart") == names.count("region") - 1 > 0
