@@ -50,8 +50,13 @@ PAYLOADS = {
 
 @pytest.fixture(scope="module")
 def oracle(tiny_model_dir: Path) -> OracleService:
+    """With so much time that no stall of a busy machine makes it refuse an edit."""
     return OracleService(
-        tiny_model_dir, max_position=60_000, num_blocks=4096, max_file_bytes=MAX_FILE_BYTES
+        tiny_model_dir,
+        max_position=60_000,
+        num_blocks=4096,
+        max_file_bytes=MAX_FILE_BYTES,
+        deadline_s=600.0,
     )
 
 
