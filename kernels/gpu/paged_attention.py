@@ -147,7 +147,7 @@ def attend_tiles(
         BLOCK_M=tiles.block_m,
         BLOCK_N=min(64, split_size),
         num_warps=8 if tiles.block_m >= 128 else 4,
-        num_stages=2,
+        num_stages=2 if query.dtype.itemsize == 2 else 1,  # float32 would not fit twice
     )
     if tiles.is_parallel:
         heads_block = min(_MERGED_HEADS, triton.next_power_of_2(num_heads))
@@ -222,7 +222,7 @@ def _find_owner(index, cu_query_lens_ptr, num_requests, SCALE, DIVISOR, SLACK, B
     return tl.sum(tl.where(is_inside & (starts <= index), 1, 0)) - 1
 
 
-@triton.jit(do_not_specialize=["num_tokens", "num_requests", "num_parts"])
+@triton.jit(do_not_specialize=["num_tokens", "num_requests", "table_stride", "num_parts"])
 def _attend(
     query_ptr,
     key_cache_ptr,

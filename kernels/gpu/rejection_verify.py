@@ -243,12 +243,13 @@ def _draw_tokens(
             probs = tl.exp(logits / temperature - highest)
             tl.store(row_probs_ptr + entries, probs, mask=is_entry)
             exp_total += tl.sum(probs.to(tl.float64), 0)
+        # Other threads of the program read what was written here, and below.
+        tl.debug_barrier()
         for start in range(0, num_entries, BLOCK):
             entries = start + tl.arange(0, BLOCK)
             is_entry = entries < num_entries
             probs = tl.load(row_probs_ptr + entries, mask=is_entry, other=0.0)
             tl.store(row_probs_ptr + entries, probs / exp_total.to(tl.float32), mask=is_entry)
-        # Other threads of the program read what was written here.
         tl.debug_barrier()
         threshold = tl.zeros([], dtype=tl.float32)
         top_k = tl.load(top_k_ptr + request)
