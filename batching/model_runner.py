@@ -10,12 +10,11 @@ from torch import Tensor, nn
 from batching.config import EngineConfig, ModelInfo, resolve_num_blocks
 from batching.cuda_graphs import CudaGraphs, GraphGrid
 from batching.forward_batch import ForwardBatch
-from batching.fused_layers import fuse_decoder
 from batching.model import ModelShape, PagedKV, fingerprint_model, load_model, run_model
 from batching.request import SamplingParams
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult
 from batching.verifier import verify
-from kernels.ops import select_ops
+from kernels.ops import FusedOps, select_ops
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class ModelRunner:
         self._ops = select_ops(self._device)
         loaded = loaded or _load(config, self._device)
         self._model, shape = loaded.model, loaded.shape
-        is_fused = self._ops.fused is not None and fuse_decoder(self._model, self._ops.fused)
+        is_fused = self._ops.fused is not None and _fuse(self._model, self._ops.fused)
         dtype = getattr(torch, config.dtype)
         kv_bytes_per_token = shape.kv_bytes_per_token(dtype)
         self.num_blocks = resolve_num_blocks(
@@ -130,3 +129,10 @@ class ModelRunner:
 def _load(config: EngineConfig, device: torch.device) -> LoadedModel:
     model, shape = load_model(config.model_path, dtype=config.dtype, device=device)
     return LoadedModel(model, shape, fingerprint_model(config.model_path))
+
+
+def _fuse(model: nn.Module, fused: FusedOps) -> bool:
+    # Knows several families by their classes, whose import a start on the CPU need not wait for.
+    from batching.fused_layers import fuse_decoder
+
+    return fuse_decoder(model, fused)

@@ -18,6 +18,7 @@ MAX_SHARED = {80: 163 << 10, 90: 227 << 10}
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
 
 
+@pytest.mark.timeout(400)  # ten seconds of an idle processor
 @pytest.mark.parametrize("arch", [pytest.param(80, marks=pytest.mark.slow), 90])
 def test_kernels_compile(arch: int, tmp_path: Path) -> None:
     environment = dict(os.environ, TRITON_CACHE_DIR=str(tmp_path), TRITON_INTERPRET="0")
