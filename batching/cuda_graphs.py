@@ -128,7 +128,7 @@ class CudaGraphs:
         key = self._grid.find(
             num_rows=batch.input_ids.shape[0],
             num_logits_rows=num_logits_rows,
-            max_context=batch.block_tables.shape[1] * self._block_size,
+            max_context=int(batch.context_lens.max()),
         )
         graph = self._graphs.get(key) if key is not None else None
         if graph is None or not graph.static_batch.can_hold(batch):

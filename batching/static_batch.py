@@ -33,11 +33,10 @@ class StaticBatch:
         self._device_buffer.copy_(self._host_buffer)
 
     def can_hold(self, batch: ForwardBatch) -> bool:
-        """Whether a batch fits, rows, requests and contexts."""
+        """Whether the rows and requests of a batch fit; contexts are for the caller to check."""
         return (
             batch.input_ids.shape[0] <= self.num_rows
             and batch.context_lens.shape[0] <= self.max_requests
-            and batch.block_tables.shape[1] <= self.max_blocks
         )
 
     def fill(self, batch: ForwardBatch) -> None:
@@ -54,7 +53,8 @@ class StaticBatch:
         host.slot_mapping[num_tokens:] = _NO_SLOT
         host.logits_rows[: batch.logits_rows.shape[0]] = batch.logits_rows
         # Entries behind a context, and the tables of requests without one, are never read.
-        host.block_tables[:num_requests, : batch.block_tables.shape[1]] = batch.block_tables
+        tables = batch.block_tables[:, : self.max_blocks]
+        host.block_tables[:num_requests, : tables.shape[1]] = tables
         host.cu_query_lens[: num_requests + 1] = batch.cu_query_lens
         host.cu_query_lens[num_requests + 1 :] = num_tokens
         host.context_lens[:num_requests] = batch.context_lens

@@ -115,16 +115,19 @@ def test_a_fresh_static_batch_writes_nothing_and_asks_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("num_rows", "max_requests", "max_blocks", "can_hold"),
-    [(6, 2, 3, True), (5, 2, 3, False), (6, 1, 3, False), (6, 2, 2, False)],
+    ("num_rows", "max_requests", "can_hold"), [(6, 2, True), (5, 2, False), (6, 1, False)]
 )
-def test_what_does_not_fit_is_refused(
-    num_rows: int, max_requests: int, max_blocks: int, can_hold: bool
-) -> None:
-    static = StaticBatch(
-        num_rows=num_rows, max_requests=max_requests, max_blocks=max_blocks, device=CPU
-    )
+def test_what_does_not_fit_is_refused(num_rows: int, max_requests: int, can_hold: bool) -> None:
+    static = StaticBatch(num_rows=num_rows, max_requests=max_requests, max_blocks=3, device=CPU)
     assert static.can_hold(VERIFY) is can_hold
+
+
+def test_blocks_that_are_reserved_beyond_the_context_are_left_out() -> None:
+    reserved = pack(make_scheduled((30,), start=3, block_ids=(7, 8, 9, 10)))
+    static = StaticBatch(num_rows=1, max_requests=1, max_blocks=1, device=CPU)
+    static.fill(reserved)
+    assert static.batch.block_tables.tolist() == [[7]]
+    assert static.batch.context_lens.tolist() == [4]
 
 
 def capture_by_calling(run: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
