@@ -25,10 +25,18 @@ from apply_service.edit.symbol import Symbol
 from apply_service.edit.syntax import parse_fragment
 
 MAX_CANDIDATES = 64
+# Placements that are weighed with all their features, and how many for each segment after them.
+MAX_RANKED = 128
+MAX_RANKED_IN_ALL = 4_000
+MAX_RANKED_LATE = 16
 # How much lighter all other placements must be, by what the best one stands on; measured.
-CERTAIN_MARGIN = 2.4
+CERTAIN_MARGIN = 3.0
 OPEN_MARGIN = 4.0
-UNCLOSED_MARGIN = 11.0
+UNCLOSED_MARGIN = 6.0
+# Lines that go between weak runs, many that go, or new lines at an open border.
+LOOSE_MARGIN = 7.0
+# Another number of blank lines in the same place.
+BLANK_MARGIN = 6.0
 # Where more than one line is replaced, the runs on both sides must weigh this much.
 MIN_FIRM_WEIGHT = 3.5
 MIN_CERTAIN_WEIGHT = 5.0
@@ -70,6 +78,7 @@ class LazyPlacements:
         self._balances = BalanceIndex(index.lines)
         self._table = SymbolTable(symbols, index, similarity)
         self._core: list[str] = []
+        self._num_ranked = 0
         self._language = language if has_grammar else None
 
     def of(
@@ -125,6 +134,7 @@ class LazyPlacements:
         core = list(texts[filled[0] : filled[-1] + 1])
         self._core = core
         num_before, num_after = filled[0], len(texts) - filled[-1] - 1
+        edges = self._edge_blanks(num_before if is_first else 0, num_after if is_last else 0)
         placer = LazyPlacer(
             core,
             self._index,
@@ -137,8 +147,9 @@ class LazyPlacements:
         words = _words_of(core)
         known: dict[tuple[int, int, tuple[str, ...]], Placement] = {}
         spots: dict[Placement, Spot] = {}
+        limit = MAX_RANKED if self._num_ranked < MAX_RANKED_IN_ALL else MAX_RANKED_LATE
         for spot in placer.spots():
-            lines = reindented(core, spot.runs, self._index)
+            lines = [*edges[0], *reindented(core, spot.runs, self._index), *edges[1]]
             dropped = min(self._num_dropped(spot, words), _MAX_DROPPED)
             spot = replace(spot, weight=spot.weight - _DROPPED_COST * dropped)
             for placement in self._variants(number, spot, lines, num_before, num_after):
@@ -146,9 +157,17 @@ class LazyPlacements:
                 if key not in known or placement.weight > known[key].weight:
                     known[key] = placement
                     spots[placement] = spot
-            if len(known) > 2 * MAX_CANDIDATES:
+            if len(known) > limit:
                 break
+        self._num_ranked += len(known)
         return self._ranked(known.values(), spots, is_first=is_first, is_last=is_last)
+
+    def _edge_blanks(self, num_before: int, num_after: int) -> tuple[list[str], list[str]]:
+        """Blank lines at the borders of the file that it has and the update shows."""
+        total = len(self._index)
+        before = min(num_before, self._index.blank_after(0))
+        after = min(num_after, self._index.blank_before(total))
+        return [""] * before, [""] * after
 
     def _ranked(
         self,
@@ -253,25 +272,36 @@ class LazyPlacements:
         if not ranked:
             return []
         first, spot = ranked[0]
-        margin = first.weight - ranked[1][0].weight if len(ranked) > 1 else math.inf
+        needed = self._needed_margin(spot)
         is_certain = (
             spot.weight >= MIN_CERTAIN_WEIGHT
-            and margin >= self._needed_margin(spot)
+            and all(
+                first.weight - other.weight >= max(needed, self._blank_margin(first, other))
+                for other, _ in ranked[1:]
+            )
             and self._is_sound(first)
             and self._is_as_written(first)
         )
         others = [placement for placement, _ in ranked[1:]]
         return [replace(first, is_certain=is_certain), *others]
 
+    def _blank_margin(self, first: Placement, other: Placement) -> float:
+        """How far another number of blank lines in the same place must be behind."""
+        if (first.start, first.end) != (other.start, other.end):
+            return 0.0
+        texts = list(filter(str.strip, first.lines))
+        return BLANK_MARGIN if texts == list(filter(str.strip, other.lines)) else 0.0
+
     def _needed_margin(self, spot: Spot) -> float:
         """How far ahead of all others a spot must be to be certain; never: infinitely far."""
-        if spot.max_lost > MAX_CERTAIN_LOST or (spot.is_open and spot.reason == "context"):
-            return math.inf
         num_repeated = self._num_repeated(spot)
-        if num_repeated > 1 or not self._is_firm(spot):
+        if num_repeated > 1 or any(map(self._is_shortened, spot.runs)):
             return math.inf
+        is_loose = spot.max_lost > MAX_CERTAIN_LOST or not self._is_firm(spot)
+        if is_loose or (spot.is_open and spot.reason == "context"):
+            return LOOSE_MARGIN
         if not all(run.is_closed for run in spot.runs):
-            return math.inf if any(map(self._is_shortened, spot.runs)) else UNCLOSED_MARGIN
+            return UNCLOSED_MARGIN
         return OPEN_MARGIN if spot.is_open or num_repeated else CERTAIN_MARGIN
 
     def _is_shortened(self, run: Run) -> bool:
