@@ -55,6 +55,7 @@ _BENCHES = {
     "accuracy": "how often the merged file is right, and how often it says so",
     "cache": "what the prefix cache saves, over one process and over several",
     "drafters": "measure drafters on expected answers, without a model",
+    "gpu": "time steps and attention on a GPU with random weights",
     "speed": "time the real model against transformers' generate",
 }
 
@@ -155,6 +156,10 @@ def _run_bench(args: argparse.Namespace) -> int:
         from apply_service.bench.cache import run_cache
 
         return int(run_cache(args))
+    if args.bench == "gpu":
+        from apply_service.bench.gpu import run_gpu
+
+        return run_gpu(args)
     from apply_service.bench.speed import run_speed
 
     return int(run_speed(args))
@@ -201,6 +206,10 @@ def _add_bench(name: str, benches: Any) -> None:
         from apply_service.bench.cache import add_cache_command
 
         add_cache_command(benches)
+    elif name == "gpu":
+        from apply_service.bench.gpu import add_gpu_command
+
+        add_gpu_command(benches)
     else:
         from apply_service.bench.speed import add_speed_command
 

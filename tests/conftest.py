@@ -11,6 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 from hypothesis import settings
+
+# Read when triton is first imported, which transformers does: without a GPU its kernels are run by
+# its interpreter.
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
 from tiny_model import write_tiny_model
 
 # Torch would keep what it made for each of 1,024 shapes, which looks like a leak.
