@@ -14,7 +14,7 @@ from lookup.grammar_error import GrammarError
 from lookup.merge_rules import GrammarPlacement, GrammarSegment, MergeRules
 
 # A place that fits this much worse than the best one is not offered to the model.
-MAX_WEIGHT_GAP = 4.0
+MAX_WEIGHT_GAP = 8.0
 MAX_ALTERNATIVES = 8
 
 
