@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
-from training.examples import Example
+from training.example import Example
 
 LINEAR_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
@@ -24,12 +24,33 @@ CONFIG_NAME = "adapter_config.json"
 
 
 @dataclass(frozen=True, slots=True)
+class LossWeights:
+    """What counts in training: every answer token, and every choice among what is allowed.
+
+    The cross entropy of a choice is taken among the allowed tokens alone, as serving does.
+    """
+
+    token: float = 1.0
+    choice: float = 0.0
+
+    def total(self, example: Example) -> float:
+        """The weight of a whole answer, by which its summed loss is divided."""
+        return self.token * len(example.answer_token_ids) + self.choice * len(example.choices)
+
+
+LOSS_WEIGHTS = {"plain": LossWeights(), "weighted": LossWeights(token=0.1, choice=2.0)}
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerScore:
-    """One teacher-forced pass over an answer of `num_tokens` tokens."""
+    """One teacher-forced pass over an answer of `num_tokens` tokens and `num_choices` choices."""
 
     loss_sum: float
     num_tokens: int
     num_wrong: int
+    num_choices: int = 0
+    num_wrong_choices: int = 0
+    choice_loss_sum: float = 0.0
 
     @property
     def is_exact(self) -> bool:
@@ -80,17 +101,21 @@ class AdapterModel:
         """Logits at the answer's positions only  # [num_answer_tokens, vocab_size] float32"""
         num_answer = len(example.answer_token_ids)
         token_ids = torch.tensor([example.prompt_token_ids + example.answer_token_ids[:-1]])
-        with torch.autocast("cpu", dtype=self._dtype, enabled=self._dtype != torch.float32):
+        with self._autocast():
             hidden = self._causal.model(input_ids=token_ids, use_cache=False).last_hidden_state
             logits: Tensor = self._causal.lm_head(hidden[0, -num_answer:])
         return logits.float()
 
-    def answer_loss(self, example: Example) -> Tensor:
-        """Summed cross entropy of the answer and its end  # [] float32"""
+    def answer_loss(self, example: Example, weights: LossWeights | None = None) -> Tensor:
+        """Weighted sum of the cross entropies of the answer and its choices  # [] float32"""
+        weights = weights or LOSS_WEIGHTS["plain"]
+        logits = self.answer_logits(example)
         truth = torch.tensor(example.answer_token_ids)
-        return torch.nn.functional.cross_entropy(
-            self.answer_logits(example), truth, reduction="sum"
-        )
+        loss = weights.token * torch.nn.functional.cross_entropy(logits, truth, reduction="sum")
+        if weights.choice:
+            for branch_log_probs, chosen in choice_log_probs(logits, example):
+                loss = loss - weights.choice * branch_log_probs[chosen]
+        return loss
 
     @torch.no_grad()
     def score(self, example: Example) -> AnswerScore:
@@ -99,7 +124,48 @@ class AdapterModel:
         truth = torch.tensor(example.answer_token_ids)
         loss = torch.nn.functional.cross_entropy(logits, truth, reduction="sum")
         num_wrong = int((logits.argmax(-1) != truth).sum())
-        return AnswerScore(float(loss), len(truth), num_wrong)
+        choices = list(choice_log_probs(logits, example))
+        return AnswerScore(
+            float(loss),
+            len(truth),
+            num_wrong,
+            num_choices=len(choices),
+            num_wrong_choices=sum(int(found.argmax()) != chosen for found, chosen in choices),
+            choice_loss_sum=-sum(float(found[chosen]) for found, chosen in choices),
+        )
+
+    @torch.no_grad()
+    def branch_log_probs(self, examples: Sequence[Example]) -> list[list[tuple[Tensor, int]]]:
+        """For each answer to one prompt, what `choice_log_probs` gives; no answer may be empty.
+
+        What all of them begin with is computed once.
+        """
+        prompt = examples[0].prompt_token_ids
+        answers = [example.answer_token_ids for example in examples]
+        num_shared = min(map(len, answers)) - 1
+        while len({answer[:num_shared] for answer in answers}) > 1:
+            num_shared -= 1
+        found = []
+        with self._autocast():
+            shared = self._causal.model(
+                input_ids=torch.tensor([prompt + answers[0][:num_shared]]), use_cache=True
+            )
+            cache = shared.past_key_values
+            num_cached = cache.get_seq_length()
+            for example in examples:
+                own = torch.tensor([example.answer_token_ids[num_shared:-1]], dtype=torch.long)
+                hidden = shared.last_hidden_state[0, -num_shared - 1 :]
+                if own.numel():
+                    cache.crop(num_cached)
+                    tail = self._causal.model(input_ids=own, past_key_values=cache, use_cache=True)
+                    hidden = torch.cat([hidden, tail.last_hidden_state[0]])
+                rows = torch.tensor([choice.offset for choice in example.choices])
+                logits = self._causal.lm_head(hidden[rows]).float()
+                found.append(list(_branches(logits, example)))
+        return found
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast("cpu", dtype=self._dtype, enabled=self._dtype != torch.float32)
 
     def save_adapter(self, folder: Path, *, dtype: torch.dtype) -> None:
         """Write the adapter as peft reads it; the weights are in place last."""
@@ -123,6 +189,23 @@ class AdapterModel:
     def load_adapter(self, folder: Path) -> None:
         """Take the weights of an adapter of the same shape."""
         set_peft_model_state_dict(self._peft, load_file(folder / WEIGHTS_NAME))
+
+
+def choice_log_probs(logits: Tensor, example: Example) -> Iterator[tuple[Tensor, int]]:
+    """For each choice the log-probabilities of its branches, and which of them is the truth.
+
+    `logits` are those of the answer, of which only the allowed tokens count  # [num_allowed]
+    """
+    rows = torch.tensor([choice.offset for choice in example.choices], dtype=torch.long)
+    return _branches(logits[rows], example)
+
+
+def _branches(logits: Tensor, example: Example) -> Iterator[tuple[Tensor, int]]:
+    """`logits` are those at the choices  # [num_choices, vocab_size]"""
+    for row, choice in zip(logits, example.choices, strict=True):
+        allowed = torch.tensor(choice.allowed_token_ids)
+        truth = example.answer_token_ids[choice.offset]
+        yield row[allowed].log_softmax(-1), choice.allowed_token_ids.index(truth)
 
 
 def mean_loss(scores: Sequence[AnswerScore]) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import random
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -21,12 +20,18 @@ import torch
 from torch import Tensor
 
 from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION
-from apply_service.prompts.profile import load_profile
-from training.adapter_model import DTYPES, AdapterModel, mean_loss
-from training.case_file import read_training_cases
-from training.examples import Example, make_examples
+from training.adapter_model import (
+    DTYPES,
+    LOSS_WEIGHTS,
+    AdapterModel,
+    LossWeights,
+    mean_loss,
+)
+from training.corpus_pack import MAX_TOKENS
+from training.example import Example
+from training.mixture import CHOICE_SHARE, Mixture
+from training.pack import read_pack
 
-EXAMPLES_PER_STEP = 8
 LEARNING_RATE = 1e-3
 MIN_LEARNING_RATE_SHARE = 0.02
 WARM_UP_STEPS = 5
@@ -40,6 +45,7 @@ class Schedule:
 
     minutes: float
     max_steps: int | None = None
+    peak_learning_rate: float = LEARNING_RATE
 
     def progress(self, step: int, elapsed_s: float) -> float:
         """How much of the training is done, 0 to 1."""
@@ -51,43 +57,49 @@ class Schedule:
         warm_up = min((step + 1) / WARM_UP_STEPS, 1.0)
         cosine = 0.5 + 0.5 * math.cos(math.pi * self.progress(step, elapsed_s))
         share = MIN_LEARNING_RATE_SHARE + (1 - MIN_LEARNING_RATE_SHARE) * cosine
-        return LEARNING_RATE * warm_up * share
+        return self.peak_learning_rate * warm_up * share
 
 
 class Trainer:
     """One training run. `step` and `elapsed_s` count over all its parts."""
 
     def __init__(
-        self, model: AdapterModel, examples: Sequence[Example], *, seed: int, num_workers: int = 1
+        self,
+        model: AdapterModel,
+        examples: Sequence[Example],
+        *,
+        seed: int,
+        weights: LossWeights = LOSS_WEIGHTS["weighted"],
+        choice_share: float = CHOICE_SHARE,
+        num_workers: int = 1,
     ) -> None:
         self.step = 0
         self.elapsed_s = 0.0
         self._model = model
         self._examples = examples
+        self._weights = weights
         self._seed = seed
+        self._choice_share = choice_share
+        self._mixture = Mixture(examples, seed=seed, choice_share=choice_share)
         self._workers = ThreadPoolExecutor(num_workers)
         self._optimizer = torch.optim.AdamW(
             model.parameters(), lr=LEARNING_RATE, weight_decay=0.01, betas=(0.9, 0.98)
         )
 
     def batch(self, step: int) -> list[Example]:
-        """The examples of a step: a new order every epoch, the same in every run."""
-        chosen = []
-        for position in range(step * EXAMPLES_PER_STEP, (step + 1) * EXAMPLES_PER_STEP):
-            epoch, place = divmod(position, len(self._examples))
-            chosen.append(self._examples[_order(len(self._examples), self._seed, epoch)[place]])
-        return chosen
+        """The examples of a step, the same in every run."""
+        return self._mixture.batch(step)
 
     def train_step(self, schedule: Schedule) -> dict[str, float]:
         """One update of the weights; what happened in it."""
         started = time.monotonic()
         rate = schedule.learning_rate(self.step, self.elapsed_s)
         batch = self.batch(self.step)
-        num_answer_tokens = sum(len(example.answer_token_ids) for example in batch)
-        total = self._take_gradients(batch) / num_answer_tokens
+        weight = sum(map(self._weights.total, batch))
+        total = self._take_gradients(batch) / weight
         for parameter in self._model.parameters():
             if parameter.grad is not None:
-                parameter.grad /= num_answer_tokens
+                parameter.grad /= weight
         norm = torch.nn.utils.clip_grad_norm_(self._model.parameters(), MAX_GRADIENT_NORM)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
@@ -113,7 +125,7 @@ class Trainer:
         parameters = self._model.parameters()
 
         def gradients(example: Example) -> tuple[float, tuple[Tensor, ...]]:
-            loss = self._model.answer_loss(example)
+            loss = self._model.answer_loss(example, self._weights)
             return loss.item(), torch.autograd.grad(loss, parameters)
 
         total = 0.0
@@ -127,14 +139,21 @@ class Trainer:
         return total
 
     def evaluate(self, examples: Sequence[Example]) -> dict[str, float]:
-        """Loss per answer token and the share of exact answers; changes nothing."""
+        """Loss per answer token, exact answers, right choices; changes nothing."""
         scores = list(self._workers.map(self._model.score, examples))
         num_exact = sum(score.is_exact for score in scores)
+        choosing = [score for score in scores if score.num_choices]
+        num_choices = sum(score.num_choices for score in choosing)
         return {
             "step": self.step,
             "dev_loss": round(mean_loss(scores), 5),
             "dev_exact": round(num_exact / max(len(scores), 1), 4),
             "dev_examples": len(scores),
+            "dev_choice_loss": round(
+                sum(score.choice_loss_sum for score in choosing) / max(num_choices, 1), 5
+            ),
+            "dev_choices_right": sum(score.num_wrong_choices == 0 for score in choosing),
+            "dev_choices": len(choosing),
         }
 
     def save(self, folder: Path) -> None:
@@ -164,13 +183,8 @@ class Trainer:
                 parameter.copy_(saved)
         self._optimizer.load_state_dict(state["optimizer"])
         self.step, self.elapsed_s, self._seed = state["step"], state["elapsed_s"], state["seed"]
+        self._mixture = Mixture(self._examples, seed=self._seed, choice_share=self._choice_share)
         return True
-
-
-def _order(num_examples: int, seed: int, epoch: int) -> list[int]:
-    order = list(range(num_examples))
-    random.Random(f"{seed}:{epoch}").shuffle(order)
-    return order
 
 
 def run(
@@ -198,13 +212,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Prepare the examples and train."""
     chosen = _parse(arguments)
     torch.set_num_threads(1)
-    profile = load_profile("embedded", chosen.base)
-    train = list(
-        make_examples(
-            read_training_cases(chosen.cases / "train.jsonl"), profile, per_case=chosen.per_case
-        )
+    train, dev = (
+        [one for one in read_pack(chosen.pack / f"{split}.pack") if len(one) <= chosen.max_tokens]
+        for split in ("train", "dev")
     )
-    dev = list(make_examples(read_training_cases(chosen.cases / "dev.jsonl"), profile))
     model = AdapterModel(
         chosen.base,
         rank=chosen.rank,
@@ -212,7 +223,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seed=chosen.seed,
         dtype=DTYPES[chosen.dtype],
     )
-    trainer = Trainer(model, train, seed=chosen.seed, num_workers=chosen.threads)
+    if chosen.start is not None:
+        model.load_adapter(chosen.start)
+    trainer = Trainer(
+        model,
+        train,
+        seed=chosen.seed,
+        weights=LOSS_WEIGHTS[chosen.loss],
+        choice_share=chosen.choice_share,
+        num_workers=chosen.threads,
+    )
     chosen.out.mkdir(parents=True, exist_ok=True)
     is_resumed = trainer.try_resume(chosen.out / "ckpt")
     start = {
@@ -222,15 +242,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "resumed_at": trainer.step if is_resumed else 0,
     }
     _append(chosen.out / "log.jsonl", start)
-    schedule = Schedule(minutes=chosen.minutes, max_steps=chosen.max_steps)
-    run(trainer, schedule, dev=dev[: chosen.dev_examples], out=chosen.out, every_s=chosen.every_s)
+    schedule = Schedule(
+        minutes=chosen.minutes, max_steps=chosen.max_steps, peak_learning_rate=chosen.learning_rate
+    )
+    dev = Mixture(dev, seed=0).sample(chosen.dev_examples)
+    run(trainer, schedule, dev=dev, out=chosen.out, every_s=chosen.every_s)
     return 0
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m training.finetune", description=__doc__)
     parser.add_argument("--base", type=Path, required=True, help="folder of the prepared model")
-    parser.add_argument("--cases", type=Path, default=Path("build/cases"))
+    parser.add_argument("--pack", type=Path, default=Path("build/pack"))
+    parser.add_argument("--start", type=Path, default=None, help="adapter to start from")
     parser.add_argument("--out", type=Path, default=Path("build/train"))
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--max-steps", type=int, default=None, help="end by steps, not by time")
@@ -238,7 +262,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", choices=sorted(DTYPES), default="bfloat16")
     parser.add_argument("--threads", type=int, default=2, help="examples at a time")
-    parser.add_argument("--per-case", type=int, default=3)
+    parser.add_argument("--loss", choices=sorted(LOSS_WEIGHTS), default="weighted")
+    parser.add_argument("--choice-share", type=float, default=CHOICE_SHARE)
+    parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS, help="of an example")
+    parser.add_argument("--learning-rate", type=float, default=LEARNING_RATE)
     parser.add_argument("--dev-examples", type=int, default=32)
     parser.add_argument("--every-s", type=float, default=300.0)
     return parser.parse_args(arguments)

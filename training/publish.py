@@ -20,7 +20,8 @@ from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION
 from training.adapter_model import CONFIG_NAME, WEIGHTS_NAME
 from training.corpus import TEST_SHARE, split_of
 from training.examples import MAX_LONG_TOKENS, MAX_TOKENS
-from training.finetune import EXAMPLES_PER_STEP, LEARNING_RATE
+from training.finetune import LEARNING_RATE
+from training.mixture import EXAMPLES_PER_STEP
 from training.releases import read_packages
 
 BASE_MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"

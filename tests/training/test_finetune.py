@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from training.adapter_model import AdapterModel
-from training.examples import Example
-from training.finetune import EXAMPLES_PER_STEP, LEARNING_RATE, Schedule, Trainer, run
+from training.example import Example
+from training.finetune import LEARNING_RATE, Schedule, Trainer, run
+from training.mixture import EXAMPLES_PER_STEP
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
 

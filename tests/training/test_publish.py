@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from training.adapter_model import AdapterModel
-from training.examples import Example
+from training.example import Example
 from training.publish import BASE_MODEL_SHA256, main
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")

@@ -1,0 +1,30 @@
+"""What is trained on: one sequence of tokens, and where in its answer there is a choice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A position of the answer at which the merge grammar allows more than one token."""
+
+    offset: int
+    allowed_token_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One training sequence: the prompt's tokens, then the answer's with its end.
+
+    An answer may be cut off behind its last choice, what follows being forced.
+    """
+
+    case_id: str
+    style: str
+    prompt_token_ids: tuple[int, ...]
+    answer_token_ids: tuple[int, ...]
+    choices: tuple[Choice, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.prompt_token_ids) + len(self.answer_token_ids)
