@@ -151,14 +151,13 @@ class AdapterModel:
                 input_ids=torch.tensor([prompt + answers[0][:num_shared]]), use_cache=True
             )
             cache = shared.past_key_values
-            num_cached = cache.get_seq_length()
             for example in examples:
-                own = torch.tensor([example.answer_token_ids[num_shared:-1]], dtype=torch.long)
+                own = torch.tensor([example.answer_token_ids[num_shared:-1]])
                 hidden = shared.last_hidden_state[0, -num_shared - 1 :]
-                if own.numel():
-                    cache.crop(num_cached)
+                if own.shape[1]:
                     tail = self._causal.model(input_ids=own, past_key_values=cache, use_cache=True)
                     hidden = torch.cat([hidden, tail.last_hidden_state[0]])
+                    cache.crop(-own.shape[1])
                 rows = torch.tensor([choice.offset for choice in example.choices])
                 logits = self._causal.lm_head(hidden[rows]).float()
                 found.append(list(_branches(logits, example)))

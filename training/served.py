@@ -51,14 +51,8 @@ def questions_of(case: TrainingCase, profile: Profile) -> list[Question]:
 
     A region is left out if the true change reaches over its border.
     """
-    edit = EditRequest(
-        original=TextFile.from_text(case.original),
-        update=case.update,
-        path=case.path,
-        constraint="merge",
-    )
     try:
-        plan = plan_edit(edit, max_file_bytes=MAX_CASE_BYTES)
+        plan = plan_edit(_request(case), max_file_bytes=MAX_CASE_BYTES)
         if plan.decision is not None or plan.merge is None or plan.merge.best is None:
             return []
         attempt = next(attempts_of(plan, max_region_tokens=profile.max_region_tokens))
@@ -68,6 +62,15 @@ def questions_of(case: TrainingCase, profile: Profile) -> list[Question]:
     except (ApplyError, SnippetError, TextFileError, PromptError):
         return []
     return [question for question in found if question is not None]
+
+
+def _request(case: TrainingCase) -> EditRequest:
+    return EditRequest(
+        original=TextFile.from_text(case.original),
+        update=case.update,
+        path=case.path,
+        constraint="merge",
+    )
 
 
 def _question(

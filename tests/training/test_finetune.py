@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from training.adapter_model import AdapterModel
-from training.example import Example
+from training.adapter_model import AdapterModel, LossWeights
+from training.example import Choice, Example
 from training.finetune import LEARNING_RATE, Schedule, Trainer, run
 from training.mixture import EXAMPLES_PER_STEP
 
@@ -148,3 +148,37 @@ def test_the_learning_rate_warms_up_and_falls_with_the_time() -> None:
     assert rates == sorted(rates, reverse=True)
     assert schedule.progress(3, 900.0) == 1.0
     assert Schedule(minutes=10, max_steps=4).progress(1, 599.0) == 0.25
+
+
+def test_a_choice_is_learnt_among_what_is_allowed(tiny_model_dir: Path) -> None:
+    """The weighted loss, against softmax over the allowed logits taken by hand."""
+    model = new_model(tiny_model_dir)
+    example = Example("", "", (9, 8, 7), (4, 30, 5), (Choice(1, (20, 30, 40)),))
+    logits = model.answer_logits(example).detach()
+    allowed = logits[1, [20, 30, 40]].softmax(-1)
+    plain = model.answer_loss(example)
+    weighted = model.answer_loss(example, LossWeights(token=0.5, choice=3.0))
+    assert torch.allclose(weighted, 0.5 * plain - 3.0 * allowed[1].log(), rtol=1e-4)
+    assert LossWeights(token=0.5, choice=3.0).total(example) == 0.5 * 3 + 3.0
+    score = model.score(example)
+    assert score.num_choices == 1
+    assert score.num_wrong_choices == int(allowed.argmax() != 1)
+    assert score.choice_loss_sum == pytest.approx(-float(allowed[1].log()), rel=1e-4)
+
+
+def test_weighted_training_learns_choices(tiny_model_dir: Path) -> None:
+    rng = random.Random(1)
+    examples = []
+    for number in range(8):
+        prompt = tuple(rng.randrange(200) for _ in range(8))
+        choice = Choice(1, tuple(sorted(set(prompt))))
+        examples.append(Example(str(number), "", prompt, (3, prompt[0]), (choice,)))
+    trainer = Trainer(new_model(tiny_model_dir), examples, seed=0)
+    before = trainer.evaluate(examples)
+    schedule = Schedule(minutes=1, max_steps=60, peak_learning_rate=3e-3)
+    for _ in range(60):
+        trainer.train_step(schedule)
+    after = trainer.evaluate(examples)
+    assert before["dev_choices"] == after["dev_choices"] == 8
+    assert after["dev_choice_loss"] < before["dev_choice_loss"]
+    assert after["dev_choices_right"] >= before["dev_choices_right"]
