@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,14 @@ class AdapterModel:
     """
 
     def __init__(
-        self, base: Path, *, rank: int, alpha: int, seed: int, dtype: torch.dtype = torch.float32
+        self,
+        base: Path,
+        *,
+        rank: int,
+        alpha: int,
+        seed: int,
+        dtype: torch.dtype = torch.float32,
+        device: str = "cpu",
     ) -> None:
         torch.manual_seed(seed)
         config = LoraConfig(
@@ -77,9 +85,10 @@ class AdapterModel:
             target_modules=list(LINEAR_LAYERS),
         )
         model = AutoModelForCausalLM.from_pretrained(base, dtype=dtype)
-        self._peft: PeftModel = get_peft_model(model, config)
+        self._peft: PeftModel = get_peft_model(model, config).to(device)
         self._config = config
         self._dtype = dtype
+        self._device = torch.device(device)
         self._causal: Any = self._peft.get_base_model()
 
     @classmethod
@@ -99,28 +108,46 @@ class AdapterModel:
 
     def answer_logits(self, example: Example) -> Tensor:
         """Logits at the answer's positions only  # [num_answer_tokens, vocab_size] float32"""
-        num_answer = len(example.answer_token_ids)
-        token_ids = torch.tensor([example.prompt_token_ids + example.answer_token_ids[:-1]])
+        return self._logits([example])
+
+    def _logits(self, examples: Sequence[Example]) -> Tensor:
+        """Those of all answers, one after another, from one pass over all examples.
+
+        Each example starts at position 0, by which the model keeps them apart.
+        """
+        token_ids: list[int] = []
+        positions: list[int] = []
+        rows: list[int] = []
+        for example in examples:
+            token_ids += example.prompt_token_ids + example.answer_token_ids[:-1]
+            positions += range(len(example) - 1)
+            rows += range(len(token_ids) - len(example.answer_token_ids), len(token_ids))
         with self._autocast():
-            hidden = self._causal.model(input_ids=token_ids, use_cache=False).last_hidden_state
-            logits: Tensor = self._causal.lm_head(hidden[0, -num_answer:])
+            hidden = self._causal.model(
+                input_ids=self._tensor([token_ids]),
+                position_ids=self._tensor([positions]) if len(examples) > 1 else None,
+                use_cache=False,
+            ).last_hidden_state
+            logits: Tensor = self._causal.lm_head(hidden[0, self._tensor(rows)])
         return logits.float()
 
-    def answer_loss(self, example: Example, weights: LossWeights | None = None) -> Tensor:
-        """Weighted sum of the cross entropies of the answer and its choices  # [] float32"""
-        weights = weights or LOSS_WEIGHTS["plain"]
-        logits = self.answer_logits(example)
-        truth = torch.tensor(example.answer_token_ids)
+    def loss(self, examples: Sequence[Example], weights: LossWeights) -> Tensor:
+        """Weighted sum of the cross entropies of answers and choices  # [] float32"""
+        logits = self._logits(examples)
+        truth = self._tensor([token for one in examples for token in one.answer_token_ids])
         loss = weights.token * torch.nn.functional.cross_entropy(logits, truth, reduction="sum")
         if weights.choice:
-            for branch_log_probs, chosen in choice_log_probs(logits, example):
-                loss = loss - weights.choice * branch_log_probs[chosen]
+            ends = accumulate(len(example.answer_token_ids) for example in examples)
+            for example, end in zip(examples, ends, strict=True):
+                own = logits[end - len(example.answer_token_ids) : end]
+                for branch_log_probs, chosen in choice_log_probs(own, example):
+                    loss = loss - weights.choice * branch_log_probs[chosen]
         return loss
 
     @torch.no_grad()
     def score(self, example: Example) -> AnswerScore:
         """How well the model would write this answer by itself."""
-        logits = self.answer_logits(example)
+        logits = self.answer_logits(example).cpu()
         truth = torch.tensor(example.answer_token_ids)
         loss = torch.nn.functional.cross_entropy(logits, truth, reduction="sum")
         num_wrong = int((logits.argmax(-1) != truth).sum())
@@ -148,29 +175,33 @@ class AdapterModel:
         found = []
         with self._autocast():
             shared = self._causal.model(
-                input_ids=torch.tensor([prompt + answers[0][:num_shared]]), use_cache=True
+                input_ids=self._tensor([prompt + answers[0][:num_shared]]), use_cache=True
             )
             cache = shared.past_key_values
             for example in examples:
-                own = torch.tensor([example.answer_token_ids[num_shared:-1]])
+                own = self._tensor([example.answer_token_ids[num_shared:-1]])
                 hidden = shared.last_hidden_state[0, -num_shared - 1 :]
                 if own.shape[1]:
                     tail = self._causal.model(input_ids=own, past_key_values=cache, use_cache=True)
                     hidden = torch.cat([hidden, tail.last_hidden_state[0]])
                     cache.crop(-own.shape[1])
-                rows = torch.tensor([choice.offset for choice in example.choices])
-                logits = self._causal.lm_head(hidden[rows]).float()
+                rows = self._tensor([choice.offset for choice in example.choices])
+                logits = self._causal.lm_head(hidden[rows]).float().cpu()
                 found.append(list(_branches(logits, example)))
         return found
 
     def _autocast(self) -> torch.autocast:
-        return torch.autocast("cpu", dtype=self._dtype, enabled=self._dtype != torch.float32)
+        is_needed = self._dtype != torch.float32
+        return torch.autocast(self._device.type, dtype=self._dtype, enabled=is_needed)
+
+    def _tensor(self, values: Sequence[Any]) -> Tensor:
+        return torch.tensor(values, dtype=torch.long, device=self._device)
 
     def save_adapter(self, folder: Path, *, dtype: torch.dtype) -> None:
         """Write the adapter as peft reads it; the weights are in place last."""
         folder.mkdir(parents=True, exist_ok=True)
         weights = {
-            name: weight.detach().to(dtype).contiguous()
+            name: weight.detach().to("cpu", dtype).contiguous()
             for name, weight in get_peft_model_state_dict(self._peft).items()
         }
         settings = self._config.to_dict() | {
@@ -195,14 +226,14 @@ def choice_log_probs(logits: Tensor, example: Example) -> Iterator[tuple[Tensor,
 
     `logits` are those of the answer, of which only the allowed tokens count  # [num_allowed]
     """
-    rows = torch.tensor([choice.offset for choice in example.choices], dtype=torch.long)
+    rows = [choice.offset for choice in example.choices]
     return _branches(logits[rows], example)
 
 
 def _branches(logits: Tensor, example: Example) -> Iterator[tuple[Tensor, int]]:
     """`logits` are those at the choices  # [num_choices, vocab_size]"""
     for row, choice in zip(logits, example.choices, strict=True):
-        allowed = torch.tensor(choice.allowed_token_ids)
+        allowed = list(choice.allowed_token_ids)
         truth = example.answer_token_ids[choice.offset]
         yield row[allowed].log_softmax(-1), choice.allowed_token_ids.index(truth)
 

@@ -1,7 +1,10 @@
 """Trains the embedded model's adapter; may be stopped at any time and goes on where it was.
 
-`python -m training.finetune --base MODEL_DIR --minutes 60` reads `build/cases/{train,dev}.jsonl`
-and writes `build/train/ckpt` (adapter and state) and `build/train/log.jsonl`.
+`python -m training.finetune --base MODEL_DIR --minutes 60` reads `build/pack/{train,dev}.pack`
+and writes `build/train/ckpt` (adapter and state) and `build/train/log.jsonl`. With `--device cuda`
+the same run takes place on a GPU; `--max-packed-tokens` then says how much goes into one pass.
+
+FinetuneError: there is nothing to train on.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from training.adapter_model import (
 )
 from training.corpus_pack import MAX_TOKENS
 from training.example import Example
-from training.mixture import CHOICE_SHARE, Mixture
+from training.mixture import CHOICE_SHARE, EXAMPLES_PER_STEP, Mixture
 from training.pack import read_pack
 
 LEARNING_RATE = 1e-3
@@ -37,6 +40,10 @@ MIN_LEARNING_RATE_SHARE = 0.02
 WARM_UP_STEPS = 5
 MAX_GRADIENT_NORM = 1.0
 STATE_NAME = "state.pt"
+
+
+class FinetuneError(Exception):
+    """A run that cannot start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,26 +68,27 @@ class Schedule:
 
 
 class Trainer:
-    """One training run. `step` and `elapsed_s` count over all its parts."""
+    """One training run. `step` and `elapsed_s` count over all its parts.
+
+    With `max_packed_tokens` several examples share one pass of the model, as a GPU wants it;
+    without it each is a pass of its own, `num_workers` of them at a time.
+    """
 
     def __init__(
         self,
         model: AdapterModel,
-        examples: Sequence[Example],
+        mixture: Mixture,
         *,
-        seed: int,
         weights: LossWeights = LOSS_WEIGHTS["weighted"],
-        choice_share: float = CHOICE_SHARE,
+        max_packed_tokens: int = 0,
         num_workers: int = 1,
     ) -> None:
         self.step = 0
         self.elapsed_s = 0.0
         self._model = model
-        self._examples = examples
+        self._mixture = mixture
         self._weights = weights
-        self._seed = seed
-        self._choice_share = choice_share
-        self._mixture = Mixture(examples, seed=seed, choice_share=choice_share)
+        self._max_packed_tokens = max_packed_tokens
         self._workers = ThreadPoolExecutor(num_workers)
         self._optimizer = torch.optim.AdamW(
             model.parameters(), lr=LEARNING_RATE, weight_decay=0.01, betas=(0.9, 0.98)
@@ -120,16 +128,17 @@ class Trainer:
     def _take_gradients(self, batch: Sequence[Example]) -> float:
         """Sum the gradients of the examples' losses into the parameters; the summed loss.
 
-        One example a thread is faster than many threads in one; the sum keeps the batch's order.
+        On a CPU one example a thread is faster than many threads in one; the sum keeps the
+        order of the batch.
         """
         parameters = self._model.parameters()
 
-        def gradients(example: Example) -> tuple[float, tuple[Tensor, ...]]:
-            loss = self._model.answer_loss(example, self._weights)
+        def gradients(together: Sequence[Example]) -> tuple[float, tuple[Tensor, ...]]:
+            loss = self._model.loss(together, self._weights)
             return loss.item(), torch.autograd.grad(loss, parameters)
 
         total = 0.0
-        for loss, found in self._workers.map(gradients, batch):
+        for loss, found in self._workers.map(gradients, packed(batch, self._max_packed_tokens)):
             total += loss
             for parameter, gradient in zip(parameters, found, strict=True):
                 if parameter.grad is None:
@@ -164,7 +173,7 @@ class Trainer:
             {
                 "step": self.step,
                 "elapsed_s": self.elapsed_s,
-                "seed": self._seed,
+                "seed": self._mixture.seed,
                 "parameters": [p.detach() for p in self._model.parameters()],
                 "optimizer": self._optimizer.state_dict(),
             },
@@ -177,14 +186,27 @@ class Trainer:
         path = folder / STATE_NAME
         if not path.exists():
             return False
-        state = torch.load(path, weights_only=True)
+        state = torch.load(path, weights_only=True, map_location="cpu")
         with torch.no_grad():
             for parameter, saved in zip(self._model.parameters(), state["parameters"], strict=True):
                 parameter.copy_(saved)
         self._optimizer.load_state_dict(state["optimizer"])
-        self.step, self.elapsed_s, self._seed = state["step"], state["elapsed_s"], state["seed"]
-        self._mixture = Mixture(self._examples, seed=self._seed, choice_share=self._choice_share)
+        self.step, self.elapsed_s = state["step"], state["elapsed_s"]
+        self._mixture = self._mixture.with_seed(state["seed"])
         return True
+
+
+def packed(batch: Sequence[Example], max_tokens: int) -> list[list[Example]]:
+    """The batch in groups of at most `max_tokens` tokens in order; longer examples stay alone."""
+    groups: list[list[Example]] = []
+    room = 0
+    for example in batch:
+        room -= len(example)
+        if room < 0 or not groups:
+            groups.append([])
+            room = max_tokens - len(example)
+        groups[-1].append(example)
+    return groups
 
 
 def run(
@@ -203,34 +225,45 @@ def run(
     _append(log, trainer.evaluate(dev) | {"is_last": True})
 
 
-def _append(log: Path, entry: Mapping[str, float]) -> None:
+def _append(log: Path, entry: Mapping[str, object]) -> None:
     with log.open("a", encoding="utf-8") as file:
         file.write(json.dumps(entry) + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prepare the examples and train."""
+    """Read the examples and train."""
     chosen = _parse(arguments)
     torch.set_num_threads(1)
     train, dev = (
         [one for one in read_pack(chosen.pack / f"{split}.pack") if len(one) <= chosen.max_tokens]
         for split in ("train", "dev")
     )
+    if not train:
+        raise FinetuneError(
+            f"{chosen.pack}: no example of at most {chosen.max_tokens} tokens; write a pack with "
+            "`make corpus-pack`, or raise --max-tokens"
+        )
     model = AdapterModel(
         chosen.base,
         rank=chosen.rank,
         alpha=2 * chosen.rank,
         seed=chosen.seed,
         dtype=DTYPES[chosen.dtype],
+        device=chosen.device,
     )
     if chosen.start is not None:
         model.load_adapter(chosen.start)
-    trainer = Trainer(
-        model,
+    mixture = Mixture(
         train,
         seed=chosen.seed,
-        weights=LOSS_WEIGHTS[chosen.loss],
         choice_share=chosen.choice_share,
+        examples_per_step=chosen.examples_per_step,
+    )
+    trainer = Trainer(
+        model,
+        mixture,
+        weights=LOSS_WEIGHTS[chosen.loss],
+        max_packed_tokens=chosen.max_packed_tokens,
         num_workers=chosen.threads,
     )
     chosen.out.mkdir(parents=True, exist_ok=True)
@@ -238,15 +271,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     start = {
         "generator_version": GENERATOR_VERSION,
         "examples": len(train),
+        "examples_with_choice": sum(bool(example.choices) for example in train),
         "tokens": sum(map(len, train)),
         "resumed_at": trainer.step if is_resumed else 0,
+        "settings": {
+            name: str(value) if isinstance(value, Path) else value
+            for name, value in vars(chosen).items()
+            if name not in ("base", "out")
+        },
     }
     _append(chosen.out / "log.jsonl", start)
     schedule = Schedule(
         minutes=chosen.minutes, max_steps=chosen.max_steps, peak_learning_rate=chosen.learning_rate
     )
-    dev = Mixture(dev, seed=0).sample(chosen.dev_examples)
-    run(trainer, schedule, dev=dev, out=chosen.out, every_s=chosen.every_s)
+    sample = Mixture(dev, seed=0, choice_share=chosen.choice_share).sample(chosen.dev_examples)
+    run(trainer, schedule, dev=sample, out=chosen.out, every_s=chosen.every_s)
     return 0
 
 
@@ -261,6 +300,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rank", type=int, default=16)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", choices=sorted(DTYPES), default="bfloat16")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--examples-per-step", type=int, default=EXAMPLES_PER_STEP)
+    parser.add_argument("--max-packed-tokens", type=int, default=0, help="of a pass; for a GPU")
     parser.add_argument("--threads", type=int, default=2, help="examples at a time")
     parser.add_argument("--loss", choices=sorted(LOSS_WEIGHTS), default="weighted")
     parser.add_argument("--choice-share", type=float, default=CHOICE_SHARE)

@@ -18,17 +18,35 @@ class Mixture:
     """
 
     def __init__(
-        self, examples: Sequence[Example], *, seed: int, choice_share: float = CHOICE_SHARE
+        self,
+        examples: Sequence[Example],
+        *,
+        seed: int,
+        choice_share: float = CHOICE_SHARE,
+        examples_per_step: int = EXAMPLES_PER_STEP,
     ) -> None:
+        self.seed = seed
+        self._examples = examples
+        self._choice_share = choice_share
+        self._examples_per_step = examples_per_step
         with_choice = [example for example in examples if example.choices]
         without = [example for example in examples if not example.choices]
-        num_with_choice = round(EXAMPLES_PER_STEP * choice_share)
+        num_with_choice = round(examples_per_step * choice_share)
         if not with_choice or not without:
-            num_with_choice = EXAMPLES_PER_STEP if with_choice else 0
+            num_with_choice = examples_per_step if with_choice else 0
         self._pools = [
             _Pool(with_choice, num_with_choice, f"{seed}:choice"),
-            _Pool(without, EXAMPLES_PER_STEP - num_with_choice, f"{seed}:plain"),
+            _Pool(without, examples_per_step - num_with_choice, f"{seed}:plain"),
         ]
+
+    def with_seed(self, seed: int) -> Mixture:
+        """The same examples in the orders of another seed."""
+        return Mixture(
+            self._examples,
+            seed=seed,
+            choice_share=self._choice_share,
+            examples_per_step=self._examples_per_step,
+        )
 
     def batch(self, step: int) -> list[Example]:
         """The examples of a step, those with a choice first."""
@@ -36,7 +54,7 @@ class Mixture:
 
     def sample(self, count: int) -> list[Example]:
         """The first `count` examples that the batches would show."""
-        num_steps = -(-count // EXAMPLES_PER_STEP)
+        num_steps = -(-count // self._examples_per_step)
         return [example for step in range(num_steps) for example in self.batch(step)][:count]
 
 
