@@ -33,6 +33,7 @@ _APPLY_SETTINGS = frozenset(
         "threads",
         "max_tokens_per_step",
         "max_draft_tokens",
+        "use_model",
         "max_file_bytes",
     }
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from apply_service.conclusion import conclude_decided
+from apply_service.conclusion import try_conclude_alone
 from apply_service.config import Settings
 from apply_service.edit.text_file import TextFile
 from apply_service.edit_plan import plan_edit
@@ -23,8 +23,8 @@ from apply_service.schemas import (
     Base64Content,
     FindingBody,
     SamplingBody,
-    edit_of,
 )
+from apply_service.wire_conversion import edit_of
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_REVIEW, EXIT_REJECTED = 0, 1, 2, 3, 4
 URL_VARIABLE = "APPLY_SERVICE_URL"
@@ -87,7 +87,7 @@ def _answer(
     body: ApplyBody, settings: Settings, url: str | None, progress: Progress
 ) -> ApplyResult | Problem:
     # Both ways import much; neither is paid for by the other, nor by `--help`.
-    edit = edit_of(body, default_deadline_s=None)
+    edit = edit_of(body, default_deadline_s=None, default_use_model=settings.use_model)
     if url:
         from apply_service.remote import apply_remotely
 
@@ -95,8 +95,9 @@ def _answer(
         return apply_remotely(url, body, show_text=progress.show_text)
     try:
         plan = plan_edit(edit, max_file_bytes=settings.max_file_bytes)
-        if plan.decision is not None:
-            return answer_of(body, conclude_decided(plan), model=settings.model, fingerprint=None)
+        alone = try_conclude_alone(plan)
+        if alone is not None:
+            return answer_of(body, alone, model=settings.model, fingerprint=None)
         from apply_service.local import apply_locally
 
         return apply_locally(settings, body, plan, progress=progress)
@@ -125,6 +126,8 @@ def _body_of(args: argparse.Namespace, content: bytes) -> ApplyBody:
         scope=args.scope,
         checks=args.checks,
         speculation=args.speculation,
+        use_model=args.use_model,
+        include=["decisions"] if args.json else [],
         sampling=SamplingBody(max_tokens=args.max_tokens),
     )
 

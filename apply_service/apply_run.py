@@ -6,15 +6,19 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 
-from apply_service.conclusion import conclude, conclude_decided, try_conclude_merge, with_figures
-from apply_service.confidence import confidence_of
-from apply_service.edit.text_file import split_lines
+from apply_service.conclusion import (
+    conclude,
+    try_conclude_merge,
+    with_figures,
+    without_constraint,
+)
+from apply_service.confidence import Testimony
 from apply_service.edit.verdict import AnswerEnding
 from apply_service.edit_plan import EditPlan
 from apply_service.errors import DeadlineTooShortError, WithdrawnError
 from apply_service.outcome import Outcome
-from apply_service.prompts.profile import AnswerFormatError
-from apply_service.region_prompt import PreparedAttempt, RegionPrompt
+from apply_service.region_answer import Answer, AnswerReader
+from apply_service.region_prompt import PreparedAttempt
 from apply_service.run_events import (
     RegionDone,
     RegionRestart,
@@ -24,18 +28,9 @@ from apply_service.run_events import (
 )
 from batching.async_engine import RequestHandle
 from batching.errors import DeadlineExceededError, EngineError
-from batching.events import Event, Failed, Finished, RequestStats, RowEvidence, Tokens
+from batching.events import Event, Finished, RequestStats
 
 _RANKS = {"applied": 0, "unchanged": 1, "needs_review": 2, "rejected": 4}
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the model wrote for one region, and what it thought of it under a constraint."""
-
-    lines: tuple[str, ...]
-    ending: AnswerEnding
-    evidence: tuple[RowEvidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +62,21 @@ class ApplyRun:
     still running.
     """
 
-    def __init__(self, plan: EditPlan, supply: AttemptSupply | None = None) -> None:
-        """A run over the attempts of `supply`, the first of which is submitted by `begin`."""
+    def __init__(
+        self,
+        plan: EditPlan,
+        supply: AttemptSupply | None = None,
+        *,
+        decided: Outcome | None = None,
+    ) -> None:
+        """A run over the attempts of `supply`, the first of which is submitted by `begin`.
+
+        Or one that asks no model, because its outcome is decided.
+        """
+        assert (supply is None) != (decided is None), "an outcome is decided, or to be found"
         self._plan = plan
         self._supply = supply
+        self._decided = decided
         self._current: SubmittedAttempt | None = None
         self._stats: list[RequestStats] = []
         self._num_regions = 0
@@ -101,8 +107,8 @@ class ApplyRun:
         raise WithdrawnError(f"the request {self.request_id} ended without an answer")
 
     async def __aiter__(self) -> AsyncIterator[RunEvent | Outcome]:
-        if self._current is None:
-            yield await asyncio.to_thread(conclude_decided, self._plan)
+        if self._decided is not None:
+            yield self._decided
             return
         merged = await self._merged()
         best: Outcome | None = None
@@ -115,20 +121,28 @@ class ApplyRun:
             except DeadlineExceededError:
                 if best is None and (merged is None or _rank(merged) > _RANKS["unchanged"]):
                     raise
+                for restart in self._restarts(start_index):
+                    yield restart
                 break
             outcome = await asyncio.to_thread(
                 _conclude_attempt, self._plan, submitted.prepared, answers
             )
             best = _better(best, outcome)
+            if outcome.confidence is not None and _has_same_text(outcome, merged):
+                merged = None  # the same merge, of which less is known
             if _is_final(outcome) or not self._plan.edit.has_fallback:
                 break
             if merged is not None and _rank(merged) <= _RANKS["unchanged"]:
                 break
             self._current = await self._try_next()
             if self._current is not None:
-                for index in range(start_index, self._num_regions):
-                    yield RegionRestart(index)
+                for restart in self._restarts(start_index):
+                    yield restart
         yield with_figures(_better(best, merged), self._plan, self._stats)
+
+    def _restarts(self, start_index: int) -> list[RegionRestart]:
+        """That all regions from one on are to be forgotten."""
+        return [RegionRestart(index) for index in range(start_index, self._num_regions)]
 
     async def _merged(self) -> Outcome | None:
         """The deterministic merge, if there is one and it is wanted."""
@@ -162,7 +176,7 @@ class ApplyRun:
             for place, handle in enumerate(submitted.handles)
         ]
         try:
-            regions = [_RegionAnswer(prompt) for prompt in prompts]
+            regions = [AnswerReader(prompt) for prompt in prompts]
             while any(region.answer is None for region in regions):
                 place, event = await arrived.get()
                 text = regions[place].push(event)
@@ -184,44 +198,6 @@ class ApplyRun:
             self._supply.observe(stats)
 
 
-class _RegionAnswer:
-    """The answer of one region while it comes in."""
-
-    def __init__(self, region_prompt: RegionPrompt) -> None:
-        self._prompt = region_prompt.prompt
-        self._decoder = self._prompt.stream_decoder()
-        self._token_ids: list[int] = []
-        self._shown: list[str] = []
-        self.answer: Answer | None = None
-
-    def push(self, event: Event) -> str:
-        """Take an event; text to show. Raises what ended the request early."""
-        if isinstance(event, Tokens):
-            self._token_ids.extend(event.token_ids)
-            text = self._decoder.push(event.token_ids)
-        elif isinstance(event, Finished):
-            text = self._decoder.finish()
-        elif isinstance(event, Failed):
-            raise event.error
-        else:
-            raise WithdrawnError(f"the request {event.request_id} was cancelled")
-        self._shown.append(text)
-        if isinstance(event, Finished):
-            answer = self._read(is_complete=event.reason == "stop")
-            self.answer = replace(answer, evidence=event.evidence)
-        return text
-
-    def _read(self, *, is_complete: bool) -> Answer:
-        """The lines of the answer; one that did not end properly is kept as the text it is."""
-        ending: AnswerEnding = "complete" if is_complete else "length"
-        if is_complete:
-            try:
-                return Answer(tuple(self._prompt.parse_answer(self._token_ids)), ending)
-            except AnswerFormatError:
-                ending = "malformed"
-        return Answer(tuple(split_lines("".join(self._shown))[0]), ending)
-
-
 async def _forward(
     handle: RequestHandle, place: int, arrived: asyncio.Queue[tuple[int, Event]]
 ) -> None:
@@ -233,28 +209,38 @@ def _conclude_attempt(plan: EditPlan, prepared: PreparedAttempt, answers: list[A
     """Splice the regions into the file and judge it."""
     lines: list[str] = []
     position = 0
-    for region_prompt, answer in zip(prepared.prompts, answers, strict=True):
-        region = region_prompt.region
-        lines.extend(plan.original_lines[position : region.start])
-        lines.extend(answer.lines)
-        position = region.end
-    lines.extend(plan.original_lines[position:])
+    testimonies: list[Testimony] = []
     ending: AnswerEnding = "complete"
     for answer in answers:
+        region = answer.region_prompt.region
+        lines.extend(plan.original_lines[position : region.start])
+        testimony = answer.testimony(plan, first_line=len(lines))
+        if testimony is not None:
+            testimonies.append(testimony)
+        lines.extend(answer.lines)
+        position = region.end
         ending = ending if answer.ending == "complete" else answer.ending
-    outcome = conclude(plan, tuple(lines), source="model", ending=ending)
+    lines.extend(plan.original_lines[position:])
+    outcome = conclude(
+        plan,
+        tuple(lines),
+        source="model",
+        ending=ending,
+        testimony=Testimony.total(testimonies) if len(testimonies) == len(answers) else None,
+    )
     attempt = prepared.attempt
     outcome = replace(outcome, scope=attempt.scope, regions=attempt.regions)
-    if all(region_prompt.constraint is None for region_prompt in prepared.prompts):
-        return outcome
-    evidence = tuple(row for answer in answers for row in answer.evidence)
-    return replace(outcome, evidence=evidence, confidence=confidence_of(evidence))
+    return without_constraint(outcome) if prepared.lacks_constraint else outcome
 
 
 def _better(first: Outcome | None, second: Outcome | None) -> Outcome:
     """The one with the milder verdict; of two alike the first."""
     outcomes = [outcome for outcome in (first, second) if outcome is not None]
     return min(outcomes, key=_rank)
+
+
+def _has_same_text(outcome: Outcome, merged: Outcome | None) -> bool:
+    return merged is not None and outcome.lines == merged.lines
 
 
 def _rank(outcome: Outcome) -> int:

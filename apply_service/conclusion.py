@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from apply_service.confidence import Testimony
 from apply_service.edit.diff import unified_diff
 from apply_service.edit.finding import Finding
-from apply_service.edit.merge import splice
-from apply_service.edit.verdict import AnswerEnding, Verdict, judge
+from apply_service.edit.merge import MergePlan, splice
+from apply_service.edit.verdict import AnswerEnding, Verdict, judge, status_of
 from apply_service.edit_plan import EditPlan
 from apply_service.outcome import Outcome, Source
 from batching.events import RequestStats
@@ -16,9 +17,19 @@ from batching.events import RequestStats
 _UNCONFIRMED = Finding(
     code="place_unconfirmed",
     severity="warning",
-    message="the model's answer could not be used, and anchors alone do not decide where all parts"
-    " of the update go",
+    message="no model has confirmed this merge, and anchors alone do not decide where all parts of"
+    " the update go",
     hint="check the places in the diff, or add an unchanged line before and after each part",
+)
+
+
+# A wider region or the file may have one, so this is of one attempt only.
+_NO_VALID_MERGE = Finding(
+    code="no_valid_merge",
+    severity="warning",
+    message="the model wrote freely, because the valid merges of this part of the file could not be"
+    " offered to it",
+    hint="compare the result with the update line by line, or send a shorter update",
 )
 
 
@@ -28,11 +39,18 @@ def conclude(
     *,
     source: Source,
     ending: AnswerEnding = "complete",
+    testimony: Testimony | None = None,
 ) -> Outcome:
-    """Judge the lines of a whole file as the result of a plan."""
+    """Judge the lines of a whole file as the result of a plan, and the model's word for them."""
+    verdict = _judge(plan, lines, ending, testimony)
+    if testimony is not None and ending == "complete":
+        verdict = _with_findings(verdict, *testimony.doubts())
     return Outcome(
         request_id=plan.request_id,
-        verdict=_judge(plan, lines, ending),
+        verdict=verdict,
+        confidence=None if testimony is None else testimony.confidence,
+        decisions=() if testimony is None else testimony.decisions,
+        evidence=() if testimony is None else testimony.evidence,
         original=plan.edit.original,
         file=plan.file,
         lines=lines,
@@ -45,11 +63,39 @@ def conclude(
 def conclude_decided(plan: EditPlan) -> Outcome:
     """The outcome of a plan that needs no model."""
     assert plan.decision is not None, "only a decided plan needs no model"
-    outcome = conclude(plan, plan.decision.lines, source=plan.decision.source)
-    if not plan.is_impossible or plan.merge is None:
-        return outcome
-    # Nothing was merged, so what is wrong is the update's place and not the text.
-    return replace(outcome, verdict=Verdict("rejected", plan.merge.findings))
+    if plan.is_impossible and plan.merge is not None:
+        return _conclude_unmerged(plan, plan.merge)
+    return conclude(plan, plan.decision.lines, source=plan.decision.source)
+
+
+def without_constraint(outcome: Outcome) -> Outcome:
+    """The outcome of an answer that was to be one of the valid merges and could not be bound."""
+    return replace(outcome, verdict=_with_findings(outcome.verdict, _NO_VALID_MERGE))
+
+
+def is_proven(merge: MergePlan) -> bool:
+    """Whether the best merge is of a kind that needs no model to be trusted."""
+    return merge.is_unique
+
+
+def try_conclude_alone(plan: EditPlan) -> Outcome | None:
+    """The outcome of a plan for which no model is asked, or None if one is.
+
+    That is for what is decided already, where the caller wants none, and, if it is left to us,
+    where the merge is proven and nothing is wrong with it.
+    """
+    if plan.decision is not None:
+        return conclude_decided(plan)
+    use_model, merge = plan.edit.use_model, plan.merge
+    if use_model == "always" or merge is None:
+        return None
+    if use_model == "auto" and not is_proven(merge):
+        return None
+    outcome = try_conclude_merge(plan)
+    if outcome is None:
+        return _conclude_unmerged(plan, merge)
+    is_good = outcome.verdict.status in ("applied", "unchanged")
+    return outcome if is_good or use_model == "never" else None
 
 
 def try_conclude_merge(plan: EditPlan) -> Outcome | None:
@@ -63,10 +109,7 @@ def try_conclude_merge(plan: EditPlan) -> Outcome | None:
     outcome = conclude(plan, lines, source="merge")
     if plan.merge.is_unique or outcome.verdict.status != "applied":
         return outcome
-    findings = (*outcome.verdict.findings, _UNCONFIRMED)
-    return replace(
-        outcome, verdict=replace(outcome.verdict, status="needs_review", findings=findings)
-    )
+    return replace(outcome, verdict=_with_findings(outcome.verdict, _UNCONFIRMED))
 
 
 def with_figures(outcome: Outcome, plan: EditPlan, stats: list[RequestStats]) -> Outcome:
@@ -75,7 +118,23 @@ def with_figures(outcome: Outcome, plan: EditPlan, stats: list[RequestStats]) ->
     return replace(outcome, stats=RequestStats.total(stats), total_s=total_s)
 
 
-def _judge(plan: EditPlan, lines: tuple[str, ...], ending: AnswerEnding) -> Verdict:
+def _conclude_unmerged(plan: EditPlan, merge: MergePlan) -> Outcome:
+    """The original, rejected: what is wrong is the update's place and not the text."""
+    outcome = conclude(plan, plan.original_lines, source="original")
+    return replace(outcome, verdict=Verdict("rejected", merge.findings))
+
+
+def _with_findings(verdict: Verdict, *findings: Finding) -> Verdict:
+    """The verdict with more findings, and the status that all of them mean."""
+    found = (*verdict.findings, *findings)
+    return replace(
+        verdict, findings=found, status=status_of(found, is_changed=verdict.status != "unchanged")
+    )
+
+
+def _judge(
+    plan: EditPlan, lines: tuple[str, ...], ending: AnswerEnding, testimony: Testimony | None
+) -> Verdict:
     return judge(
         plan.original_lines,
         plan.update_lines if plan.snippet is None else plan.snippet,
@@ -83,4 +142,5 @@ def _judge(plan: EditPlan, lines: tuple[str, ...], ending: AnswerEnding) -> Verd
         ending=ending,
         plan=plan.merge,
         tree=plan.tree,
+        confirmed=None if testimony is None else testimony.confirmed,
     )

@@ -1,43 +1,134 @@
-"""How sure the model was of a merge, from the evidence that a constraint collects."""
+"""How sure the model was of a merge, and what follows: doubts, and places that it confirms."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
+from apply_service.decisions import Branch, ConstrainedReading, Decision
+from apply_service.edit.comparison import shown
+from apply_service.edit.finding import Finding
+from apply_service.edit.placement import Placement
 from batching.events import RowEvidence
+
+# A result with a decision less probable than this is for review.
+MIN_CONFIDENCE = 0.8
+# A place that the text leaves open is settled by a model that is so sure of it.
+CONFIRMING_PROBABILITY = 0.95
+# A model that wanted to write something else with more than this disagrees with every valid merge.
+MAX_OUTSIDE_MASS = 0.999
+
+Places = Sequence[Sequence[Placement]]
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """A choice that the model made among valid merges.
-
-    `line` is that of the result, from 1; `chosen` and `alternatives` are lines as text.
-    `probability` is that of the branch taken among the allowed ones, `outside_mass` that of
-    everything that was not allowed.
-    """
+class Disagreement:
+    """The line of the result, from 1, at which the model most wanted to write what is no merge."""
 
     line: int
-    chosen: str
-    alternatives: tuple[str, ...]
-    probability: float
+    text: str
     outside_mass: float
 
 
-def branch_probability(row: RowEvidence) -> float:
-    """The probability of the token taken, normalised over those that were allowed."""
-    largest = max(row.logprobs)
-    weights = [math.exp(logprob - largest) for logprob in row.logprobs]
-    return weights[row.allowed_token_ids.index(row.token_id)] / sum(weights)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Testimony:
+    """What the model said of an answer while a constraint bound it.
+
+    `confirmed` has, by segment of the update, the placements among which it chose so surely that
+    the text's doubt is settled.
+    """
+
+    evidence: tuple[RowEvidence, ...]
+    decisions: tuple[Decision, ...]
+    confirmed: Mapping[int, frozenset[Placement]]
+    disagreement: Disagreement | None = None
+
+    @classmethod
+    def of_region(
+        cls, reading: ConstrainedReading, places: Places, evidence: Sequence[RowEvidence]
+    ) -> Testimony:
+        """The testimony of one region; `places` are the placements offered, a tuple a segment."""
+        decisions = reading.decisions(evidence)
+        most = max(evidence, key=lambda row: row.outside_mass, default=None)
+        disagreement = None
+        if most is not None and most.outside_mass > MAX_OUTSIDE_MASS:
+            disagreement = Disagreement(*reading.line_at(most.position), most.outside_mass)
+        return cls(
+            evidence=tuple(evidence),
+            decisions=tuple(decisions),
+            confirmed={
+                offered[0].segment: frozenset(offered)
+                for offered in places
+                if place_probability(decisions, offered[0].segment) >= CONFIRMING_PROBABILITY
+            },
+            disagreement=disagreement,
+        )
+
+    @classmethod
+    def total(cls, parts: Sequence[Testimony]) -> Testimony:
+        """The testimony of several regions, none of which shares a segment with another."""
+        disagreements = [one.disagreement for one in parts if one.disagreement is not None]
+        return cls(
+            evidence=tuple(row for one in parts for row in one.evidence),
+            decisions=tuple(decision for one in parts for decision in one.decisions),
+            confirmed={
+                segment: offered for one in parts for segment, offered in one.confirmed.items()
+            },
+            disagreement=max(disagreements, key=lambda one: one.outside_mass, default=None),
+        )
+
+    @property
+    def confidence(self) -> float:
+        """The least probability of a way taken over all decisions; 1 where there was none."""
+        return min((decision.probability for decision in self.decisions), default=1.0)
+
+    def doubts(self) -> Iterator[Finding]:
+        """Findings about choices that were a toss-up, and about wishes that were not granted."""
+        least = min(self.decisions, key=lambda one: one.probability, default=None)
+        if least is not None and least.probability < MIN_CONFIDENCE:
+            yield _low_confidence(least)
+        if self.disagreement is not None:
+            yield _model_disagrees(self.disagreement)
 
 
-def confidence_of(evidence: Sequence[RowEvidence]) -> float:
-    """The least probability of a branch over all decisions; 1 where there was none."""
-    decided = [branch_probability(row) for row in evidence if row.is_decision]
-    return min(decided, default=1.0)
+def place_probability(decisions: Sequence[Decision], segment: int) -> float:
+    """How probable all choices together are that decided where a segment goes.
+
+    With or without the weights of places, whichever is less: where these leave a doubt they cannot
+    settle it, so the model has to.
+    """
+    made = [one for one in decisions if segment in one.segments]
+    return min(prod(one.probability for one in made), prod(one.own_probability for one in made))
 
 
-def disagreement_of(evidence: Sequence[RowEvidence]) -> float:
-    """The largest probability that the model gave to what was not allowed."""
-    return max((row.outside_mass for row in evidence), default=0.0)
+def _low_confidence(decision: Decision) -> Finding:
+    others = " or ".join(map(_quoted, decision.alternatives[:2]))
+    return Finding(
+        code="low_confidence",
+        severity="warning",
+        message=f"on line {decision.line} of the result the model chose"
+        f" {_quoted(decision.chosen)}, with {_percent(decision.probability)}, before {others}",
+        hint="compare the places, or send an unchanged line before and after the new ones",
+        line=decision.line,
+    )
+
+
+def _model_disagrees(disagreement: Disagreement) -> Finding:
+    return Finding(
+        code="model_disagrees",
+        severity="warning",
+        message=f"the model wanted to write something else than line {disagreement.line} of the"
+        f" result, {shown(disagreement.text)}, with {_percent(disagreement.outside_mass)};"
+        " no valid merge has it",
+        hint="see whether the update says all that is meant, and where it belongs",
+        line=disagreement.line,
+    )
+
+
+def _quoted(branch: Branch) -> str:
+    return f"{shown(branch.text)} ({branch.origin})"
+
+
+def _percent(probability: float) -> str:
+    return f"{100 * probability:.1f} %"

@@ -94,6 +94,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_draft_tokens: Annotated[
         int, Meta(ge=0, le=256, description="Longest draft (k) of a request; 0 never drafts.")
     ] = 64
+    use_model: Annotated[
+        Literal["auto", "always", "never"],
+        Meta(
+            description="Whether a model is asked where a request does not say; auto leaves it out"
+            " where the deterministic merge is known to need none."
+        ),
+    ] = "always"
     max_file_bytes: Annotated[
         int, Meta(ge=1, extra=_BYTES, description="Largest original or update of a request.")
     ] = 1 << 20

@@ -11,6 +11,7 @@ from batching.request import Priority
 Checks = Literal["on", "off"]
 Scope = Literal["auto", "file", "region"]
 Constraint = Literal["merge", "none"]
+UseModel = Literal["auto", "always", "never"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,8 @@ class EditRequest:
 
     `scope` is how much the model may rewrite. Without a fallback the model is asked once and its
     answer is the result, whatever the checks say of it. `constraint` None is the model's default.
+    `use_model` "never" is the deterministic merge with its verdict, "auto" takes it where it needs
+    no model to be trusted.
 
     `max_draft_tokens` 0 turns speculation off, None takes the server's setting. `deadline_s` None
     waits as long as it takes.
@@ -45,6 +48,7 @@ class EditRequest:
     checks: Checks = "on"
     has_fallback: bool = True
     constraint: Constraint | None = None
+    use_model: UseModel = "always"
     sampling: SamplingOptions = SamplingOptions()
     max_draft_tokens: int | None = None
     priority: Priority = Priority.INTERACTIVE

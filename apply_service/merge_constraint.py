@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from apply_service.edit.merge import MergePlan
 from apply_service.edit.placement import Placement
 from apply_service.edit.regions import Region
+from apply_service.prompts.merge_form import AnyMergeGrammar, MergeForm
 from apply_service.prompts.prompt import Prompt
 from lookup.grammar_error import GrammarError
-from lookup.merge_grammar import MergeGrammar
 from lookup.merge_rules import GrammarPlacement, GrammarSegment, MergeRules
 
 # A place that fits this much worse than the best one is not offered to the model.
-MAX_WEIGHT_GAP = 3.0
+MAX_WEIGHT_GAP = 12.0
+# How much the weights of places count beside the model's log-probabilities.
+PRIOR_SCALE = 3.0
 MAX_ALTERNATIVES = 8
 
 
@@ -24,36 +26,39 @@ class MergeConstraint:
 
     rules: MergeRules
     placements: tuple[tuple[Placement, ...], ...]
+    form: MergeForm
 
-    def grammar(self) -> MergeGrammar:
+    def grammar(self) -> AnyMergeGrammar:
         """A fresh grammar at the start of an answer."""
-        return MergeGrammar(self.rules)
+        return self.form.grammar(self.rules)
 
 
 def try_constrain(plan: MergePlan, region: Region, prompt: Prompt) -> MergeConstraint | None:
-    """The constraint of one region; None where there is no merge or the model has no line tokens.
+    """The constraint of one region; None where there is no merge or the answer is free text.
 
     A segment belongs to the region that its best placement is in. Its rivals are offered as far
     as they lie in the region too, unless the place is certain.
     """
     path = plan.best
-    if path is None or prompt.encode_lines is None:
+    form = prompt.merge_form
+    if path is None or form is None:
         return None
     here = [one for one in path.placements if _is_inside(one.start, one.end, region)]
     offered = tuple(_offered(best, plan.candidates[best.segment], region) for best in here)
     rules = MergeRules(
-        original=prompt.encode_lines(plan.original_lines[region.start : region.end]),
+        original=form.lines(plan.original_lines[region.start : region.end]),
         segments=[
-            GrammarSegment([_lower(one, region, prompt) for one in group]) for group in offered
+            GrammarSegment([_lower(one, region, form) for one in group]) for group in offered
         ],
         removed=[
             (span.start - region.start, span.end - region.start)
             for span in path.removed
             if _is_inside(span.start, span.end, region)
         ],
-        end_token_ids=prompt.end_token_ids,
+        end_token_ids=form.end,
+        prior_scale=PRIOR_SCALE,
     )
-    constraint = MergeConstraint(rules, offered)
+    constraint = MergeConstraint(rules, offered, form)
     try:
         constraint.grammar()
     except GrammarError:
@@ -76,12 +81,11 @@ def _offered(
     return (best, *rivals[: MAX_ALTERNATIVES - 1])
 
 
-def _lower(placement: Placement, region: Region, prompt: Prompt) -> GrammarPlacement:
-    assert prompt.encode_lines is not None, "the caller has looked"
+def _lower(placement: Placement, region: Region, form: MergeForm) -> GrammarPlacement:
     return GrammarPlacement(
         start=placement.start - region.start,
         end=placement.end - region.start,
-        lines=prompt.encode_lines(placement.lines),
+        lines=form.lines(placement.lines),
         weight=placement.weight,
     )
 

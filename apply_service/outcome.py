@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from apply_service.decisions import Decision
 from apply_service.edit.regions import Region
 from apply_service.edit.text_file import TextFile
 from apply_service.edit.verdict import Verdict
@@ -22,7 +23,8 @@ class Outcome:
     `file` is the original with its encoding and line endings, so `file.encode(lines)` are the
     bytes of the result. With status `rejected` the text is what the model wrote, not a merge.
     `original` is what was edited. `regions` are the lines of it that the model rewrote: all of
-    them in scope "file", none if it was not asked.
+    them in scope "file", none if it was not asked. `confidence` and `decisions` are the model's
+    where it was bound to the valid merges.
     """
 
     request_id: str
@@ -36,6 +38,7 @@ class Outcome:
     scope: Literal["file", "region"] = "file"
     regions: tuple[Region, ...] = ()
     confidence: float | None = None
+    decisions: tuple[Decision, ...] = ()
     evidence: tuple[RowEvidence, ...] = ()
     stats: RequestStats = _NO_STATS
 

@@ -10,6 +10,7 @@ from functools import partial
 
 from apply_service.apply_run import ApplyRun, AttemptSupply, SubmittedAttempt
 from apply_service.attempt import attempts_of
+from apply_service.conclusion import try_conclude_alone
 from apply_service.edit_plan import EditPlan, plan_edit
 from apply_service.edit_request import EditRequest
 from apply_service.engine_requests import default_max_tokens, make_proposer
@@ -50,8 +51,9 @@ class ApplyPipeline:
 
     async def run(self, plan: EditPlan) -> ApplyRun:
         """Submit a plan. Raises ApplyError, PromptError or EngineError."""
-        if plan.decision is not None:
-            return ApplyRun(plan)
+        alone = await asyncio.to_thread(try_conclude_alone, plan)
+        if alone is not None:
+            return ApplyRun(plan, decided=alone)
         supply = AttemptSupply(
             prepare=partial(next, self._prepared_attempts(plan), None),
             submit=partial(self._submit, plan),
@@ -64,10 +66,12 @@ class ApplyPipeline:
     def _prepared_attempts(self, plan: EditPlan) -> Iterator[PreparedAttempt]:
         """The attempts that fit the model, with their prompts; the first one that must.
 
+        Those come last in which the model must write freely though valid merges were wanted.
         Raises PromptTooLongError, with the figures of the smallest one, if none fits.
         """
         smallest: PromptTooLongError | None = None
         num_fitting = 0
+        free: list[PreparedAttempt] = []
         for attempt in attempts_of(plan, max_region_tokens=self._profile.max_region_tokens):
             prompts = build_prompts(plan, attempt, self._profile)
             try:
@@ -77,7 +81,12 @@ class ApplyPipeline:
                 smallest = error if smallest is None else min(smallest, error, key=_value)
                 continue
             num_fitting += 1
-            yield PreparedAttempt(attempt, prompts)
+            prepared = PreparedAttempt(attempt, prompts)
+            if prepared.lacks_constraint:
+                free.append(prepared)
+            else:
+                yield prepared
+        yield from free
         if smallest is not None and not num_fitting:
             raise smallest
 

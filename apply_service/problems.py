@@ -32,7 +32,8 @@ from apply_service.errors import (
 )
 from apply_service.outcome import Outcome
 from apply_service.prompts.errors import PromptError, TextNotEncodableError
-from apply_service.schemas import ApplyBody, ApplyResult, FindingBody, finding_body, result_of
+from apply_service.schemas import ApplyBody, ApplyResult, FindingBody
+from apply_service.wire_conversion import finding_body, result_of
 from batching.errors import (
     DeadlineExceededError,
     EngineError,

@@ -18,13 +18,15 @@ from apply_service.prompts.profile import Profile, Prompt, PromptRequest
 class RegionPrompt:
     """A region, its prompt, and the tokens of the answer that the merge predicts (or none).
 
-    With a constraint the answer is one of the valid merges.
+    With a constraint the answer is one of the valid merges; without one though it was wanted, it
+    `lacks_constraint`.
     """
 
     region: Region
     prompt: Prompt
     predicted_token_ids: tuple[int, ...]
     constraint: MergeConstraint | None = None
+    lacks_constraint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,11 @@ class PreparedAttempt:
 
     attempt: Attempt
     prompts: tuple[RegionPrompt, ...]
+
+    @property
+    def lacks_constraint(self) -> bool:
+        """Whether a region is to be written freely though the valid merges were wanted."""
+        return any(region_prompt.lacks_constraint for region_prompt in self.prompts)
 
 
 def build_prompts(plan: EditPlan, attempt: Attempt, profile: Profile) -> tuple[RegionPrompt, ...]:
@@ -59,9 +66,11 @@ def _build_prompt(
     )
     predicted = prompt.answer_token_ids(update.predicted) if update.predicted else ()
     constraint = None
-    if (edit.constraint or profile.default_constraint) == "merge" and plan.merge is not None:
+    is_wanted = (edit.constraint or profile.default_constraint) == "merge"
+    if is_wanted and plan.merge is not None:
         constraint = try_constrain(plan.merge, region, prompt)
-    return RegionPrompt(region, prompt, tuple(predicted), constraint)
+    is_lacking = is_wanted and constraint is None
+    return RegionPrompt(region, prompt, tuple(predicted), constraint, is_lacking)
 
 
 def _update_for(plan: EditPlan, attempt: Attempt, region: Region) -> RegionalUpdate:

@@ -34,7 +34,10 @@ class RegionDone:
 
 @dataclass(frozen=True, slots=True)
 class RegionRestart:
-    """A region is tried again in another form: what came for it is to be forgotten."""
+    """What came for a region is to be forgotten, whether it was complete or not.
+
+    It is tried again in another form, or was cut off and something else is the result.
+    """
 
     index: int
 

@@ -5,17 +5,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from apply_service.edit.finding import Finding
-from apply_service.edit.regions import Region
-from apply_service.edit.text_edits import text_edits
-from apply_service.edit.text_file import TextFile
 from apply_service.edit.verdict import Status
-from apply_service.edit_request import EditRequest, SamplingOptions
-from apply_service.outcome import Outcome, Source
-from apply_service.run_events import RegionDone, RegionStarted, RegionText, RunEvent
-from batching.request import Priority
-
-_PRIORITIES = {"interactive": Priority.INTERACTIVE, "batch": Priority.BATCH}
+from apply_service.outcome import Source
 
 
 class Base64Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,6 +55,13 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             " freely. Unset, what suits the model."
         ),
     ] = None
+    use_model: Annotated[
+        Literal["auto", "always", "never"] | None,
+        Meta(
+            description="`never`: the deterministic merge with its verdict; `auto`: that, where it"
+            " is known to need no model. Unset, what the server is set to."
+        ),
+    ] = None
     sampling: SamplingBody = SamplingBody()
     speculation: Literal["on", "off"] = "on"
     k: Annotated[
@@ -78,6 +76,10 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             " Language Server Protocol."
         ),
     ] = "both"
+    include: Annotated[
+        list[Literal["decisions"]],
+        Meta(description="What else the answer should have: the `decisions` of the model."),
+    ] = []
     deadline_s: Annotated[float, Meta(gt=0)] | None = None
 
 
@@ -118,6 +120,28 @@ class RemovedLine(msgspec.Struct, frozen=True):
 
     line: int
     text: str
+
+
+class BranchBody(msgspec.Struct, frozen=True, kw_only=True):
+    """One way on: the line that it writes, where that comes from, and how probable it was."""
+
+    text: str
+    origin: str
+    probability: float
+
+
+class DecisionBody(msgspec.Struct, frozen=True, kw_only=True):
+    """A choice of the model among valid merges, at a line of the result, counted from 1.
+
+    `probability` is that of `chosen` among all ways that were valid; `outside_mass` is what the
+    model gave to everything else.
+    """
+
+    line: int
+    chosen: BranchBody
+    alternatives: list[BranchBody]
+    probability: float
+    outside_mass: float
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,6 +193,7 @@ class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
     edits: list[TextEditBody] | None
     findings: list[FindingBody]
     removed_lines: list[RemovedLine]
+    decisions: list[DecisionBody] | None
     source: Source
     scope: Literal["file", "region"]
     regions: list[RegionBody]
@@ -195,7 +220,7 @@ class TokenEvent(msgspec.Struct, frozen=True):
 
 
 class RegionEndEvent(msgspec.Struct, frozen=True):
-    """A region is complete (`region_done`), or is written anew (`region_restart`)."""
+    """A region is complete (`region_done`), or to be forgotten (`region_restart`)."""
 
     region: int
 
@@ -221,131 +246,3 @@ class Health(msgspec.Struct, frozen=True):
     """Whether the server is up, or ready for edits."""
 
     status: Literal["live", "ready"]
-
-
-def edit_of(body: ApplyBody, *, default_deadline_s: float | None) -> EditRequest:
-    """The edit that a body describes. Raises TextFileError; the deadline is never lengthened."""
-    original = body.original
-    if isinstance(original, Base64Content):
-        file = TextFile.from_bytes(original.base64)
-    else:
-        file = TextFile.from_text(original)
-    sampling = body.sampling
-    deadlines = [limit for limit in (body.deadline_s, default_deadline_s) if limit is not None]
-    return EditRequest(
-        original=file,
-        update=body.update,
-        instruction=body.instruction,
-        prediction=body.prediction,
-        path=body.path,
-        language=body.language,
-        scope=body.scope,
-        checks=body.checks,
-        has_fallback=body.checks == "on",
-        constraint=body.constraint,
-        sampling=SamplingOptions(
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            top_k=sampling.top_k,
-            seed=sampling.seed,
-            max_tokens=sampling.max_tokens,
-        ),
-        max_draft_tokens=0 if body.speculation == "off" else body.k,
-        priority=_PRIORITIES[body.priority],
-        deadline_s=min(deadlines, default=None),
-    )
-
-
-def result_of(
-    body: ApplyBody, outcome: Outcome, *, model: str, fingerprint: str | None
-) -> ApplyResult:
-    """The answer to a body; the file comes back in the form in which it was sent."""
-    stats = outcome.stats
-    is_bytes = isinstance(body.original, Base64Content)
-    merged = Base64Content(outcome.file.encode(outcome.lines)) if is_bytes else outcome.merged
-    form = body.response
-    return ApplyResult(
-        id=outcome.request_id,
-        status=outcome.verdict.status,
-        confidence=outcome.confidence,
-        merged=merged if form in ("file", "both") else None,
-        diff=outcome.diff if form in ("diff", "both") else None,
-        edits=_edits_of(outcome) if form == "edits" else None,
-        findings=[finding_body(finding) for finding in outcome.verdict.findings],
-        removed_lines=[
-            RemovedLine(line.number, line.text) for line in outcome.verdict.removed_lines
-        ],
-        source=outcome.source,
-        scope=outcome.scope,
-        regions=[region_body(region) for region in outcome.regions],
-        usage=Usage(
-            prompt_tokens=stats.num_prompt_tokens,
-            completion_tokens=stats.num_output_tokens,
-            total_tokens=stats.num_prompt_tokens + stats.num_output_tokens,
-            cached_tokens=stats.num_cached_tokens,
-        ),
-        speculation=_speculation_of(outcome),
-        timing=Timing(
-            queue=round(stats.queue_s, 6),
-            prefill=round(stats.prefill_s, 6),
-            decode=round(stats.decode_s, 6),
-            total=round(outcome.total_s, 6),
-        ),
-        model=model,
-        system_fingerprint=fingerprint,
-    )
-
-
-def finding_body(finding: Finding) -> FindingBody:
-    """A finding on the wire."""
-    return FindingBody(
-        code=finding.code,
-        severity=finding.severity,
-        message=finding.message,
-        hint=finding.hint,
-        line=finding.line,
-    )
-
-
-def region_body(region: Region) -> RegionBody:
-    """A region on the wire."""
-    return RegionBody(region.start + 1, region.end)
-
-
-def event_of(event: RunEvent) -> tuple[str, msgspec.Struct]:
-    """Name and payload of an event of a stream."""
-    if isinstance(event, RegionStarted):
-        return "region", RegionEvent(event.index, event.start + 1, event.end)
-    if isinstance(event, RegionText):
-        return "token", TokenEvent(event.text, event.index)
-    name = "region_done" if isinstance(event, RegionDone) else "region_restart"
-    return name, RegionEndEvent(event.index)
-
-
-def _edits_of(outcome: Outcome) -> list[TextEditBody]:
-    """The change as text edits of the original, decoded and with its own line endings."""
-    return [
-        TextEditBody(
-            PositionBody(edit.start.line, edit.start.character),
-            PositionBody(edit.end.line, edit.end.character),
-            edit.text,
-        )
-        for edit in text_edits(outcome.original.decode(), outcome.merged)
-    ]
-
-
-def _speculation_of(outcome: Outcome) -> Speculation:
-    stats = outcome.stats
-    return Speculation(
-        drafted=stats.drafted,
-        accepted=stats.accepted,
-        forced=stats.forced,
-        target_passes=stats.target_passes,
-        decode_passes=stats.decode_passes,
-        mean_accepted_length=outcome.mean_accepted_length,
-        tokens_per_target_pass=outcome.tokens_per_target_pass,
-        by_reference={
-            name: ReferenceUsage(drafted=figures.drafted, accepted=figures.accepted)
-            for name, figures in outcome.by_reference.items()
-        },
-    )

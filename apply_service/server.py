@@ -36,6 +36,7 @@ def serve(settings: Settings, listener: socket.socket) -> int:
         ),
         default_deadline_s=settings.deadline_s,
         drain_s=settings.drain_s,
+        default_use_model=settings.use_model,
     )
     server = uvicorn.Server(
         uvicorn.Config(

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from apply_service.edit_request import Constraint
+from apply_service.edit_request import Constraint, UseModel
 from apply_service.errors import (
     NotReadyError,
     UnavailableOptionError,
@@ -59,9 +59,11 @@ class ApplyService:
         limits: PipelineLimits,
         default_deadline_s: float,
         drain_s: float,
+        default_use_model: UseModel = "always",
     ) -> None:
         self.telemetry = Telemetry()
         self.default_deadline_s = default_deadline_s
+        self.default_use_model = default_use_model
         self._load_model = load_model
         self._limits = limits
         self._drain_s = drain_s

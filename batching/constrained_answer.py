@@ -106,11 +106,19 @@ class ConstrainedAnswer:
             allowed = self._constraint.allowed_next()
             is_decision = len(allowed) > 1
             has_evidence = is_decision or self._constraint.is_border
-            return [LogitsRow(last, allowed, None, is_decision, has_evidence=has_evidence)]
+            prior = self._constraint.log_prior() if is_decision else ()
+            return [
+                LogitsRow(
+                    last, allowed, None, is_decision, has_evidence=has_evidence, log_prior=prior
+                )
+            ]
         ahead = self._ahead.token_ids
-        asked = [(row.offset, row.allowed_token_ids, True) for row in self._ahead.decisions]
+        asked = [
+            (row.offset, row.allowed_token_ids, True, row.log_prior)
+            for row in self._ahead.decisions
+        ]
         asked += [
-            (offset, (ahead[offset],), False)
+            (offset, (ahead[offset],), False, ())
             for offset in self._ahead.border_offsets
             if offset < len(ahead)
         ]
@@ -120,8 +128,9 @@ class ConstrainedAnswer:
                 allowed,
                 ahead[offset] if offset < len(ahead) else None,
                 is_decision,
+                log_prior=prior,
             )
-            for offset, allowed, is_decision in sorted(asked)
+            for offset, allowed, is_decision, prior in sorted(asked)
             if offset <= num_drafted
         ]
 

@@ -72,6 +72,7 @@ class RowEvidence:
 
     `logprobs`, one for each of `allowed_token_ids`, are of the distribution without constraint,
     before temperature and filters; `outside_mass` is the probability of everything not allowed.
+    `log_prior`, one for each of them too or none, is what the constraint added to them.
     """
 
     position: int
@@ -80,6 +81,7 @@ class RowEvidence:
     logprobs: tuple[float, ...]
     outside_mass: float
     is_decision: bool
+    log_prior: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

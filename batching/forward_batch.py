@@ -100,15 +100,18 @@ def _pack_block_tables(plan: StepPlan, device: torch.device) -> Tensor:
 def _pack_allowed(plan: StepPlan, device: torch.device) -> AllowedTokens | None:
     if all(scheduled.constrained_rows is None for scheduled in plan.scheduled):
         return None
-    allowed = [
-        row.allowed_token_ids
-        for scheduled in plan.scheduled
-        if scheduled.has_logits
-        for row in scheduled.logits_rows
+    rows = [
+        row for scheduled in plan.scheduled if scheduled.has_logits for row in scheduled.logits_rows
     ]
+    allowed = [row.allowed_token_ids for row in rows]
+    prior = None
+    if any(row.log_prior for row in rows):
+        filled = (row.log_prior or (0.0,) * len(row.allowed_token_ids) for row in rows)
+        prior = torch.tensor([*chain.from_iterable(filled)], dtype=torch.float32, device=device)
     return AllowedTokens(
         token_ids=torch.tensor([*chain.from_iterable(allowed)], dtype=torch.int64, device=device),
         cu_lens=torch.tensor([*accumulate(map(len, allowed), initial=0)], device=device),
+        log_prior=prior,
     )
 
 

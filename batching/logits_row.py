@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class LogitsRow:
     """A row of logits at `position` of a request's tokens.
 
-    The token behind it must be one of `allowed_token_ids`, ascending; none allows all.
+    The token behind it must be one of `allowed_token_ids`, ascending; none allows all. `log_prior`,
+    one value for each of them or none, is added to their logits.
     `known_token_id` is that token where it is drafted or, if the row `is_settled`, written already.
     A row that is no decision is only evidence, unless not even that is wanted.
     """
@@ -20,3 +21,4 @@ class LogitsRow:
     is_decision: bool = True
     is_settled: bool = False
     has_evidence: bool = True
+    log_prior: tuple[float, ...] = ()

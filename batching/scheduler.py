@@ -319,7 +319,7 @@ class Scheduler:
         del state.block_ids[num_blocks:]
 
     def _max_draft_tokens(self, state: RequestState) -> int:
-        if state.request.proposer is None:
+        if state.request.proposer is None and state.constrained is None:
             return 0
         return min(state.request.max_draft_tokens, self._config.max_draft_tokens)
 

@@ -73,6 +73,7 @@ def _verified_constrained(
                 logprobs=tuple(allowed.tolist()),
                 outside_mass=max(0.0, 1.0 - float(allowed.exp().sum())),
                 is_decision=row.is_decision,
+                log_prior=row.log_prior,
             )
         )
     last_row = rows[len(written) - 1]

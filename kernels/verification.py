@@ -29,13 +29,15 @@ class AllowedTokens:
 
     token_ids: [num_allowed] int64
     cu_lens: [num_rows + 1] int64
+    log_prior: [num_allowed] float32, added to the logits of these tokens; None adds nothing
     """
 
     token_ids: Tensor
     cu_lens: Tensor
+    log_prior: Tensor | None = None
 
     def mask_logits(self, logits: Tensor) -> Tensor:
-        """A copy of `logits` [num_rows, vocab_size], -inf where the token is not allowed."""
+        """A copy of `logits` [num_rows, vocab_size] with the prior, -inf where not allowed."""
         masked = logits.clone()
         bounds = self.cu_lens.tolist()
         for row in range(logits.shape[0]):
@@ -43,6 +45,8 @@ class AllowedTokens:
             if allowed.numel():
                 masked[row] = float("-inf")
                 masked[row, allowed] = logits[row, allowed]
+                if self.log_prior is not None:
+                    masked[row, allowed] += self.log_prior[bounds[row] : bounds[row + 1]]
         return masked
 
 

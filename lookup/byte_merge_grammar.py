@@ -2,41 +2,58 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+import sys
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from lookup.byte_tokens import ByteTokens, Encode, TokenOptions
+from lookup.byte_plan import BytePlan, BytePlanner
+from lookup.byte_tokens import ByteTokens, Encode
 from lookup.constraint import ConstrainedDraft, DecisionRow
 from lookup.grammar_error import InvalidRulesError, TokenNotAllowedError
 from lookup.merge_automaton import MergeAutomaton, Threads
-from lookup.merge_choices import MergeChoice, choices_at_stake, thread_choices
+from lookup.merge_choices import MergeChoice, MergeDecision, choices_at_stake, thread_choices
 from lookup.merge_grammar import MergeCandidate
-from lookup.merge_prediction import branches, heaviest_thread, predict
+from lookup.merge_prediction import branches, heaviest_thread, total_weight
 from lookup.merge_rules import MergeRules
 from lookup.vocabulary_index import VocabularyIndex
 
 BYTES_PER_TOKEN = 4
+MAX_PLANS = 64
 
 
 class ByteState(NamedTuple):
-    """A position: threads over bytes, and how many end tokens are written."""
+    """A position: text that stands before the merge, threads over its bytes, end tokens written.
+
+    `place` is how many tokens of `plan` are written; without a plan none was made yet.
+    """
 
     threads: Threads
-    num_ended: int
+    unread: bytes
+    num_ended: int = 0
+    plan: BytePlan | None = None
+    place: int = 0
 
 
 class ByteMergeGrammar:
     """A `Constraint` over tokens whose bytes go along valid merges.
 
-    A token is allowed if its bytes continue what was written along any valid merge, over borders
-    of lines and decisions alike. Where the text is forced its canonical tokens are drafted, and
-    taken for forced as far as no token reaches from there over the next decision; the model may
-    still write the text in any other allowed way.
+    Where the text is forced its canonical tokens are, as far as no token reaches from there over
+    the next decision: they alone are allowed, and what they are depends on the position alone. At
+    a decision a token is allowed if its bytes continue what was written along any valid merge, over
+    borders of lines and further decisions alike. `advance` takes any token along a valid merge, so
+    that text which was tokenised otherwise can be followed.
     """
 
-    __slots__ = ("_automaton", "_end_token_ids", "_state", "_tokens", "_vocabulary")
+    __slots__ = (
+        "_automaton",
+        "_end_token_ids",
+        "_planner",
+        "_plans",
+        "_start",
+        "_state",
+        "_tokens",
+        "_vocabulary",
+    )
 
     def __init__(
         self,
@@ -46,16 +63,18 @@ class ByteMergeGrammar:
         encode: Encode,
         end_token_ids: Sequence[int] = (),
         opening: bytes = b"",
+        skipped: bytes = b"",
     ) -> None:
         """`rules` are over bytes: lines, and as their end the text that closes the answer.
 
         `encode` gives the canonical tokens of UTF-8 text that is cut between characters.
-        `end_token_ids` are control tokens behind all text. `opening` is text of the answer that
-        the prompt already holds, or that is not wanted, such as the newline of the first line;
-        merges that do not begin with it are not valid. Raises `GrammarError`, and
-        `InvalidRulesError` also if the vocabulary cannot spell every byte.
+        `end_token_ids` are control tokens behind all text. `opening` is text that the answer has
+        before the merge. `skipped` is text at the head of every merge that the answer does not
+        have, such as the newline of the first line; merges that do not begin with it are not valid.
+        Raises `GrammarError`, and `InvalidRulesError` also if the vocabulary cannot spell every
+        byte.
         """
-        missing = vocabulary.missing_bytes(_bytes_in(rules))
+        missing = vocabulary.missing_bytes(_bytes_in(rules).union(opening))
         if missing:
             raise InvalidRulesError(
                 f"no token spells byte {missing[0]:#04x} alone ({len(missing)} such bytes); "
@@ -69,23 +88,23 @@ class ByteMergeGrammar:
         self._automaton = MergeAutomaton(rules)
         self._vocabulary = vocabulary
         self._tokens = ByteTokens(self._automaton, vocabulary, encode)
+        self._planner = BytePlanner(self._automaton, vocabulary, self._tokens)
+        self._plans: dict[tuple[Threads, bytes], BytePlan] = {}
         self._end_token_ids = tuple(end_token_ids)
-        self._state = ByteState(self._automaton.follow(self._automaton.start, opening), 0)
+        self._start = ByteState(self._automaton.follow(self._automaton.start, skipped), opening)
+        self._state = self._start
 
     @property
     def is_complete(self) -> bool:
         """Whether a valid merge, end tokens included, ends here."""
-        threads, num_ended = self._state
-        return num_ended == len(self._end_token_ids) and self._automaton.is_complete(threads)
+        state = self._state
+        return state.num_ended == len(self._end_token_ids) and self._is_text_complete(state)
 
     @property
     def is_border(self) -> bool:
-        """Whether the next drafted token enters or leaves a segment."""
-        if self._state.num_ended:
-            return False
-        token_ids = self.draft(1).token_ids
-        length = len(self._vocabulary.bytes_of(token_ids[0])) if token_ids else 0
-        return bool(predict(self._automaton, self._state.threads, length).border_offsets)
+        """Whether the next token is forced, and enters or leaves a segment."""
+        state = self._planned(self._state)
+        return state.plan is not None and state.place in state.plan.border_offsets
 
     @property
     def num_paths_left(self) -> int:
@@ -93,48 +112,79 @@ class ByteMergeGrammar:
         return self._automaton.num_paths(self._state.threads)
 
     def allowed_next(self) -> tuple[int, ...]:
-        """The ids, ascending, of all tokens that go along a valid merge."""
-        return self._options(self._state).token_ids
+        """The canonical token of forced text; at a decision the ids, ascending, of all tokens."""
+        return self._allowed(self._planned(self._state))
+
+    def log_prior(self) -> tuple[float, ...]:
+        """The scaled weights of the heaviest merges behind each of `allowed_next()`.
+
+        The largest is 0, also of tokens that leave the choice open. Empty if the rules'
+        `prior_scale` is 0.
+        """
+        state = self._planned(self._state)
+        return self._log_prior(state, self._allowed(state))
 
     def forced_bytes(self, max_bytes: int | None = None) -> bytes:
         """The text up to the next decision or the end of the text, at most `max_bytes`."""
-        return bytes(self._automaton.forced(self._state.threads, max_bytes)[0])
+        unread = self._state.unread[:max_bytes]
+        room = None if max_bytes is None else max_bytes - len(unread)
+        return unread + bytes(self._automaton.forced(self._state.threads, room)[0])
 
     def forced_run(self, max_tokens: int | None = None) -> list[int]:
         """Canonical tokens of forced text, up to the first from which a decision is in reach."""
-        draft = self.draft(max_tokens)
-        return list(draft.token_ids[: draft.num_forced])
+        room = sys.maxsize if max_tokens is None else max_tokens
+        written: list[int] = []
+        state = self._planned(self._state)
+        while run := self._forced(state)[: room - len(written)]:
+            written += run
+            state = self._planned(self._move(state, len(run)))
+        return written
 
     def draft(self, max_tokens: int | None = None) -> ConstrainedDraft:
         """At most `max_tokens` canonical tokens along the heaviest path that is still possible.
 
         A decision is a position from which a token, canonical or not, makes a choice of text.
         """
-        threads, num_ended = self._state
-        if num_ended:
-            rest = self._end_token_ids[num_ended:]
-            token_ids = rest[:max_tokens]
-            return ConstrainedDraft(token_ids, is_complete=token_ids == rest)
-        max_bytes = None
-        if max_tokens is not None:
-            max_bytes = max_tokens * BYTES_PER_TOKEN + self._tokens.look_ahead_bytes
+        room = sys.maxsize if max_tokens is None else max_tokens
+        written: list[int] = []
+        decisions: list[DecisionRow] = []
+        borders: list[int] = []
+        state = self._planned(self._state)
         while True:
-            text = predict(self._automaton, threads, max_bytes)
-            spelled = self._tokens.spell(bytes(text.token_ids), is_whole=text.is_complete)
-            is_enough = max_tokens is not None and len(spelled) >= max_tokens
-            if max_bytes is None or text.is_complete or is_enough:
-                return self._draft_along(text, spelled, max_tokens)
-            max_bytes *= 2
+            offset = len(written)
+            if run := self._forced(state)[: room - offset]:
+                borders += self._borders(state, offset, len(run))
+                written += run
+                state = self._planned(self._move(state, len(run)))
+                continue
+            allowed = self._allowed(state)
+            if self._is_decision(state):
+                decisions.append(DecisionRow(offset, allowed, self._log_prior(state, allowed)))
+            likeliest = self._likeliest(state)
+            if likeliest is None or offset == room:
+                break
+            written.append(likeliest)
+            state = self._planned(self._behind(state, likeliest))
+        is_complete = likeliest is None and not self._forced(state)
+        return ConstrainedDraft(tuple(written), tuple(decisions), tuple(borders), is_complete)
 
     def advance(self, token_id: int) -> None:
         """Move behind `token_id`. Raises `TokenNotAllowedError`, and moves not at all."""
-        self._state = self._behind(self._state, token_id)
+        self._state = self._behind(self._planned(self._state), token_id)
 
     def advance_all(self, token_ids: Sequence[int]) -> None:
         """Move behind all of `token_ids`. Raises `TokenNotAllowedError`, and moves not at all."""
         state = self._state
-        for token_id in token_ids:
-            state = self._behind(state, token_id)
+        num_read = 0
+        while num_read < len(token_ids):
+            state = self._planned(state)
+            run = self._forced(state)[: len(token_ids) - num_read]
+            if run and tuple(token_ids[num_read : num_read + len(run)]) == run:
+                state = self._move(state, len(run))
+                num_read += len(run)
+            else:
+                state = self._behind(state, token_ids[num_read])
+                num_read += 1
         self._state = state
 
     def snapshot(self) -> ByteState:
@@ -152,26 +202,22 @@ class ByteMergeGrammar:
         allowed token, and optional lines. A token that ends before the next choice of text leaves
         all of it open.
         """
-        allowed = self.allowed_next()
-        if token_id not in allowed:
-            return ()
-        ways = [self._behind(self._state, other).threads for other in allowed]
-        return choices_at_stake(self._automaton, ways)[allowed.index(token_id)]
+        return dict(self._alternatives(self._planned(self._state))).get(token_id, ())
 
     def candidates_at_decision(self, max_tokens_each: int) -> tuple[MergeCandidate, ...]:
         """Every different way on, at most `max_tokens_each` tokens long, heaviest first.
 
         Each begins with what is forced up to the next decision, if that is in reach of a token.
         """
-        look_ahead = self._tokens.look_ahead_bytes
-        forced, threads = self._automaton.forced(self._state.threads, look_ahead)
+        state, look_ahead = self._state, self._tokens.look_ahead_bytes
+        forced, threads = self._automaton.forced(state.threads, look_ahead)
         max_bytes = max_tokens_each * BYTES_PER_TOKEN + look_ahead
         found: dict[tuple[int, ...], tuple[float, Threads]] = {}
         for way in branches(self._automaton, threads, max_bytes):
             is_whole = len(way.token_ids) < max_bytes
-            spelled = self._tokens.spell(bytes((*forced, *way.token_ids)), is_whole=is_whole)
-            ended = self._end_token_ids[self._state.num_ended :] if is_whole else ()
-            token_ids = (*spelled, *ended)[:max_tokens_each]
+            text = state.unread + bytes((*forced, *way.token_ids))
+            ended = self._end_token_ids[state.num_ended :] if is_whole else ()
+            token_ids = (*self._tokens.spell(text, is_whole=is_whole), *ended)[:max_tokens_each]
             weight, alike = found.get(token_ids, (way.weight, ()))
             found[token_ids] = (weight, (*alike, *way.threads))
         at_stake = choices_at_stake(self._automaton, [alike for _, alike in found.values()])
@@ -186,69 +232,133 @@ class ByteMergeGrammar:
         If the text may end here, only readings that end count.
         """
         threads = self._state.threads
-        ended = tuple(thread for thread in threads if thread.position == thread.stop)
-        return thread_choices(self._automaton, heaviest_thread(self._automaton, ended or threads))
+        heaviest = heaviest_thread(self._automaton, _ended(threads) or threads)
+        return thread_choices(self._automaton, heaviest)
 
-    def _options(self, state: ByteState) -> TokenOptions:
-        """The tokens allowed at a position, end tokens included."""
-        threads, num_ended = state
-        if num_ended:
-            return TokenOptions(self._end_token_ids[num_ended : num_ended + 1], False)
-        token_ids, is_choice = self._tokens.options(threads)
-        if self._automaton.is_complete(threads):
-            token_ids = tuple(sorted((*token_ids, *self._end_token_ids[:1])))
-        return TokenOptions(token_ids, is_choice)
+    def decisions(self, token_ids: Sequence[int]) -> list[MergeDecision]:
+        """The decisions in an answer, or in its beginning, read from the start.
+
+        Moves nothing. Raises `TokenNotAllowedError`.
+        """
+        found: list[MergeDecision] = []
+        state = self._start
+        for offset, token_id in enumerate(token_ids):
+            state = self._planned(state)
+            if self._is_decision(state):
+                found.append(MergeDecision(offset, token_id, self._alternatives(state)))
+            state = self._behind(state, token_id)
+        return found
+
+    def _planned(self, state: ByteState) -> ByteState:
+        """The same position with its plan, unless all text is written."""
+        plan = state.plan
+        if state.num_ended or (plan and (state.place < len(plan.token_ids) or _is_open(plan))):
+            return state
+        key = (state.threads, state.unread)
+        made = self._plans.get(key)
+        if made is None:
+            if len(self._plans) >= MAX_PLANS:
+                self._plans.clear()
+            made = self._plans[key] = self._planner.plan(*key)
+        return ByteState(*key, plan=made)
+
+    def _forced(self, state: ByteState) -> tuple[int, ...]:
+        """The tokens that are forced at a planned position, up to the end of its plan."""
+        if state.num_ended:
+            return self._end_token_ids[state.num_ended :]
+        assert state.plan is not None, "the position was planned"
+        rest = state.plan.token_ids[state.place :]
+        is_over = not rest and state.plan.is_end and not state.plan.options.token_ids
+        return self._end_token_ids if is_over else rest
+
+    def _is_decision(self, state: ByteState) -> bool:
+        """Whether at a planned position more than one token is allowed, or to end or go on."""
+        if state.num_ended or state.plan is None or state.place < len(state.plan.token_ids):
+            return False
+        return bool(state.plan.options.token_ids)
+
+    def _likeliest(self, state: ByteState) -> int | None:
+        """The token on the heaviest path at a decision; None where nothing more is written."""
+        if not self._is_decision(state) or state.plan is None:
+            return None
+        if state.plan.likeliest is None:
+            return self._end_token_ids[0] if self._end_token_ids else None
+        return state.plan.likeliest
+
+    def _allowed(self, state: ByteState) -> tuple[int, ...]:
+        """The tokens allowed at a planned position, end tokens included."""
+        if not self._is_decision(state):
+            return self._forced(state)[:1]
+        assert state.plan is not None, "a decision is part of a plan"
+        ends = self._end_token_ids[:1] if state.plan.is_end else ()
+        return tuple(sorted((*state.plan.options.token_ids, *ends)))
+
+    def _borders(self, state: ByteState, offset: int, length: int) -> list[int]:
+        """Borders among the next `length` forced tokens, `offset` behind the present position."""
+        if state.plan is None:
+            return []
+        places = (place - state.place for place in state.plan.border_offsets)
+        return [offset + place for place in places if 0 <= place < length]
+
+    def _log_prior(self, state: ByteState, allowed: Sequence[int]) -> tuple[float, ...]:
+        scale = self._automaton.prior_scale
+        if not scale:
+            return ()
+        weights = [self._weight(self._behind(state, token_id).threads) for token_id in allowed]
+        largest = max(weights, default=0.0)
+        return tuple(scale * (weight - largest) for weight in weights)
+
+    def _weight(self, threads: Threads) -> float:
+        """Of the heaviest merge that is still possible."""
+        return max(total_weight(self._automaton, thread) for thread in threads)
+
+    def _alternatives(self, state: ByteState) -> tuple[tuple[int, tuple[MergeChoice, ...]], ...]:
+        """The tokens allowed at a planned position, each with what it stands for."""
+        allowed = self._allowed(state)
+        ways = [self._behind(state, token_id).threads for token_id in allowed]
+        return tuple(zip(allowed, choices_at_stake(self._automaton, ways), strict=True))
+
+    def _move(self, state: ByteState, num_forced: int) -> ByteState:
+        """Behind the next forced tokens of a planned position, all of them of its plan."""
+        run = self._forced(state)[:num_forced]
+        spelled = b"".join(map(self._vocabulary.bytes_of, run))
+        if not spelled:
+            num_ended = state.num_ended + num_forced
+            return ByteState(_ended(state.threads), state.unread, num_ended)
+        behind = self._planner.follow(state.threads, state.unread, spelled)
+        return ByteState(*behind, plan=state.plan, place=state.place + num_forced)
 
     def _behind(self, state: ByteState, token_id: int) -> ByteState:
-        """The position behind an allowed token."""
-        threads, num_ended = state
+        """The position behind any token that goes along a valid merge from a planned position."""
+        if self._forced(state)[:1] == (token_id,):
+            return self._move(state, 1)
         spelling = self._vocabulary.bytes_of(token_id)
-        if spelling and not num_ended:
+        if spelling and not state.num_ended:
             try:
-                return ByteState(self._automaton.follow(threads, spelling), 0)
+                return ByteState(*self._planner.follow(state.threads, state.unread, spelling))
             except TokenNotAllowedError as error:
                 message = f"token {token_id}, {spelling!r}, is not allowed; of its bytes: {error}"
                 raise TokenNotAllowedError(message) from error
-        ended = tuple(thread for thread in threads if thread.position == thread.stop)
-        if not ended or self._end_token_ids[num_ended : num_ended + 1] != (token_id,):
+        ended = self._end_token_ids[state.num_ended : state.num_ended + 1]
+        if ended != (token_id,) or not self._is_text_complete(state):
             raise TokenNotAllowedError(
-                f"token {token_id} is not allowed; {num_ended} of {len(self._end_token_ids)} "
-                "end tokens are written"
+                f"token {token_id} is not allowed; {state.num_ended} of "
+                f"{len(self._end_token_ids)} end tokens are written"
             )
-        return ByteState(ended, num_ended + 1)
+        return ByteState(_ended(state.threads), b"", state.num_ended + 1)
 
-    def _draft_along(
-        self, text: ConstrainedDraft, spelled: list[int], max_tokens: int | None
-    ) -> ConstrainedDraft:
-        """The draft of a predicted text, given over bytes, that `spelled` begins with or is."""
-        kept = spelled[:max_tokens]
-        lengths = (len(self._vocabulary.bytes_of(token_id)) for token_id in kept)
-        starts = list(accumulate(lengths, initial=0))
-        decisions = tuple(self._decisions(text, starts))
-        entered = {bisect_right(starts, at) - 1 for at in text.border_offsets if at < starts[-1]}
-        entered.difference_update(decision.offset for decision in decisions)
-        whole = (*spelled, *(self._end_token_ids if text.is_complete else ()))
-        return ConstrainedDraft(
-            token_ids=whole[:max_tokens],
-            decisions=decisions,
-            border_offsets=tuple(sorted(entered)),
-            is_complete=text.is_complete and (max_tokens is None or len(whole) <= max_tokens),
-        )
+    def _is_text_complete(self, state: ByteState) -> bool:
+        return not state.unread and self._automaton.is_complete(state.threads)
 
-    def _decisions(self, text: ConstrainedDraft, starts: list[int]) -> Iterator[DecisionRow]:
-        """The positions, of tokens that begin at bytes `starts`, from which a choice is made."""
-        written = bytes(text.token_ids)
-        choices = [decision.offset for decision in text.decisions]
-        threads, at = self._state.threads, 0
-        for offset, start in enumerate(starts):
-            next_choice = bisect_left(choices, start)
-            if next_choice == len(choices):
-                return
-            if self._tokens.reaches(written, start, choices[next_choice]):
-                threads, at = self._automaton.follow(threads, written[at:start]), start
-                token_ids, is_choice = self._options(ByteState(threads, 0))
-                if is_choice:
-                    yield DecisionRow(offset, token_ids)
+
+def _is_open(plan: BytePlan) -> bool:
+    """Whether a plan says what comes behind its tokens: a choice, or the end."""
+    return plan.is_end or bool(plan.options.token_ids)
+
+
+def _ended(threads: Threads) -> Threads:
+    """The readings that end here."""
+    return tuple(thread for thread in threads if thread.position == thread.stop)
 
 
 def _bytes_in(rules: MergeRules) -> set[int]:

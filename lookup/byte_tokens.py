@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from lookup.grammar_error import TokenNotAllowedError
 from lookup.merge_automaton import MergeAutomaton, Threads
 from lookup.vocabulary_index import PrefixRange, VocabularyIndex
 
@@ -19,6 +20,9 @@ class TokenOptions(NamedTuple):
 
     token_ids: tuple[int, ...]
     is_choice: bool
+
+
+NO_OPTIONS = TokenOptions((), False)
 
 
 class ByteTokens:
@@ -35,9 +39,9 @@ class ByteTokens:
         self._encode = encode
         self.look_ahead_bytes = max(MIN_LOOK_AHEAD_BYTES, vocabulary.max_token_bytes)
 
-    def options(self, threads: Threads) -> TokenOptions:
-        """The tokens whose bytes continue what was written along any valid merge."""
-        has_chosen = dict(self._walk(threads))
+    def options(self, threads: Threads, unread: bytes = b"") -> TokenOptions:
+        """The tokens whose bytes go on with `unread` and then along any valid merge."""
+        has_chosen = dict(self._walk(threads, unread))
         is_choice = any(has_chosen.values()) or (
             bool(has_chosen) and self._automaton.is_complete(threads)
         )
@@ -70,10 +74,22 @@ class ByteTokens:
             return False
         return self._vocabulary.has_longer(text[start:decision])
 
-    def _walk(self, threads: Threads) -> Iterator[tuple[int, bool]]:
+    def refusal(self, written: bytes, unread: bytes) -> TokenNotAllowedError:
+        """The error for text that is not what has to be written first."""
+        return TokenNotAllowedError(
+            f"{written!r} is not allowed; the answer begins with {unread!r}"
+        )
+
+    def _walk(self, threads: Threads, unread: bytes) -> Iterator[tuple[int, bool]]:
         """Every token that goes along, with whether its bytes hold a choice."""
         automaton, vocabulary = self._automaton, self._vocabulary
-        pending: list[tuple[PrefixRange, Threads, bool]] = [(vocabulary.root, threads, False)]
+        start: PrefixRange | None = vocabulary.root
+        for byte in unread[: vocabulary.max_token_bytes]:
+            start = None if start is None else vocabulary.extend(start, byte)
+            if start is not None:
+                yield from ((token_id, False) for token_id in vocabulary.spelled(start))
+        is_read = len(unread) < vocabulary.max_token_bytes
+        pending = [(start, threads, False)] if start is not None and is_read else []
         while pending:
             prefix, threads, has_chosen = pending.pop()
             run = automaton.common_run(threads, vocabulary.max_token_bytes - prefix.length)

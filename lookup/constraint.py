@@ -18,11 +18,12 @@ class DecisionRow:
     """There is a choice `offset` tokens behind the present position.
 
     `allowed_token_ids`, ascending, are more than one, or the answer may as well end here. They
-    hold if all tokens of the draft before `offset` do.
+    hold if all tokens of the draft before `offset` do. `log_prior` is as in `Constraint.log_prior`.
     """
 
     offset: int
     allowed_token_ids: tuple[int, ...]
+    log_prior: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,8 @@ class Constraint(Protocol[State]):
     The engine may rely on this: at every position that is reached by allowed tokens there is a
     valid answer that goes on from there, so no allowed token leads into a dead end; an answer is
     valid exactly if all its tokens were allowed and `is_complete` holds behind the last one; the
-    methods that look ahead (`allowed_next`, `forced_run`, `draft`) change nothing and give the
-    same result until the position changes. Owned by one thread at a time.
+    methods that look ahead (`allowed_next`, `log_prior`, `forced_run`, `draft`) change nothing and
+    give the same result until the position changes. Owned by one thread at a time.
     """
 
     @property
@@ -86,6 +87,10 @@ class Constraint(Protocol[State]):
 
     def allowed_next(self) -> tuple[int, ...]:
         """The ids, ascending, of all tokens that go on towards a valid answer."""
+        ...
+
+    def log_prior(self) -> tuple[float, ...]:
+        """What to add to the model's log-probability of each of `allowed_next()`; none is 0."""
         ...
 
     def forced_run(self, max_tokens: int | None = None) -> list[int]:

@@ -75,6 +75,11 @@ class MergeAutomaton:
         self._tracks: list[PlacementTrack | None] = [None] * len(self.table.placements)
         self.start: Threads = self._settle([(ORIGINAL, 0, self.table.all_segments, None)])
 
+    @property
+    def prior_scale(self) -> float:
+        """How much weights count beside the model's log-probabilities."""
+        return self._rules.prior_scale
+
     def tokens(self, thread: Thread, length: int) -> tuple[int, ...]:
         """The next `length` tokens of a thread, at most up to its stop."""
         end = min(thread.position + length, thread.stop)

@@ -15,7 +15,7 @@ from lookup.merge_choices import (
     decisions_of,
     thread_choices,
 )
-from lookup.merge_prediction import branches, heaviest_thread, predict
+from lookup.merge_prediction import branches, heaviest_thread, log_prior, predict
 from lookup.merge_rules import MergeRules
 
 
@@ -68,6 +68,13 @@ class MergeGrammar:
     def allowed_next(self) -> tuple[int, ...]:
         """The ids, ascending, of the tokens with which a valid merge goes on."""
         return tuple(self._automaton.allowed(self._threads))
+
+    def log_prior(self) -> tuple[float, ...]:
+        """The scaled weights of the heaviest merges behind each of `allowed_next()`.
+
+        Empty if the rules' `prior_scale` is 0.
+        """
+        return log_prior(self._automaton, self._threads, self.allowed_next())
 
     def forced_run(self, max_tokens: int | None = None) -> list[int]:
         """The tokens up to the next decision or the end, at most `max_tokens`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lookup.constraint import ConstrainedDraft, DecisionRow
@@ -39,7 +40,8 @@ def predict(
             continue
         allowed = automaton.allowed(threads)
         if len(allowed) > 1 or (allowed and automaton.is_complete(threads)):
-            decisions.append(DecisionRow(offset, tuple(allowed)))
+            prior = log_prior(automaton, threads, allowed)
+            decisions.append(DecisionRow(offset, tuple(allowed), prior))
         heaviest = heaviest_thread(automaton, threads)
         is_complete = heaviest.position == heaviest.stop
         if is_complete or offset == room:
@@ -61,6 +63,24 @@ def branches(automaton: MergeAutomaton, threads: Threads, max_tokens: int) -> li
         for token_ids, alike in by_tokens.items()
     ]
     return sorted(found, key=lambda branch: -branch.weight)
+
+
+def log_prior(
+    automaton: MergeAutomaton, threads: Threads, token_ids: Sequence[int]
+) -> tuple[float, ...]:
+    """For each allowed token the scaled weight of its heaviest path, the largest being 0.
+
+    Empty where the rules give weights no say.
+    """
+    if not automaton.prior_scale:
+        return ()
+    heaviest: dict[int, float] = {}
+    for thread in threads:
+        for token_id in automaton.tokens(thread, 1):
+            weight = total_weight(automaton, thread)
+            heaviest[token_id] = max(weight, heaviest.get(token_id, weight))
+    largest = max(heaviest.values(), default=0.0)
+    return tuple(automaton.prior_scale * (heaviest[token_id] - largest) for token_id in token_ids)
 
 
 def heaviest_thread(automaton: MergeAutomaton, threads: Threads) -> Thread:

@@ -41,6 +41,7 @@ class MergeRules:
     unless `is_ordered`, in any order (equal empty spans then in either). Lines `[start, end)` of
     `removed` are cut out wherever no segment replaces them. `end_token_ids` close the answer.
     A line is never empty: it holds at least its newline. Bytes serve as token ids as well.
+    `prior_scale` is how much the weights count at a decision beside the model's log-probabilities.
     """
 
     original: Sequence[Sequence[int]]
@@ -48,10 +49,15 @@ class MergeRules:
     removed: Sequence[tuple[int, int]] = ()
     end_token_ids: Sequence[int] = ()
     is_ordered: bool = True
+    prior_scale: float = 0.0
 
     def check(self) -> None:
         """Raise `InvalidRulesError` if lines are empty or spans lie outside of the original."""
         num_lines = len(self.original)
+        if not (isfinite(self.prior_scale) and self.prior_scale >= 0):
+            raise InvalidRulesError(
+                f"prior_scale is {self.prior_scale}; it must be finite and not below 0"
+            )
         if not all(self.original):
             number = next(at for at, line in enumerate(self.original) if not line)
             raise InvalidRulesError(f"line {number} of the original has no token; give its newline")

@@ -1,4 +1,7 @@
-"""Fixtures that many tests share: a tiny random model with a byte-level tokenizer."""
+"""Fixtures that many tests share: a tiny random model with a byte-level tokenizer.
+
+Hypothesis tries the same examples in every run; `pytest --hypothesis-profile explore` tries others.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 from tiny_model import write_tiny_model
+
+settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("explore", print_blob=True)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Sequence
@@ -13,8 +14,10 @@ from apply_service.prompts.profile import Profile, PromptRequest, load_profile
 from apply_service.service import ApplyService, LoadedModel
 from batching.config import ModelInfo, SchedulerConfig
 from batching.engine import Engine
+from batching.events import RowEvidence
+from batching.logits_row import LogitsRow
 from batching.model_runner import ModelRunner
-from batching.step_plan import StepPlan, StepResult, VerifiedTokens
+from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
 
 MODEL_NAME = "oracle"
 
@@ -22,7 +25,9 @@ MODEL_NAME = "oracle"
 class OracleRunner:
     """Stands where the model runner does and writes `answer`, whatever the prompt.
 
-    `step_s` slows every step down; `gate` holds every step while it is cleared.
+    `step_s` slows every step down; `gate` holds every step while it is cleared. Under a constraint
+    it takes the token of its answer among those that are allowed with probability `sureness`, after
+    it has given `outside_mass` to all others.
     """
 
     def __init__(self, *, max_position: int, num_blocks: int) -> None:
@@ -38,6 +43,8 @@ class OracleRunner:
         )
         self.answer: tuple[int, ...] = ()
         self.answer_by_region: dict[str, tuple[int, ...]] = {}
+        self.sureness = 0.9
+        self.outside_mass = 0.0
         self.step_s = 0.0
         self.gate = threading.Event()
         self.gate.set()
@@ -56,6 +63,9 @@ class OracleRunner:
             if not scheduled.has_logits:
                 verified.append(VerifiedTokens())
                 continue
+            if scheduled.constrained_rows is not None:
+                verified.append(self._choose(scheduled))
+                continue
             answer, start = self.answer_to(scheduled.request_id), scheduled.output_position
             num_accepted = 0
             for drafted in scheduled.draft_token_ids:
@@ -65,6 +75,41 @@ class OracleRunner:
             token_ids = answer[start : start + num_accepted + 1]
             verified.append(VerifiedTokens(token_ids, num_accepted))
         return StepResult(tuple(verified))
+
+    def _choose(self, scheduled: ScheduledRequest) -> VerifiedTokens:
+        """The allowed tokens nearest to the answer, up to the first that was not expected."""
+        answer = self.answer_to(scheduled.request_id)
+        evidence = []
+        last_row, token_id = scheduled.logits_rows[0], 0
+        for row in scheduled.logits_rows:
+            position = scheduled.output_position_of(row)
+            wanted = answer[position] if position < len(answer) else None
+            allowed = row.allowed_token_ids
+            last_row, token_id = row, wanted if wanted in allowed else allowed[0]
+            if row.has_evidence:
+                evidence.append(self._evidence(row, token_id, position))
+            if row.known_token_id not in (None, token_id):
+                break
+        if last_row.is_settled:
+            return VerifiedTokens(evidence=tuple(evidence))
+        num_kept = last_row.position - scheduled.start - len(scheduled.token_ids) + 1
+        kept = scheduled.draft_token_ids[:num_kept]
+        return VerifiedTokens((*kept, token_id), num_kept, evidence=tuple(evidence))
+
+    def _evidence(self, row: LogitsRow, token_id: int, position: int) -> RowEvidence:
+        allowed = row.allowed_token_ids
+        inside = 1.0 - self.outside_mass
+        sureness = self.sureness if len(allowed) > 1 else 1.0
+        others = (1.0 - sureness) / max(1, len(allowed) - 1)
+        shares = [sureness if one == token_id else others for one in allowed]
+        return RowEvidence(
+            position=position,
+            token_id=token_id,
+            allowed_token_ids=allowed,
+            logprobs=tuple(math.log(max(inside * share, 1e-30)) for share in shares),
+            outside_mass=self.outside_mass,
+            is_decision=row.is_decision,
+        )
 
 
 class WritesFreely:

@@ -14,10 +14,17 @@ END_TOKEN_ID = 2
 VOCAB_SIZE = len(SPECIAL_TOKENS) + 256
 
 
-def write_tiny_model(path: Path, *, seed: int, max_position: int = 4096) -> None:
-    """Fill `path` with config.json, model.safetensors, tokenizer.json and tokenizer_config.json."""
+def write_tiny_model(
+    path: Path, *, seed: int, max_position: int = 4096, tokenizer: Tokenizer | None = None
+) -> None:
+    """Fill `path` with config.json, model.safetensors, tokenizer.json and tokenizer_config.json.
+
+    `tokenizer` has the special tokens first; by default each byte is a token.
+    """
+    if tokenizer is None:
+        tokenizer = _make_tokenizer()
     config = LlamaConfig(
-        vocab_size=VOCAB_SIZE,
+        vocab_size=tokenizer.get_vocab_size(),
         hidden_size=48,
         intermediate_size=64,
         num_hidden_layers=2,
@@ -33,7 +40,7 @@ def write_tiny_model(path: Path, *, seed: int, max_position: int = 4096) -> None
     )
     torch.manual_seed(seed)
     LlamaForCausalLM(config).save_pretrained(path)
-    _make_tokenizer().save(str(path / "tokenizer.json"))
+    tokenizer.save(str(path / "tokenizer.json"))
     template = (
         "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}"
         "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"

@@ -2,7 +2,8 @@
 
 An oracle answers each case with its expected file in the profile's tokens, end tokens included.
 Tokens per target pass are answer tokens over decode passes: a pass yields the accepted draft tokens
-and one more; the pass that reads the prompt is not counted. Mean and p10 are over cases.
+and one more; the pass that reads the prompt is not counted. Mean and p10 are over cases, each case
+weighing the same; pooled is all tokens over all passes, so that long answers weigh more.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,32 +20,17 @@ import msgspec
 from apply_service.bench.ablation import move_block, rename_identifier
 from apply_service.bench.baseline_drafters import AutomatonDrafter, NgramDrafter
 from apply_service.bench.cases import Case, CaseFileError, read_cases
-from apply_service.bench.planned_case import plan_case
+from apply_service.bench.constraint_figures import format_constraint, measure_constraint
 from apply_service.bench.replay import ReplayFigures, ceiling, replay, summarise
-from apply_service.edit.markers import split_segments
-from apply_service.edit.text_file import TextFile
+from apply_service.bench.replay_case import ReplayCase, to_tokens
 from apply_service.engine_requests import make_proposer
 from apply_service.model_store import resolve_model
 from apply_service.prompts.errors import TextNotEncodableError
-from apply_service.prompts.profile import (
-    Profile,
-    Prompt,
-    PromptRequest,
-    load_profile,
-)
+from apply_service.prompts.profile import Profile, load_profile
 from lookup.edit_proposer import EditProposer
 from lookup.proposer import Proposer
 
-
-@dataclass(frozen=True, slots=True)
-class ReplayCase:
-    """A case in tokens: its prompt, its answer with the end tokens, and what the merge predicts."""
-
-    prompt: Prompt
-    answer: tuple[int, ...]
-    predicted: tuple[int, ...]
-    style: str
-
+_PASSES_HEAD = f"{'mean':>10}{'p10':>8}{'pooled':>10}"
 
 DrafterFactory = Callable[[ReplayCase], Proposer]
 
@@ -78,6 +63,12 @@ def add_drafters_command(subparsers: Any) -> None:
         "--without-merge",
         action="store_true",
         help="let our drafter do without the deterministic merge as a reference",
+    )
+    parser.add_argument(
+        "--constraint",
+        choices=("merge", "none"),
+        help="count the target passes of the engine too: by speculation alone and, with merge,"
+        " where the model only chooses among the valid merges",
     )
     parser.add_argument(
         "--ablation",
@@ -124,6 +115,10 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
         "drafters": {name: summarise(measured) for name, measured in figures.items()},
         "by_style": _by_style(replayed, figures["ours"]),
     }
+    if args.constraint is not None:
+        report["constraint"] = measure_constraint(
+            replayed, max_draft_tokens=args.k, constraint=args.constraint
+        )
     if args.ablation:
         report["ablation"] = _measure_ablation(cases, profile, args)
     return report
@@ -151,7 +146,7 @@ def _prepare(
     left_out = {"shorter_than_min_tokens": 0, "not_encodable": 0}
     for case in cases:
         try:
-            prepared = _to_tokens(case, profile, has_merge=not args.without_merge)
+            prepared = to_tokens(case, profile, has_merge=not args.without_merge)
         except TextNotEncodableError:
             left_out["not_encodable"] += 1
             continue
@@ -160,27 +155,6 @@ def _prepare(
         else:
             replayed.append(prepared)
     return replayed, left_out
-
-
-def _to_tokens(case: Case, profile: Profile, *, has_merge: bool) -> ReplayCase:
-    original = TextFile.from_text(case.original).lines
-    update = TextFile.from_text(case.update).lines
-    prompt = profile.build(
-        PromptRequest(
-            original_lines=original,
-            update_lines=update,
-            segments=split_segments(update, original),
-            instruction=case.instruction,
-        )
-    )
-    expected = TextFile.from_text(case.expected).lines
-    merged = plan_case(case).conclude() if has_merge else None
-    return ReplayCase(
-        prompt=prompt,
-        answer=(*prompt.answer_token_ids(expected), *prompt.end_token_ids),
-        predicted=() if merged is None else prompt.answer_token_ids(merged.lines),
-        style=case.style or "unknown",
-    )
 
 
 def _drafters(args: argparse.Namespace) -> dict[str, DrafterFactory]:
@@ -285,13 +259,16 @@ def _format_report(report: Mapping[str, Any]) -> str:
         f" tokens of profile {report['tokenisation']}, at least {report['min_tokens']} tokens"
         f" (left out: {left_out})",
         *_format_drafters(report["drafters"]),
-        f"{'(never wrong)':<20}{report['ceiling']['mean']:>12.1f}{report['ceiling']['p10']:>8.1f}",
+        f"{'(never wrong)':<20}{_format_passes(report['ceiling'])}",
+        "mean and p10 of tokens/pass are over cases; pooled is all tokens over all passes",
         "",
-        f"ours, by style of the update{'':<4}{'cases':>8}{'mean':>8}{'p10':>8}",
+        f"{'ours, by style of the update':<32}{'cases':>8}{_PASSES_HEAD}",
     ]
     for style, figures in report["by_style"].items():
         passes = figures["tokens_per_target_pass"]
-        lines.append(f"{style:<32}{figures['cases']:>8}{passes['mean']:>8.1f}{passes['p10']:>8.1f}")
+        lines.append(f"{style:<32}{figures['cases']:>8}{_format_passes(passes)}")
+    if "constraint" in report:
+        lines += ["", *format_constraint(report["constraint"])]
     for name, part in report.get("ablation", {}).items():
         lines += ["", f"{name}, {part['cases']} cases", *_format_drafters(part["drafters"])]
     return "\n".join(lines)
@@ -299,13 +276,16 @@ def _format_report(report: Mapping[str, Any]) -> str:
 
 def _format_drafters(drafters: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield (
-        f"{'drafter':<20}{'tokens/pass':>12}{'p10':>8}{'pooled':>8}{'accepted':>10}"
+        f"{'tokens/pass':<20}{_PASSES_HEAD}{'accepted':>10}"
         f"{'drafted/pass':>14}{'us/pass':>9}{'build us/token':>16}"
     )
     for name, figures in drafters.items():
-        passes = figures["tokens_per_target_pass"]
         yield (
-            f"{name:<20}{passes['mean']:>12.1f}{passes['p10']:>8.1f}{passes['pooled']:>8.1f}"
+            f"{name:<20}{_format_passes(figures['tokens_per_target_pass'])}"
             f"{figures['acceptance']:>10.1%}{figures['drafted_per_pass']:>14.1f}"
             f"{figures['propose_us']:>9.1f}{figures['build_us_per_token']:>16.2f}"
         )
+
+
+def _format_passes(passes: Mapping[str, float]) -> str:
+    return f"{passes['mean']:>10.1f}{passes['p10']:>8.1f}{passes['pooled']:>10.1f}"

@@ -87,10 +87,14 @@ def summarise(figures: Sequence[ReplayFigures]) -> dict[str, Any]:
 def ceiling(num_tokens: Sequence[int], *, max_draft_tokens: int) -> dict[str, float]:
     """Tokens per pass of a drafter that is always right, for answers of these lengths.
 
-    Short answers pull it below `max_draft_tokens + 1`: their last pass is rarely full.
+    Mean and p10 over cases, and pooled. Short answers pull them below `max_draft_tokens + 1`: their
+    last pass is rarely full.
     """
-    full = max_draft_tokens + 1
-    return _mean_and_p10([count / math.ceil(count / full) for count in num_tokens])
+    num_passes = [math.ceil(count / (max_draft_tokens + 1)) for count in num_tokens]
+    return {
+        **_mean_and_p10([count / n for count, n in zip(num_tokens, num_passes, strict=True)]),
+        "pooled": sum(num_tokens) / sum(num_passes),
+    }
 
 
 def _mean_and_p10(values: Sequence[float]) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,16 +31,41 @@ MAX_PARSED_IN_DOUBT = 300_000
 _PLACE_CODES = frozenset({"ambiguous_place", "place_guessed"})
 
 
-def check_place(comparison: Comparison, plan: MergePlan, path: MergePath) -> Iterator[Finding]:
-    """What is in doubt about a result that is the valid merge `path`."""
+def check_place(
+    comparison: Comparison,
+    plan: MergePlan,
+    path: MergePath,
+    *,
+    confirmed: Mapping[int, Collection[Placement]],
+) -> Iterator[Finding]:
+    """What is in doubt about a result that is the valid merge `path`.
+
+    A segment is not in doubt if its place was chosen among the `confirmed` and all its rivals are
+    among these.
+    """
     yield from _other_findings(plan)
     if plan.is_unique and path == plan.best:
         return
     field = _RivalField(comparison, plan, path)
     for number, placement in enumerate(path.placements):
         rivals = field.rivals(number)
-        if rivals:
+        if rivals and not _is_settled(placement, rivals, confirmed.get(placement.segment, ())):
             yield _ambiguous_place(comparison, placement, rivals)
+
+
+def _is_settled(
+    placement: Placement, rivals: Sequence[Placement], chosen_from: Collection[Placement]
+) -> bool:
+    """Whether `placement` was chosen with all `rivals` in sight.
+
+    A rival was in sight as well if one that begins with the same lines in the same place was, as
+    long as `placement` is not its like in this.
+    """
+    entries = {(one.start, one.lines) for one in chosen_from}
+    entries.discard((placement.start, placement.lines))
+    return placement in chosen_from and all(
+        rival in chosen_from or (rival.start, rival.lines) in entries for rival in rivals
+    )
 
 
 class _RivalField:

@@ -8,7 +8,7 @@ rejects, a warning asks for review. The rules stand in `docs/verdicts.md`, one c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -25,7 +25,7 @@ from apply_service.edit.splice import splice
 
 if TYPE_CHECKING:
     from apply_service.edit.merge import MergePlan
-    from apply_service.edit.placement import MergePath
+    from apply_service.edit.placement import MergePath, Placement
     from apply_service.edit.syntax import SyntaxTree
 
 Status = Literal["applied", "unchanged", "needs_review", "rejected"]
@@ -59,18 +59,21 @@ def judge(
     ending: AnswerEnding = "complete",
     plan: MergePlan | None = None,
     tree: SyntaxTree | None = None,
+    confirmed: Mapping[int, Collection[Placement]] | None = None,
 ) -> Verdict:
     """Check one result. An answer that did not end properly is judged by that alone.
 
     `update` are the lines as they were sent, or what `read_snippet` made of them. `plan` is the
     merge of the same original and update: without it the place of the new lines is not judged.
     `tree` is the syntax of the original: without it imports and definitions are only lines.
+    `confirmed` are, by segment, placements among which somebody who knows better has chosen: a
+    segment whose rivals are all among them is not in doubt.
     """
     if ending != "complete":
         return Verdict("rejected", (_truncated(ending),))
     snippet = update if isinstance(update, Snippet) else _read(update, original_lines)
     comparison = Comparison(original_lines, snippet, result_lines, tree=tree)
-    findings = list(_findings(comparison, plan))
+    findings = list(_findings(comparison, plan, confirmed or {}))
     is_changed = comparison.original != comparison.result
     status = status_of(findings, is_changed=is_changed)
     return Verdict(status, tuple(findings), tuple(_removed_lines(comparison)))
@@ -86,10 +89,14 @@ def status_of(findings: Sequence[Finding], *, is_changed: bool) -> Status:
     return "applied" if is_changed else "unchanged"
 
 
-def _findings(comparison: Comparison, plan: MergePlan | None) -> Iterator[Finding]:
+def _findings(
+    comparison: Comparison,
+    plan: MergePlan | None,
+    confirmed: Mapping[int, Collection[Placement]],
+) -> Iterator[Finding]:
     path = None if plan is None else _merge_path(comparison, plan)
     if plan is not None and path is not None:
-        yield from _capped(check_place(comparison, plan, path))
+        yield from _capped(check_place(comparison, plan, path, confirmed=confirmed))
         checks = MERGE_CHECKS if plan.is_unique else (*MERGE_CHECKS, *LOSS_CHECKS)
         for check in checks:
             yield from _capped(check(comparison))

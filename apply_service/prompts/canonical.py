@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from apply_service.prompts.answer import AnswerLayout
+from apply_service.prompts.merge_form import LineBytes
 from apply_service.prompts.prompt import Prompt, PromptRequest
 from apply_service.prompts.substitution import Substitution
 from apply_service.prompts.tokenizer import PromptTokenizer, TokenIds
@@ -46,8 +47,12 @@ class CanonicalAnswer:
         *,
         substitution: Substitution,
         stop_token_ids: frozenset[int],
+        is_document: bool = True,
     ) -> Prompt:
-        """The prompt `token_ids` with the references of `request`."""
+        """The prompt `token_ids` with the references of `request`.
+
+        An answer that is no document is free text.
+        """
         prediction = request.prediction_lines
         return Prompt(
             token_ids=token_ids,
@@ -65,7 +70,11 @@ class CanonicalAnswer:
             tokenizer=self.tokenizer,
             substitution=substitution,
             encode_answer=self.encode,
+            merge_form=self._merge_form(substitution) if is_document else None,
         )
+
+    def _merge_form(self, substitution: Substitution) -> LineBytes:
+        return LineBytes(self.layout, self.tokenizer, substitution, self.end_token_ids[-1])
 
 
 def substitution_of(request: PromptRequest, tokenizer: PromptTokenizer) -> Substitution:

@@ -42,7 +42,7 @@ class ChatProfile:
 
     name = "chat"
     default_constraint: Literal["none", "merge"] = "none"
-    constraints: tuple[Literal["none", "merge"], ...] = ("none",)
+    constraints: tuple[Literal["none", "merge"], ...] = ("none", "merge")
     max_region_tokens: int | None = None
 
     def __init__(
@@ -105,4 +105,5 @@ class ChatProfile:
             PromptRequest((), (), (), prediction_lines=lines),
             substitution=substitution,
             stop_token_ids=self._stop_token_ids,
+            is_document=False,
         )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from apply_service.prompts.answer import AnswerLayout
+from apply_service.prompts.merge_form import LineTokens
 from apply_service.prompts.prompt import Prompt, PromptRequest
 from apply_service.prompts.substitution import Substitution
 from apply_service.prompts.tokenizer import PromptTokenizer, TokenIds
@@ -78,7 +79,10 @@ class EmbeddedProfile:
             tokenizer=self._tokenizer,
             substitution=substitution,
             encode_answer=self._encode,
-            encode_lines=lambda lines: self._tokenizer.encode_lines(substitution.apply(lines)),
+            merge_form=LineTokens(
+                self._end,
+                lambda lines: self._tokenizer.encode_lines(substitution.apply(lines)),
+            ),
         )
 
     def _between(self, instruction: Sequence[str]) -> TokenIds:

@@ -41,7 +41,7 @@ class FastApplyProfile:
 
     name = "fastapply"
     default_constraint: Literal["none", "merge"] = "none"
-    constraints: tuple[Literal["none", "merge"], ...] = ("none",)
+    constraints: tuple[Literal["none", "merge"], ...] = ("none", "merge")
     max_region_tokens: int | None = None
 
     def __init__(self, tokenizer: PromptTokenizer) -> None:

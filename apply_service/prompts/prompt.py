@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from apply_service.prompts.answer import AnswerLayout, StreamDecoder
 from apply_service.prompts.errors import AnswerFormatError
+from apply_service.prompts.merge_form import MergeForm
 from apply_service.prompts.substitution import Substitution
 from apply_service.prompts.tokenizer import PromptTokenizer, TokenIds
 
@@ -32,8 +33,8 @@ class Prompt:
 
     A complete answer is `answer_token_ids(lines)` followed by `end_token_ids`, of which the last
     is a control token. `original_token_ids` is the answer if nothing changed, without the end.
-    `snippet_segments` are runs that the answer probably holds. `encode_lines` gives the tokens of
-    each line of an answer; None where tokens may reach over the border of a line.
+    `snippet_segments` are runs that the answer probably holds. `merge_form` says how
+    merges are written; None where the answer is free text.
     """
 
     token_ids: TokenIds
@@ -46,7 +47,7 @@ class Prompt:
     tokenizer: PromptTokenizer = field(repr=False)
     substitution: Substitution = field(repr=False)
     encode_answer: Callable[[Sequence[str]], TokenIds] = field(repr=False)
-    encode_lines: Callable[[Sequence[str]], list[TokenIds]] | None = field(default=None, repr=False)
+    merge_form: MergeForm | None = field(default=None, repr=False)
 
     def answer_token_ids(self, lines: Sequence[str]) -> TokenIds:
         """The tokens of an answer that holds `lines`, without `end_token_ids`.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer
 
 from apply_service.prompts.errors import TextNotEncodableError, TokenizerError
+from lookup.vocabulary_index import VocabularyIndex
 
 TokenIds = tuple[int, ...]
 
@@ -49,6 +51,16 @@ class PromptTokenizer:
             raise TokenizerError(f"{path} cannot be read ({error.strerror})") from error
         except (ValueError, KeyError, TypeError) as error:
             raise TokenizerError(f"{path} is damaged ({error}); fetch the model again") from error
+
+    @cached_property
+    def vocabulary(self) -> VocabularyIndex:
+        """The bytes that every token of user text writes, none for control tokens; built once."""
+        return VocabularyIndex(
+            [
+                b"" if token_id in self._added_token_ids else spelling
+                for token_id, spelling in enumerate(self._token_bytes)
+            ]
+        )
 
     @property
     def vocab_size(self) -> int:
@@ -98,6 +110,10 @@ class PromptTokenizer:
                     " use another model for this file"
                 )
         return encoded
+
+    def encode_bytes(self, text: bytes) -> list[int]:
+        """Encode UTF-8 user text as one piece, without a check that the tokens give it back."""
+        return list(self._plain.encode(text.decode(), add_special_tokens=False).ids)
 
     def encode_lines(self, lines: Sequence[str]) -> list[TokenIds]:
         """Encode every line by itself as newline + line; equal lines always have equal ids."""

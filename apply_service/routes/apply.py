@@ -26,8 +26,9 @@ from apply_service.problems import (
     problem_of,
 )
 from apply_service.prompts.errors import PromptError
-from apply_service.schemas import ApplyBody, ApplyResult, edit_of, event_of
+from apply_service.schemas import ApplyBody, ApplyResult
 from apply_service.service import ApplyService
+from apply_service.wire_conversion import edit_of, event_of
 from batching.errors import EngineError
 
 # What an edit may fail with; anything else is a mistake of ours and a plain 500.
@@ -78,7 +79,11 @@ async def apply(
 
 async def _start(body: ApplyBody, service: ApplyService) -> ApplyRun:
     service.check_options(model=body.model, constraint=body.constraint)
-    edit = edit_of(body, default_deadline_s=service.default_deadline_s)
+    edit = edit_of(
+        body,
+        default_deadline_s=service.default_deadline_s,
+        default_use_model=service.default_use_model,
+    )
     return await service.served.pipeline.start(edit)
 
 

@@ -27,6 +27,7 @@ from pipeline_session import (
 
 from apply_service.errors import DeadlineTooShortError, PromptTooLongError, WithdrawnError
 from apply_service.outcome import Outcome
+from apply_service.prompts.profile import Profile, Prompt, PromptRequest
 from apply_service.run_events import RegionDone, RegionRestart, RegionStarted, RegionText
 from batching.errors import DeadlineExceededError, QueueFullError
 from batching.step_plan import StepPlan, StepResult
@@ -228,8 +229,11 @@ def test_a_deadline_in_the_first_try_leaves_the_certain_merge(oracle: OracleServ
     oracle.will_answer([f"line {number}" for number in range(60)])
     oracle.runner.step_s = 0.02
     slow = {"deadline_s": 0.3, "max_draft_tokens": 0}
-    result = outcome_of(run_edit(oracle, replace(FAR, **slow)))
+    items = run_edit(oracle, replace(FAR, **slow))
+    result = outcome_of(items)
     assert (result.verdict.status, result.source) == ("applied", "merge")
+    assert not any(isinstance(item, RegionDone) for item in items), "both were cut off"
+    assert items[-3:-1] == [RegionRestart(0), RegionRestart(1)]
     with pytest.raises(DeadlineExceededError):
         run_edit(oracle, replace(UNSURE, **slow))
     with pytest.raises(DeadlineExceededError):
@@ -251,6 +255,11 @@ def test_a_deadline_in_a_later_try_leaves_the_best_so_far(oracle: OracleService)
     result = outcome_of(items)
     assert (result.verdict.status, result.source) == ("needs_review", "merge")
     assert sum(isinstance(item, RegionStarted) for item in items) == 2
+    assert [item for item in items if isinstance(item, RegionRestart)] == [
+        RegionRestart(0),
+        RegionRestart(1),
+    ]
+    assert items[-2] == RegionRestart(1), "the try that the deadline cut off is forgotten"
 
 
 async def cancel_in_mid_run(here: Session) -> None:
@@ -353,3 +362,79 @@ def test_a_queue_that_is_full_for_a_wider_try_leaves_the_best_so_far(
     check_items(items)
     assert not any(isinstance(item, RegionRestart) for item in items)
     assert outcome_of(items).source == "merge"
+
+
+class ShowsLinesOfFilesOnly:
+    """A profile that knows the tokens of lines only where it is shown the whole large file."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._profile, name)
+
+    def build(self, request: PromptRequest) -> Prompt:
+        prompt = self._profile.build(request)
+        is_part = len(request.original_lines) < LARGE.count("\n")
+        return replace(prompt, merge_form=None) if is_part else prompt
+
+
+BOUND = replace(UNSURE, constraint="merge")
+
+
+@pytest.fixture
+def half_blind(oracle: OracleService) -> OracleService:
+    oracle.profile = ShowsLinesOfFilesOnly(oracle.profile)
+    return oracle
+
+
+def test_where_no_merge_can_be_offered_a_wider_try_comes_first(half_blind: OracleService) -> None:
+    half_blind.will_answer(merge_of(make_plan(BOUND)))
+    half_blind.runner.sureness = 0.999
+    items = run_edit(half_blind, BOUND)
+    result = outcome_of(items)
+    assert (result.scope, result.verdict.status) == ("file", "applied")
+    assert result.confidence == pytest.approx(0.999)
+    assert sum(isinstance(item, RegionStarted) for item in items) == 1
+
+
+def test_where_none_can_be_offered_at_all_the_model_writes_freely_and_it_is_said(
+    half_blind: OracleService,
+) -> None:
+    edit = replace(BOUND, scope="region")
+    plan = make_plan(edit)
+    teach(half_blind, plan, tries_of(plan, half_blind)[0])
+    result = outcome_of(run_edit(half_blind, edit))
+    assert (result.verdict.status, result.source, result.scope) == (
+        "needs_review",
+        "model",
+        "region",
+    )
+    assert list(result.lines) == merge_of(plan)
+    assert result.confidence is None
+    codes = [finding.code for finding in result.verdict.findings]
+    assert codes == ["ambiguous_place", "no_valid_merge"]
+    free = outcome_of(run_edit(half_blind, replace(edit, constraint="none")))
+    assert [finding.code for finding in free.verdict.findings] == ["ambiguous_place"]
+
+
+def test_what_is_written_freely_in_vain_leaves_the_merge(half_blind: OracleService) -> None:
+    items = run_edit(half_blind, replace(BOUND, scope="region"))
+    result = outcome_of(items)
+    assert (result.source, result.verdict.status) == ("merge", "needs_review")
+    assert "no_valid_merge" not in {finding.code for finding in result.verdict.findings}
+    num_tries = len(tries_of(make_plan(replace(BOUND, scope="region")), half_blind))
+    assert sum(isinstance(item, RegionStarted) for item in items) == num_tries
+
+
+def test_a_run_whose_every_try_is_rejected_is_rejected(oracle: OracleService) -> None:
+    """The merge would drop the whole middle of the file, so it is no way out either."""
+    steps = "".join(f"step_{number}({number}, {number * 7})\n" for number in range(30))
+    edit = make_edit(f"start(a)\n{steps}finish(a)\n", f"{MARKER}\nstart(a)\nfinish(a)\n")
+    items = run_edit(oracle, edit)
+    result = outcome_of(items)
+    assert result.verdict.status == "rejected"
+    started = [item.index for item in items if isinstance(item, RegionStarted)]
+    restarted = [item.index for item in items if isinstance(item, RegionRestart)]
+    assert restarted == started[:-1]
+    assert len(started) == len(tries_of(make_plan(edit), oracle))

@@ -51,7 +51,11 @@ def make_rules(seed: int) -> MergeRules:
         ]
         segments.append(GrammarSegment(placements))
     return MergeRules(
-        original=original, segments=segments, end_token_ids=END, is_ordered=generator.random() < 0.5
+        original=original,
+        segments=segments,
+        end_token_ids=END,
+        is_ordered=generator.random() < 0.5,
+        prior_scale=generator.choice([0.0, 0.2, 2.0]),
     )
 
 
@@ -109,6 +113,7 @@ def test_look_ahead_changes_no_token_and_no_evidence(
                 same = evidence[row.position]
                 assert row.allowed_token_ids == same.allowed_token_ids
                 assert row.token_id == same.token_id
+                assert row.log_prior == pytest.approx(same.log_prior)
                 assert row.logprobs == pytest.approx(same.logprobs, abs=1e-3)
                 assert row.outside_mass == pytest.approx(same.outside_mass, abs=1e-3)
     passes = [
@@ -138,13 +143,20 @@ def test_every_answer_is_valid_and_its_decisions_are_in_the_evidence(
             assert len(row.allowed_token_ids) > 1 or not row.is_decision
 
 
-def test_a_greedy_decision_takes_the_likeliest_allowed_token(running: RunningEngine) -> None:
-    for outcome in run_all(running, k=64, batch=8).values():
+def test_a_greedy_decision_takes_the_likeliest_allowed_token_after_the_prior(
+    running: RunningEngine,
+) -> None:
+    num_turned = 0
+    for case, outcome in run_all(running, k=64, batch=8).items():
+        has_prior = make_rules(case).prior_scale > 0
         for row in outcome.finished.evidence:
-            best = max(zip(row.logprobs, row.allowed_token_ids, strict=True))
-            assert dict(zip(row.allowed_token_ids, row.logprobs, strict=True))[
-                row.token_id
-            ] == pytest.approx(best[0], abs=1e-5)
+            assert len(row.log_prior) == (len(row.logprobs) if has_prior and row.is_decision else 0)
+            prior = row.log_prior or (0.0,) * len(row.logprobs)
+            scores = [sum(pair) for pair in zip(row.logprobs, prior, strict=True)]
+            taken = row.allowed_token_ids.index(row.token_id)
+            assert scores[taken] == pytest.approx(max(scores), abs=1e-5)
+            num_turned += row.logprobs[taken] < max(row.logprobs)
+    assert num_turned > 0, "somewhere the prior outweighs the model"
 
 
 def test_preemption_and_a_small_budget_change_nothing(
@@ -185,3 +197,34 @@ def test_an_answer_without_a_choice_is_not_computed(running: RunningEngine) -> N
     assert outcome.token_ids == [NEWLINE, 5, 6, NEWLINE, 7, *END]
     assert outcome.finished.stats.target_passes == 0
     assert outcome.finished.stats.forced == len(outcome.token_ids)
+
+
+def test_decisions_near_each_other_are_verified_in_one_pass(running: RunningEngine) -> None:
+    lines = [(NEWLINE, 20 + number) for number in range(6)]
+    segments = [
+        GrammarSegment(
+            [
+                GrammarPlacement(start=at, end=at, lines=[(NEWLINE, 100 + at)], weight=weight)
+                for at, weight in ((first, 50.0), (first + 1, 0.0))
+            ]
+        )
+        for first in (0, 2, 4)
+    ]
+    rules = MergeRules(original=lines, segments=segments, end_token_ids=END, prior_scale=1.0)
+    outcomes = []
+    for k in (0, 64):
+        request = EngineRequest(
+            request_id=f"near-{k}",
+            prompt_token_ids=(5, 6, 7),
+            sampling=SamplingParams(max_tokens=100),
+            constraint=MergeGrammar(rules),
+            max_draft_tokens=k,
+        )
+        outcomes += running.run([request])
+    plain, ahead = outcomes
+    assert ahead.token_ids == plain.token_ids
+    decided = [row for row in ahead.finished.evidence if row.is_decision]
+    assert len(decided) == 3
+    stats = ahead.finished.stats
+    assert (stats.drafted, stats.accepted) == (3, 3)
+    assert stats.decode_passes == 1

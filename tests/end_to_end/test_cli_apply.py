@@ -32,8 +32,10 @@ IMPOSSIBLE_UPDATE = "<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n"
 
 
 @pytest.fixture
-def oracle(tiny_model_dir: Path) -> OracleService:
-    oracle = OracleService(tiny_model_dir)
+def oracle(request: pytest.FixtureRequest, tiny_model_dir: Path) -> OracleService:
+    """Its parameter, if it has one, is the longest context in tokens."""
+    max_position = getattr(request, "param", 4096)
+    oracle = OracleService(tiny_model_dir, max_position=max_position, num_blocks=max_position // 8)
     oracle.will_answer(MERGED_LINES)
     return oracle
 
@@ -155,6 +157,68 @@ def test_a_merge_that_only_the_model_could_confirm_is_for_review(
     assert run(file, "--write") == 3
     assert "place_unconfirmed" in capfd.readouterr().err
     assert file.read_bytes() == ORIGINAL.encode()
+
+
+@pytest.mark.usefixtures("_way")
+def test_the_certain_merge_is_written_without_a_model(
+    file: Path,
+    oracle: OracleService,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file.write_text(CERTAIN)
+    file.with_name("update.py").write_text(CERTAIN_UPDATE)
+    oracle.runner.gate.clear()
+    assert run(file, "--json", "--use-model", "auto") == 0
+    result = json.loads(capfd.readouterr().out)
+    assert (result["source"], result["speculation"]["target_passes"]) == ("merge", 0)
+    monkeypatch.setenv("APPLY_SERVICE_USE_MODEL", "always")
+    assert run(file, "--write", "--use-model", "never") == 0
+    assert file.read_text() == CERTAIN_MERGED
+    file.write_text(UNSURE)
+    file.with_name("update.py").write_text(UNSURE_UPDATE)
+    assert run(file, "--use-model", "never") == 3
+    assert "ambiguous_place" in capfd.readouterr().err
+    assert run(file, "--use-model", "sometimes") == 2
+    assert "use_model is 'sometimes'" in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("_way")
+def test_json_has_the_decisions(
+    file: Path,
+    oracle: OracleService,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(oracle.profile, "default_constraint", "merge")
+    monkeypatch.setattr("apply_service.merge_constraint.MAX_WEIGHT_GAP", 3.0)
+    file.write_text(UNSURE)
+    file.with_name("update.py").write_text(UNSURE_UPDATE)
+    oracle.will_answer(UNSURE_MERGED.splitlines())
+    oracle.runner.sureness = 0.99
+    assert run(file, "--json") == 0
+    result = json.loads(capfd.readouterr().out)
+    assert [decision["line"] for decision in result["decisions"]] == [2, 6]
+    assert result["confidence"] == pytest.approx(0.99)
+
+
+@pytest.mark.parametrize("oracle", [16_000], indirect=True)
+@pytest.mark.usefixtures("_way")
+def test_a_try_that_is_thrown_away_leaves_no_trace(
+    file: Path, oracle: OracleService, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """Narrow tries are answered with what is no merge; the whole file is answered well."""
+    lines = [f"step_{number}({number}, {number * 7})" for number in range(200)]
+    lines[40] = lines[140] = "check(value)"
+    file.write_text("\n".join([*lines, ""]))
+    file.with_name("update.py").write_text("# ...\ncheck(value)\nprint(value)\n# ...\n")
+    merged = [*lines[:141], "print(value)", *lines[141:]]
+    oracle.will_answer(["this is no merge"])
+    oracle.will_rewrite(0, 200, merged)
+    assert run(file) == 3
+    output = capfdbinary.readouterr()
+    assert output.out.decode().splitlines() == merged
+    assert b"no merge" not in output.err
 
 
 @pytest.mark.usefixtures("_way")

@@ -21,27 +21,34 @@ sys.exit(code)
 """
 
 
+BETWEEN = "def name(path):\n    path = path.strip()\n    return path\n"
+
+
 @pytest.mark.parametrize(
-    ("original", "update", "exit_code", "said"),
+    ("original", "update", "flags", "exit_code", "said"),
     [
-        (ORIGINAL, "<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n", 4, "anchor_not"),
-        (ORIGINAL, "def name(path):\n    return path.lower()\n", 0, "path.lower()"),
-        (ORIGINAL, "# ... existing code ...\n", 0, "return path\n"),
-        ("", "a = 1\n", 0, "a = 1\n"),
-        (ORIGINAL, "\n\n", 1, "none of them is text"),
-        ("\0", "a = 1\n", 1, "NUL"),
+        (ORIGINAL, "<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n", "", 4, "anchor_not"),
+        (ORIGINAL, "def name(path):\n    return path.lower()\n", "", 0, "path.lower()"),
+        (ORIGINAL, "# ... existing code ...\n", "", 0, "return path\n"),
+        ("", "a = 1\n", "", 0, "a = 1\n"),
+        (ORIGINAL, "\n\n", "", 1, "none of them is text"),
+        ("\0", "a = 1\n", "", 1, "NUL"),
+        (ORIGINAL, BETWEEN, "--use-model=auto", 0, "path.strip()"),
+        (ORIGINAL, "# ...\n" + BETWEEN, "--use-model=never", 0, "path.strip()"),
+        (ORIGINAL * 2, "# ...\n    print(path)\n# ...\n", "--use-model=never", 3, "place_"),
     ],
-    ids=["impossible", "whole", "markers", "new", "empty", "binary"],
+    ids=["impossible", "whole", "markers", "new", "empty", "binary", "auto", "never", "open"],
 )
 def test_no_model_no_torch(
-    tmp_path: Path, original: str, update: str, exit_code: int, said: str
+    tmp_path: Path, original: str, update: str, flags: str, exit_code: int, said: str
 ) -> None:
     file, snippet = tmp_path / "name.py", tmp_path / "update.txt"
     file.write_text(original)
     snippet.write_text(update)
+    arguments = ["--update", str(snippet), *flags.split()]
     environment = {name: value for name, value in os.environ.items() if "APPLY_SERVICE" not in name}
     run = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "apply", str(file), "--update", str(snippet)],
+        [sys.executable, "-c", PROGRAM, "apply", str(file), *arguments],
         capture_output=True,
         check=False,
         env=environment,

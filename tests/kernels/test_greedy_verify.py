@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,6 +36,14 @@ def verify(logits: Tensor, drafts: list[list[int]], allowed: AllowedTokens | Non
         logits, torch.tensor(flat), cu_rows=cu_rows, allowed=allowed
     )
     return verification.token_ids.tolist(), verification.num_accepted.tolist()
+
+
+def test_a_prior_is_added_to_the_logits_of_allowed_tokens() -> None:
+    logits = make_logits([4, 5, 6])
+    allowed = replace(make_allowed([[2, 4], [5], []]), log_prior=torch.tensor([1.5, 0.0, 0.0]))
+    token_ids, num_accepted = verify(logits, [[4, 5]], allowed)
+    assert (token_ids[0], num_accepted) == (2, [0])
+    assert verify(logits, [[2, 5]], allowed) == ([2, 5, 6], [2])
 
 
 def test_a_request_without_drafts_gets_its_next_token() -> None:

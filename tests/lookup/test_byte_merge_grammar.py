@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -46,8 +47,15 @@ def encoder(vocabulary: VocabularyIndex, kind: str) -> Encode:
 class Brute:
     """The same questions, answered from all valid texts."""
 
-    def __init__(self, rules: MergeRules, vocabulary: VocabularyIndex, ends: tuple[int, ...]):
-        self.texts = {bytes(answer): weight for answer, weight in weighed_merges(rules).items()}
+    def __init__(
+        self,
+        rules: MergeRules,
+        vocabulary: VocabularyIndex,
+        ends: tuple[int, ...],
+        opening: bytes = b"",
+    ):
+        merges = weighed_merges(rules)
+        self.texts = {opening + bytes(answer): weight for answer, weight in merges.items()}
         self.vocabulary = vocabulary
         self.ends = ends
 
@@ -102,24 +110,34 @@ class Brute:
     vocabulary=VOCABULARIES,
     kind=st.sampled_from(["longest", "single", "wrong"]),
     ends=st.sampled_from([(STOP,), (), (STOP, 500)]),
+    opening=st.sampled_from([b"", b"\x01\x02", b"\x00\x01"]),
     pick=st.randoms(use_true_random=False),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_allowed_tokens_forced_text_and_drafts_are_those_of_the_valid_merges(
-    rules: MergeRules, vocabulary: VocabularyIndex, kind: str, ends: tuple[int, ...], pick: Random
+    *,
+    rules: MergeRules,
+    vocabulary: VocabularyIndex,
+    kind: str,
+    ends: tuple[int, ...],
+    opening: bytes,
+    pick: Random,
 ) -> None:
-    brute = Brute(rules, vocabulary, ends)
+    brute = Brute(rules, vocabulary, ends, opening)
     assume(len(brute.texts) <= 200)
     encode = encoder(vocabulary, kind)
     if not brute.texts:
         with pytest.raises(NoPathError):
             ByteMergeGrammar(rules, vocabulary, encode=encode)
         return
-    grammar = ByteMergeGrammar(rules, vocabulary, encode=encode, end_token_ids=ends)
+    grammar = ByteMergeGrammar(
+        rules, vocabulary, encode=encode, end_token_ids=ends, opening=opening
+    )
     written = b""
     while True:
-        allowed = grammar.allowed_next()
-        assert allowed == brute.allowed(written)
+        allowed = brute.allowed(written)
+        canonical = grammar.draft(1).token_ids
+        assert grammar.allowed_next() == (allowed if brute.is_choice(written) else canonical)
         assert grammar.forced_bytes() == brute.forced(written)
         assert grammar.forced_bytes(2) == brute.forced(written)[:2]
         before = grammar.snapshot()
@@ -132,11 +150,13 @@ def test_allowed_tokens_forced_text_and_drafts_are_those_of_the_valid_merges(
             assert limit is None or len(draft) <= limit
             assert draft.token_ids or limit == 0 or not len(whole)
             brute.check(draft, written)
+            assert draft.token_ids == whole.token_ids[:limit]
             assert grammar.forced_run(limit) == list(draft.token_ids[: draft.num_forced])
         for token_id in {*range(len(vocabulary.token_bytes)), 500} - set(allowed):
             with pytest.raises(TokenNotAllowedError):
                 grammar.advance(token_id)
         assert grammar.snapshot() is before
+        check_steps(grammar, whole)
         going_on = [token_id for token_id in allowed if token_id not in ends]
         if not going_on or (written in brute.texts and pick.random() < 0.5):
             break
@@ -146,6 +166,59 @@ def test_allowed_tokens_forced_text_and_drafts_are_those_of_the_valid_merges(
     grammar.advance_all(ends)
     assert grammar.is_complete
     assert grammar.allowed_next() == (() if ends else brute.allowed(written))
+
+
+@given(
+    rules=small_rules(max_segments=2),
+    vocabulary=VOCABULARIES,
+    scale=st.sampled_from([0.0, 2.0]),
+    pick=st.randoms(use_true_random=False),
+)
+@settings(max_examples=80, deadline=None)
+def test_decisions_are_the_choices_on_the_way_and_weights_count_at_them(
+    rules: MergeRules, vocabulary: VocabularyIndex, scale: float, pick: Random
+) -> None:
+    brute = Brute(rules, vocabulary, (STOP,))
+    assume(0 < len(brute.texts) <= 200)
+    grammar = ByteMergeGrammar(
+        replace(rules, prior_scale=scale),
+        vocabulary,
+        encode=vocabulary.longest_matches,
+        end_token_ids=(STOP,),
+    )
+    written, token_ids, choices = b"", [], {}
+    while not grammar.is_complete:
+        allowed = grammar.allowed_next()
+        if brute.is_choice(written):
+            heaviest = [
+                brute.texts[written] if token_id == STOP else brute.heaviest(written + spelling)
+                for token_id in allowed
+                for spelling in [vocabulary.bytes_of(token_id)]
+            ]
+            prior = [scale * (weight - max(heaviest)) for weight in heaviest]
+            assert list(grammar.log_prior()) == pytest.approx(prior if scale else [])
+            choices[len(token_ids)] = allowed
+        token_ids.append(pick.choice(allowed))
+        grammar.advance(token_ids[-1])
+        written += vocabulary.bytes_of(token_ids[-1])
+    found = grammar.decisions(token_ids)
+    assert {made.offset: tuple(dict(made.alternatives)) for made in found} == choices
+    assert all(made.chosen_token_id == token_ids[made.offset] for made in found)
+
+
+def check_steps(grammar: ByteMergeGrammar, whole: ConstrainedDraft) -> None:
+    """Read one by one, the tokens of a draft are what is allowed and drafted, step by step."""
+    before = grammar.snapshot()
+    rows = {row.offset: row.allowed_token_ids for row in whole.decisions}
+    for offset, token_id in enumerate(whole.token_ids):
+        assert grammar.allowed_next() == rows.get(offset, (token_id,))
+        assert grammar.is_border == (offset in whole.border_offsets)
+        rest = grammar.draft()
+        assert rest.token_ids == whole.token_ids[offset:]
+        assert rest.num_forced == min([at - offset for at in rows if at >= offset] or [len(rest)])
+        grammar.advance(token_id)
+    assert grammar.is_complete
+    grammar.restore(before)
 
 
 @given(
@@ -220,7 +293,7 @@ def test_the_canonical_tokens_of_a_merge_are_drafted_and_allowed(tokenizer: Toke
         original=as_bytes(LINES), segments=[GrammarSegment(places)], end_token_ids=b"\n</code>"
     )
     grammar: Constraint[ByteState] = ByteMergeGrammar(
-        rules, vocabulary_of(tokenizer), encode=encode, end_token_ids=(0,), opening=b"\n"
+        rules, vocabulary_of(tokenizer), encode=encode, end_token_ids=(0,), skipped=b"\n"
     )
     text = "".join([*LINES[:3], *NEW, *LINES[3:]])[1:] + "\n</code>"
     wanted = [*encode(text.encode()), 0]
@@ -313,7 +386,9 @@ def test_what_cannot_be_spelled_is_refused() -> None:
             spellable, vocabulary, encode=vocabulary.longest_matches, end_token_ids=(1,)
         )
     with pytest.raises(TokenNotAllowedError):
-        ByteMergeGrammar(spellable, vocabulary, encode=vocabulary.longest_matches, opening=b"a")
+        ByteMergeGrammar(spellable, vocabulary, encode=vocabulary.longest_matches, skipped=b"a")
+    with pytest.raises(InvalidRulesError, match="no token spells byte 0x62 alone"):
+        ByteMergeGrammar(spellable, vocabulary, encode=vocabulary.longest_matches, opening=b"ab")
 
 
 def test_a_short_draft_is_spelled_like_the_beginning_of_a_long_one() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -105,6 +107,31 @@ def test_forced_runs_are_forced_and_drafts_follow_the_heaviest_merge(
         assert grammar.snapshot() is before
         if size < len(chosen):
             grammar.advance(chosen[size])
+
+
+@given(
+    rules=small_rules(), scale=st.sampled_from([0.5, 3.0]), pick=st.randoms(use_true_random=False)
+)
+@settings(max_examples=200, deadline=None)
+def test_the_prior_of_a_token_is_the_scaled_weight_of_its_heaviest_merge(
+    rules: MergeRules, scale: float, pick: Random
+) -> None:
+    _, answers = grammar_of(rules)
+    grammar = MergeGrammar(replace(rules, prior_scale=scale))
+    chosen = sorted(answers)[pick.randrange(len(answers))]
+
+    def expected(prefix: Answer, token_ids: Answer) -> list[float]:
+        heaviest = [heaviest_of(answers, (*prefix, token)) for token in token_ids]
+        return [scale * (weight - max(heaviest)) for weight in heaviest]
+
+    for size in range(len(chosen)):
+        prefix = chosen[:size]
+        assert list(grammar.log_prior()) == pytest.approx(expected(prefix, grammar.allowed_next()))
+        draft = grammar.draft()
+        for row in draft.decisions:
+            written = prefix + draft.token_ids[: row.offset]
+            assert list(row.log_prior) == pytest.approx(expected(written, row.allowed_token_ids))
+        grammar.advance(chosen[size])
 
 
 def check_draft(draft: ConstrainedDraft, answers: list[Answer], prefix: Answer) -> None:
@@ -395,6 +422,8 @@ def test_placements_that_make_no_sense_are_refused(
         (MergeRules(original=[(0,), ()]), "line 1 of the original has no token"),
         (MergeRules(original=[(0,)], removed=[(0, 2)]), r"removed span \[0, 2\)"),
         (MergeRules(original=[(0,)], segments=[GrammarSegment([])]), "segment 0 has no placement"),
+        (MergeRules(original=[(0,)], prior_scale=-1.0), "prior_scale is -1.0"),
+        (MergeRules(original=[(0,)], prior_scale=math.inf), "prior_scale is inf"),
     ],
 )
 def test_rules_that_make_no_sense_are_refused(rules: MergeRules, message: str) -> None:

@@ -33,6 +33,15 @@ def write_cases(path: Path, num_cases: int = 3) -> Path:
     return path
 
 
+def write_impossible_case(path: Path) -> str:
+    """Add a case whose expected file no valid merge is; its id."""
+    case = msgspec.json.decode(path.read_bytes().splitlines()[0])
+    case |= {"id": "beside", "expected": case["expected"] + "something_else = 1\n"}
+    with path.open("ab") as cases:
+        cases.write(b"\n" + msgspec.json.encode(case))
+    return "beside"
+
+
 def run(*options: str | Path) -> int:
     parser = argparse.ArgumentParser()
     add_drafters_command(parser.add_subparsers())
@@ -82,6 +91,40 @@ def test_ours_crosses_the_edit_and_the_others_do_not(
     assert drafters["ours"]["acceptance"] == 1.0
     for rival in ("ngram", "automaton", "original_cursor"):
         assert passes["ours"]["mean"] > passes[rival]["mean"]
+
+
+def test_the_constraint_is_held_against_speculation_alone(
+    tmp_path: Path, tiny_model_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = write_cases(tmp_path / "cases.jsonl")
+    beside = write_impossible_case(cases)
+    options = ("--cases", cases, "--tokenizer-dir", tiny_model_dir)
+    assert run(*options, "--constraint", "merge", "--json") == 0
+    figures = msgspec.json.decode(capsys.readouterr().out)["constraint"]
+    assert figures["kinds"] == {"path": 3, "not_a_path": 1, "no_grammar": 0}
+    assert figures["not_a_path"] == [beside]
+    assert figures["cases"] == 4
+    alone, bound = figures["on_paths"]["speculation_alone"], figures["on_paths"]["merge"]
+    assert bound["all"] < alone["all"] < figures["speculation_alone"]["all"]
+    others = figures["speculation_alone"]["all"] - alone["all"]
+    assert figures["merge"]["all"] == bound["all"] + others
+    assert figures["times_fewer"] == figures["speculation_alone"]["all"] / figures["merge"]["all"]
+    assert 0.9 < figures["forced"] <= 1
+    assert run(*options, "--constraint", "merge") == 0
+    printed = capsys.readouterr().out
+    assert "expected file is no path: 1 of 4" in printed
+    assert f"\n    {beside}\n" in printed
+
+
+def test_without_the_constraint_only_speculation_is_counted(
+    tmp_path: Path, tiny_model_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = write_cases(tmp_path / "cases.jsonl")
+    options = ("--cases", cases, "--tokenizer-dir", tiny_model_dir, "--json")
+    assert run(*options, "--constraint", "none") == 0
+    figures = msgspec.json.decode(capsys.readouterr().out)["constraint"]
+    assert set(figures) == {"constraint", "scope", "tokens_per_step", "cases", "speculation_alone"}
+    assert figures["speculation_alone"]["asking"] <= figures["speculation_alone"]["all"]
 
 
 def test_the_table_names_every_drafter_and_what_was_left_out(

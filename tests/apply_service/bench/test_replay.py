@@ -67,5 +67,6 @@ def test_the_mean_is_over_cases_and_p10_is_the_nearest_rank() -> None:
 
 
 def test_the_ceiling_is_what_a_drafter_that_is_never_wrong_reaches() -> None:
-    assert ceiling([65, 650], max_draft_tokens=64) == {"mean": 65.0, "p10": 65.0}
-    assert ceiling([66, 65], max_draft_tokens=64) == {"mean": 49.0, "p10": 33.0}
+    assert ceiling([65, 650], max_draft_tokens=64) == {"mean": 65.0, "p10": 65.0, "pooled": 65.0}
+    pulled = ceiling([66, 65], max_draft_tokens=64)
+    assert pulled == {"mean": 49.0, "p10": 33.0, "pooled": pytest.approx(131 / 3)}

@@ -138,3 +138,24 @@ def test_a_place_that_breaks_the_syntax_is_no_rival() -> None:
         result = [*ORIGINAL[:2], "new = 0", *ORIGINAL[2:]]
         assert codes(judge(ORIGINAL, SNIPPET, result, plan=plan, tree=tree)) == expected
         assert codes(judge(ORIGINAL, SNIPPET, result, plan=plan)) == ["ambiguous_place"]
+
+
+def test_a_place_is_settled_by_who_chose_it_with_all_rivals_in_sight() -> None:
+    chosen, rival = placed(2, 2, -1.0), placed(4, 4, -1.0)
+    longer, border = placed(4, 5, -1.5), placed(2, 3, 1.0)
+    plan = MergePlan(
+        original_lines=ORIGINAL, candidates=((border, chosen, rival, longer),), order=(0,)
+    )
+    result = [*ORIGINAL[:2], "new = 0", *ORIGINAL[2:]]
+
+    def found(*offered: Placement, segment: int = 0) -> list[str]:
+        confirmed = {segment: frozenset(offered)}
+        return codes(judge(ORIGINAL, SNIPPET, result, plan=plan, confirmed=confirmed))
+
+    assert found() == ["ambiguous_place"]
+    assert found(chosen, rival, longer, border) == []
+    assert found(chosen, rival, longer, border, segment=1) == ["ambiguous_place"]
+    assert found(rival, longer, border) == ["ambiguous_place"], "it was not offered itself"
+    assert found(chosen, border) == ["ambiguous_place"], "the other place was not in sight"
+    assert found(chosen, border, longer) == [], "who turns down how a place begins turns it down"
+    assert found(chosen, rival, longer) == ["ambiguous_place"], "other borders of its own place"

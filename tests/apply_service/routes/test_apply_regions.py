@@ -202,3 +202,21 @@ def test_edits_are_the_change_and_equal_the_diff(
 def removed_by_diff(diff: str) -> int:
     """Lines of the old file that a unified diff takes away."""
     return len(re.findall(r"^-(?!-- a/)", diff, re.MULTILINE))
+
+
+def test_what_every_try_gets_wrong_is_an_error_and_422(client: TestClient[Any]) -> None:
+    """The merge would drop the whole middle of the file, so it is no way out either."""
+    steps = [f"step_{number}({number}, {number * 7})" for number in range(400)]
+    lines = [*steps[:120], "start(a)", *steps[120:], "finish(a)"]
+    body = {
+        "original": "\n".join([*lines, ""]),
+        "update": "# ...\nstart(a)\nfinish(a)\n",
+        "language": "python",
+    }
+    response = client.post("/v1/apply", json=body)
+    assert (response.status_code, response.json()["code"]) == (422, "rejected")
+    assert "lines_lost" in {finding["code"] for finding in response.json()["findings"]}
+    events = events_of(client.post("/v1/apply", json={**body, "stream": True}).text)
+    names = [name for name, _ in events]
+    assert names[-1] == "error"
+    assert names.count("region_restart") == names.count("region") - 1 > 0

@@ -192,6 +192,64 @@ def test_needs_review_is_returned_with_its_findings(
     assert result["merged"] == "a = 1\nb = 1\n\na = 1\nprint(a, end=None)\nc = 1\n"
 
 
+def test_decisions_come_on_request(
+    client: TestClient[Any], oracle: OracleService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apply_service.merge_constraint.MAX_WEIGHT_GAP", 3.0)
+    oracle.will_answer(["a = 1", "print(a, end=None)", "b = 1", "", "a = 1", "c = 1"])
+    oracle.runner.sureness, oracle.runner.outside_mass = 0.75, 0.25
+    body = {**UNSURE, "constraint": "merge", "language": "python"}
+    plain = client.post("/v1/apply", json=body).json()
+    assert plain["decisions"] is None
+    assert plain["confidence"] == pytest.approx(0.75)
+    assert [finding["code"] for finding in plain["findings"]] == [
+        "ambiguous_place",
+        "low_confidence",
+    ]
+    result = client.post("/v1/apply", json={**body, "include": ["decisions"]}).json()
+    first, second = result["decisions"]
+    assert first == {
+        "line": 2,
+        "chosen": {
+            "text": "print(a, end=None)",
+            "origin": "takes line 3 of the update",
+            "probability": pytest.approx(0.75),
+        },
+        "alternatives": [
+            {
+                "text": "b = 1",
+                "origin": "keeps line 2 of the original",
+                "probability": pytest.approx(0.25),
+            }
+        ],
+        "probability": pytest.approx(0.75),
+        "outside_mass": 0.25,
+    }
+    assert (second["line"], second["chosen"]["text"]) == (3, "b = 1")
+    streamed = client.post("/v1/apply", json={**body, "include": ["decisions"], "stream": True})
+    assert events_of(streamed.text)[-1][1]["decisions"] == result["decisions"]
+    free = client.post("/v1/apply", json={**UNSURE, "include": ["decisions"]}).json()
+    assert (free["decisions"], free["confidence"]) == ([], None)
+
+
+def test_a_request_may_leave_the_model_out(
+    client: TestClient[Any], oracle: OracleService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oracle.runner.gate.clear()
+    for use_model in ("auto", "never"):
+        result = client.post("/v1/apply", json={**CERTAIN, "use_model": use_model}).json()
+        assert (result["status"], result["source"]) == ("applied", "merge")
+        assert (result["usage"]["total_tokens"], result["speculation"]["target_passes"]) == (0, 0)
+    open_place = client.post("/v1/apply", json={**UNSURE, "use_model": "never"}).json()
+    assert (open_place["status"], open_place["source"]) == ("needs_review", "merge")
+    monkeypatch.setattr(oracle.service, "default_use_model", "never")
+    assert client.post("/v1/apply", json=CERTAIN).json()["source"] == "merge"
+    oracle.runner.gate.set()
+    oracle.will_answer(["def shout(path):", "    base = clean(path)", "    print(base)"])
+    asked = client.post("/v1/apply", json={**CERTAIN, "use_model": "always"}).json()
+    assert asked["speculation"]["target_passes"] > 0
+
+
 @pytest.mark.parametrize(
     ("change", "code", "field", "detail"),
     [
@@ -205,6 +263,8 @@ def test_needs_review_is_returned_with_its_findings(
         ({"original": {"bytes": "aa"}}, "unknown-field", "original.bytes", "bytes"),
         ({"scope": "line"}, "invalid-field", "scope", "line"),
         ({"constraint": "json"}, "invalid-field", "constraint", "json"),
+        ({"use_model": "sometimes"}, "invalid-field", "use_model", "sometimes"),
+        ({"include": ["tokens"]}, "invalid-field", "include[0]", "tokens"),
         ({"update": ""}, "empty-update", None, "0 lines"),
         ({"update": "\n  \n"}, "empty-update", None, "2 lines"),
         ({"update": "```\n\n```"}, "empty-update", None, "none of them is text"),
