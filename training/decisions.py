@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from apply_service.merge_constraint import MergeConstraint
+from apply_service.prompts.merge_form import AnyMergeGrammar
 from apply_service.prompts.profile import Profile, load_profile
-from lookup.merge_automaton import Threads
-from lookup.merge_grammar import MergeGrammar
 from training.adapter_model import DTYPES, AdapterModel
 from training.case_file import TrainingCase, read_training_cases
 from training.evaluate import Share
@@ -63,10 +63,10 @@ class Decided:
         return any(one.is_truth for one in self.candidates)
 
 
-def answers_of(grammar: MergeGrammar, limit: int = MAX_CANDIDATES) -> list[tuple[int, ...]]:
+def answers_of(grammar: AnyMergeGrammar, limit: int = MAX_CANDIDATES) -> list[tuple[int, ...]]:
     """At most `limit` different valid answers, those with the fewest choices first."""
     found: list[tuple[int, ...]] = []
-    open_ways: list[tuple[tuple[int, ...], Threads]] = [((), grammar.snapshot())]
+    open_ways: list[tuple[tuple[int, ...], Any]] = [((), grammar.snapshot())]
     while open_ways and len(found) < limit and len(open_ways) <= _MAX_OPEN_WAYS:
         written, state = open_ways.pop(0)
         grammar.restore(state)
