@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -190,10 +191,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     profile = load_profile("embedded", chosen.base)
     model = AdapterModel.for_use(chosen.base, chosen.adapter, dtype=DTYPES[chosen.dtype])
     cases = islice(read_training_cases(chosen.cases), 0, None, chosen.every)
-    decided = list(decide_all(cases, profile, model))
-    if chosen.records is not None:
-        lines = [json.dumps(asdict(one)) + "\n" for one in decided]
-        chosen.records.write_text("".join(lines), encoding="utf-8")
+    decided = []
+    with (chosen.records or Path(os.devnull)).open("w", encoding="utf-8") as records:
+        for one in decide_all(cases, profile, model):
+            decided.append(one)
+            records.write(json.dumps(asdict(one)) + "\n")
+            records.flush()
     print(json.dumps(report(decided), indent=2))
     return 0
 
