@@ -21,8 +21,6 @@ _UNCONFIRMED = Finding(
     " the update go",
     hint="check the places in the diff, or add an unchanged line before and after each part",
 )
-
-
 # A wider region or the file may have one, so this is of one attempt only.
 _NO_VALID_MERGE = Finding(
     code="no_valid_merge",

@@ -93,13 +93,8 @@ class Testimony:
 
 
 def place_probability(decisions: Sequence[Decision], segment: int) -> float:
-    """How probable all choices together are that decided where a segment goes.
-
-    With or without the weights of places, whichever is less: where these leave a doubt they cannot
-    settle it, so the model has to.
-    """
-    made = [one for one in decisions if segment in one.segments]
-    return min(prod(one.probability for one in made), prod(one.own_probability for one in made))
+    """How probable all choices together are that decided where a segment goes."""
+    return prod(one.probability for one in decisions if segment in one.segments)
 
 
 def _low_confidence(decision: Decision) -> Finding:

@@ -35,8 +35,7 @@ class Branch:
 class Decision:
     """A choice that the model made among valid merges.
 
-    `line` is that of the result, from 1; the likelier alternatives come first. `own_probability` of
-    the way taken is by the model's word alone, the weights of places not counted. `outside_mass` is
+    `line` is that of the result, from 1; the likelier alternatives come first. `outside_mass` is
     the probability of everything that was not allowed. `segments` of the update had their place at
     stake.
     """
@@ -44,7 +43,6 @@ class Decision:
     line: int
     chosen: Branch
     alternatives: tuple[Branch, ...]
-    own_probability: float
     outside_mass: float
     segments: frozenset[int]
 
@@ -64,12 +62,13 @@ def branch_probabilities(row: RowEvidence) -> dict[int, float]:
     """The probability of each allowed token, the constraint's prior counted; 1 together."""
     prior = row.log_prior or (0.0,) * len(row.logprobs)
     scores = [logprob + added for logprob, added in zip(row.logprobs, prior, strict=True)]
-    return dict(zip(row.allowed_token_ids, _normalised(scores), strict=True))
-
-
-def own_probabilities(row: RowEvidence) -> dict[int, float]:
-    """The probability of each allowed token by the model's word alone; 1 together."""
-    return dict(zip(row.allowed_token_ids, _normalised(row.logprobs), strict=True))
+    largest = max(scores)
+    weights = [math.exp(score - largest) for score in scores]
+    total = sum(weights)
+    return {
+        token_id: weight / total
+        for token_id, weight in zip(row.allowed_token_ids, weights, strict=True)
+    }
 
 
 class ConstrainedReading:
@@ -138,7 +137,6 @@ class ConstrainedReading:
             line=self._first_line + place + 1,
             chosen=chosen,
             alternatives=tuple(sorted(branches.values(), key=lambda one: -one.probability)),
-            own_probability=own_probabilities(row)[made.chosen_token_id],
             outside_mass=row.outside_mass,
             segments=frozenset(
                 self._constraint.placements[choice.segment][0].segment
@@ -216,13 +214,6 @@ class ConstrainedReading:
         if end < len(original):
             return _Line(original[end], _kept_origin(end), 0)
         return _Line("", "ends the file", 0)
-
-
-def _normalised(logprobs: Sequence[float]) -> list[float]:
-    largest = max(logprobs)
-    weights = [math.exp(logprob - largest) for logprob in logprobs]
-    total = sum(weights)
-    return [weight / total for weight in weights]
 
 
 def _kept_origin(place: int) -> str:

@@ -179,3 +179,16 @@ def functions(names: Sequence[str]) -> str:
         f"    return total_{name}\n"
         for number, name in enumerate(names)
     )
+
+
+def hopeless_edit() -> tuple[str, str]:
+    """An original and an update whose only likely merge drops most of the file, and is rejected.
+
+    Behind what would be dropped the file is so large that there is more than one try.
+    """
+    steps = [f"step_{number}({number}, {number * 7})" for number in range(30)]
+    rest = [
+        f"rest_{first}({', '.join(map(str, range(first, first + 150)))})" for first in range(12)
+    ]
+    original = "\n".join(["start(a)", *steps, "finish(a)", *rest, ""])
+    return original, "# ...\nstart(a)\nfinish(a)\n# ...\n"

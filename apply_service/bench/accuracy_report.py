@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from apply_service.bench.case_result import RESULT_STATUSES, CaseResult
+from apply_service.bench.count_summary import count_summary
 from apply_service.bench.intervals import wilson_interval
 
 _EDIT_SIZES = ((5, "1-5"), (20, "6-20"), (60, "21-60"))
@@ -62,6 +63,7 @@ def summarise(results: Sequence[CaseResult]) -> dict[str, Any]:
         "status": {name: _share(count, len(answered)) for name, count in statuses.items()},
         "unique_anchors": {"claimed": shares["unique_claimed"], "exact": shares["unique_exact"]},
         **_speed(answered),
+        "bound": _bound(answered),
         "must_refuse": {"cases": len(refused), "right": shares["refused_or_flagged"]},
         "counts": {name: {"count": hits, "n": n} for name, (hits, n) in counts.items()},
         "wilson_95": {name: _rounded(wilson_interval(*count)) for name, count in counts.items()},
@@ -90,7 +92,7 @@ def format_report(report: Mapping[str, Any]) -> str:
     ]
     if report["must_refuse"]["cases"]:
         lines.append(_format_share("must refuse: refused or flagged", report, "refused_or_flagged"))
-    lines += ["", _format_speed(report)]
+    lines += ["", _format_speed(report), *_format_bound(report["bound"])]
     for name in ("language", "edit_size"):
         lines += ["", *_format_groups(name.replace("_", " "), report[f"by_{name}"])]
     return "\n".join(lines)
@@ -126,6 +128,21 @@ def _speed(results: Sequence[CaseResult]) -> dict[str, float | None]:
         "seconds_p50": _quantile(seconds, 0.5),
         "seconds_p90": _quantile(seconds, 0.9),
         "tokens_per_target_pass": round(num_tokens / num_passes, 2) if num_passes else None,
+    }
+
+
+def _bound(results: Sequence[CaseResult]) -> dict[str, Any] | None:
+    """What was left to a model that was bound to the valid merges; None if none was."""
+    answers = [r.answer for r in results if r.answer.num_decisions is not None]
+    num_tokens = sum(answer.num_output_tokens or 0 for answer in answers)
+    if not num_tokens:
+        return None
+    num_forced = sum(answer.num_forced_tokens or 0 for answer in answers)
+    return {
+        "cases": len(answers),
+        "forced": round(num_forced / num_tokens, 5),
+        "decisions": count_summary([answer.num_decisions or 0 for answer in answers]),
+        "target_passes": count_summary([answer.num_target_passes or 0 for answer in answers]),
     }
 
 
@@ -195,6 +212,18 @@ def _format_speed(report: Mapping[str, Any]) -> str:
     passes = report["tokens_per_target_pass"]
     told = "" if passes is None else f", {passes:.1f} tokens per target pass"
     return f"seconds: p50 {report['seconds_p50']:.3f}, p90 {report['seconds_p90']:.3f}{told}"
+
+
+def _format_bound(bound: Mapping[str, Any] | None) -> Iterator[str]:
+    if bound is None:
+        return
+    decisions, passes = bound["decisions"], bound["target_passes"]
+    yield (
+        f"{bound['cases']} cases bound to the valid merges: {bound['forced']:.2%} of the tokens"
+        f" forced; decisions per case: median {decisions['median']}, p90 {decisions['p90']};"
+        f" target passes per case: mean {passes['mean']:.2f}, median {passes['median']},"
+        f" p90 {passes['p90']}"
+    )
 
 
 def _format_groups(title: str, groups: Mapping[str, Mapping[str, int]]) -> Iterator[str]:

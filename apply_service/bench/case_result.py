@@ -29,8 +29,9 @@ class Answer:
 
     `text` is the merged file; with status "rejected" it is at most what was written and not
     returned. "failed" means that no judgement came: a limit, a deadline, a broken connection.
-    `notes` are findings or errors, one a line. Tokens and passes are None where no model ran or
-    where they are not told.
+    `notes` are findings or errors, one a line. Tokens, passes and
+    decisions are None where no model ran or where they are not told, decisions also where the model
+    wrote freely.
     """
 
     status: ResultStatus
@@ -40,6 +41,8 @@ class Answer:
     seconds: float = 0.0
     num_output_tokens: int | None = None
     num_target_passes: int | None = None
+    num_forced_tokens: int | None = None
+    num_decisions: int | None = None
 
 
 def notes_of(findings: Iterable[Finding]) -> tuple[str, ...]:

@@ -8,11 +8,11 @@ listed, and count in both columns as speculation alone.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from apply_service.bench.count_summary import count_summary
 from apply_service.bench.oracle_run import OracleRun, TruthLostError, run_oracle
 from apply_service.bench.replay_case import ReplayCase
 from apply_service.edit_request import Constraint
@@ -75,7 +75,7 @@ def format_constraint(report: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"forced {report['forced']:.2%} of the tokens; decisions per case: median"
         f" {decisions['median']}, p90 {decisions['p90']}, most {decisions['max']};"
-        f" none in {decisions['cases_without']}"
+        f" none in {report['cases_without_decision']}"
     )
     for kind, label in (("not_a_path", "is no path"), ("no_grammar", "has no grammar")):
         yield f"expected file {label}: {report['kinds'][kind]} of {report['cases']}"
@@ -105,6 +105,7 @@ def _measure(
             replace(request, constraint=merges.grammar()),
             case.answer,
             scheduler_config=scheduler,
+            spell=merges.form.symbols,
         )
     except TruthLostError:
         return ConstrainedCase(case.case.id, "not_a_path", speculated)
@@ -127,7 +128,8 @@ def _compare(measured: Sequence[ConstrainedCase]) -> dict[str, Any]:
             "times_fewer": _times_fewer([alone for alone, _ in on_paths], bound),
         },
         "forced": sum(run.stats.forced for run in bound) / max(1, num_tokens),
-        "decisions": _decisions([run.num_decisions for run in bound]),
+        "decisions": count_summary([run.num_decisions for run in bound]),
+        "cases_without_decision": sum(not run.num_decisions for run in bound),
         "kinds": {kind: len(_ids(measured, kind)) for kind in ("path", "not_a_path", "no_grammar")},
         "not_a_path": _ids(measured, "not_a_path"),
         "no_grammar": _ids(measured, "no_grammar"),
@@ -135,30 +137,8 @@ def _compare(measured: Sequence[ConstrainedCase]) -> dict[str, Any]:
 
 
 def _passes(runs: Sequence[OracleRun]) -> dict[str, float]:
-    counts = sorted(run.stats.target_passes for run in runs)
-    return {
-        "mean": sum(counts) / max(1, len(counts)),
-        "median": _quantile(counts, 0.5),
-        "p90": _quantile(counts, 0.9),
-        "all": sum(counts),
-        "asking": sum(run.num_asking_passes for run in runs),
-    }
-
-
-def _decisions(counts: Sequence[int]) -> dict[str, float]:
-    ordered = sorted(counts)
-    return {
-        "mean": sum(ordered) / max(1, len(ordered)),
-        "median": _quantile(ordered, 0.5),
-        "p90": _quantile(ordered, 0.9),
-        "max": max(ordered, default=0),
-        "cases_without": ordered.count(0),
-    }
-
-
-def _quantile(ordered: Sequence[int], share: float) -> int:
-    """Nearest rank of sorted values; 0 if there are none."""
-    return ordered[math.ceil(len(ordered) * share) - 1] if ordered else 0
+    asking = sum(run.num_asking_passes for run in runs)
+    return {**count_summary([run.stats.target_passes for run in runs]), "asking": asking}
 
 
 def _times_fewer(before: Sequence[OracleRun], after: Sequence[OracleRun]) -> float:

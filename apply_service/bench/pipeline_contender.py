@@ -67,6 +67,8 @@ class PipelineContender:
             seconds=outcome.total_s,
             num_output_tokens=outcome.stats.num_output_tokens,
             num_target_passes=outcome.stats.target_passes,
+            num_forced_tokens=outcome.stats.forced,
+            num_decisions=None if outcome.confidence is None else len(outcome.decisions),
         )
 
     def close(self) -> None:

@@ -52,7 +52,7 @@ class ChainFinder:
     def __init__(self, runs: Sequence[Run], stripped: Sequence[str], index: LineIndex) -> None:
         chosen = _chosen(runs, len(stripped))
         self.is_limited = len(chosen) < len(runs)
-        self._runs = sorted(chosen, key=lambda run: (run.old, run.old_end, run.new))
+        self._runs = sorted(chosen, key=lambda run: (run.old_end, run.old, run.new))
         self._stripped = stripped
         self._index = index
         self._gaps: dict[tuple[int, int, int, int], tuple[float, int]] = {}
@@ -158,7 +158,7 @@ def precedes(left: Run, right: Run) -> bool:
     """Whether something of `right` lies behind `left` on both sides."""
     if left.is_border or right.is_border:
         return left.new_end <= right.new and left.old_end <= right.old
-    if left.new >= right.new or left.old >= right.old:
+    if left.new >= right.new or left.old_end >= right.old_end:
         return False
     cut = max(0, left.new_end - right.new, left.old_end - right.old)
     if left.is_definition or right.is_definition:

@@ -17,6 +17,8 @@ from apply_service.edit.segment import Removal, Segment, SegmentLine, Snippet
 # An update that begins (or ends) without a marker still may stand in the middle of the file. It
 # does if this many more lines than it shows would be lost at the border otherwise.
 MAX_LOST_AT_BORDER = 3
+# Context lines at the border of the file that are looked for in front of new ones.
+MAX_CONTINUED = 64
 # Each inline marker is looked for in the whole original.
 MAX_INLINE_MARKERS = 50
 _CLOSERS = frozenset(")]}>;, \t")
@@ -122,6 +124,8 @@ class LazyReader:
         filled = [text for text in (reversed(texts) if is_end else texts) if text]
         places = original.last_places if is_end else original.first_places
         total = original.num_filled_before
+        if self._is_continued(segment, is_end=is_end):
+            return False
         has_anchor = False
         for num_shown, text in enumerate(filled):
             if text not in places or not is_telling(text):
@@ -136,6 +140,19 @@ class LazyReader:
             return True
         names = definition_names(segment.texts)
         return bool(names) and not names.isdisjoint(definition_names(original.lines))
+
+    def _is_continued(self, segment: Segment, *, is_end: bool) -> bool:
+        """Whether the original ends with what the segment begins with, or begins with its end.
+
+        Behind (before) a marker that is where new lines at the end (start) of the file go.
+        """
+        if not (segment.has_gap_before if is_end else segment.has_gap_after):
+            return False
+        step = 1 if is_end else -1
+        shown = [text for line in segment.texts[::step] if (text := line.strip())]
+        filled = self._original.filled[::-step]
+        limit = min(len(shown), len(filled), MAX_CONTINUED)
+        return any(shown[:size] == filled[:size][::-1] for size in range(1, limit))
 
 
 class _Splitter:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -15,6 +15,8 @@ from apply_service.edit.indentation import reindented
 from apply_service.edit.lazy_places import LazyPlacer, Spot
 from apply_service.edit.line_index import LineIndex
 from apply_service.edit.placement import Placement
+from apply_service.edit.placement_features import PlacementFeatures
+from apply_service.edit.placement_ranking import weight_of
 from apply_service.edit.runs import Run
 from apply_service.edit.segment import Segment
 from apply_service.edit.segment_borders import MIN_FULLNESS
@@ -146,8 +148,32 @@ class LazyPlacements:
                     spots[placement] = spot
             if len(known) > 2 * MAX_CANDIDATES:
                 break
-        ordered = sorted(known.values(), key=lambda one: (-one.weight, one.start, one.end))
-        return self._judged(ordered, spots)[:MAX_CANDIDATES]
+        return self._ranked(known.values(), spots, is_first=is_first, is_last=is_last)
+
+    def _ranked(
+        self,
+        placements: Iterable[Placement],
+        spots: dict[Placement, Spot],
+        *,
+        is_first: bool,
+        is_last: bool,
+    ) -> list[Placement]:
+        """The placements by all that speaks for them, the first of them judged."""
+        features = PlacementFeatures(
+            self._core,
+            self._index,
+            table=self._table,
+            balances=self._balances,
+            is_first=is_first,
+            is_last=is_last,
+        )
+        weighed = []
+        for placement in placements:
+            found = features.of(placement)
+            one = replace(placement, weight=weight_of(found), features=found)
+            weighed.append((one, spots[placement]))
+        weighed.sort(key=lambda pair: (-pair[0].weight, pair[0].start, pair[0].end))
+        return self._judged(weighed[:MAX_CANDIDATES])
 
     def _fragment(self, core: Sequence[str]) -> Sequence[Symbol]:
         if self._language is None:
@@ -222,21 +248,20 @@ class LazyPlacements:
             end, last = end - 1, last - 1
         return start, end, tuple(new[first:last])
 
-    def _judged(
-        self, ordered: Sequence[Placement], spots: dict[Placement, Spot]
-    ) -> list[Placement]:
+    def _judged(self, ranked: Sequence[tuple[Placement, Spot]]) -> list[Placement]:
         """Only the first can be certain, and only if it is sound and no other comes near."""
-        if not ordered:
+        if not ranked:
             return []
-        first = ordered[0]
-        margin = first.weight - ordered[1].weight if len(ordered) > 1 else math.inf
+        first, spot = ranked[0]
+        margin = first.weight - ranked[1][0].weight if len(ranked) > 1 else math.inf
         is_certain = (
-            first.weight >= MIN_CERTAIN_WEIGHT
-            and margin >= self._needed_margin(spots[first])
+            spot.weight >= MIN_CERTAIN_WEIGHT
+            and margin >= self._needed_margin(spot)
             and self._is_sound(first)
             and self._is_as_written(first)
         )
-        return [replace(first, is_certain=is_certain), *ordered[1:]]
+        others = [placement for placement, _ in ranked[1:]]
+        return [replace(first, is_certain=is_certain), *others]
 
     def _needed_margin(self, spot: Spot) -> float:
         """How far ahead of all others a spot must be to be certain; never: infinitely far."""

@@ -9,10 +9,11 @@ from itertools import pairwise
 
 from apply_service.edit.balance import BalanceIndex, balance_of
 from apply_service.edit.chains import Chain, ChainFinder
+from apply_service.edit.insertions import Insertion, InsertionFinder
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.placement import PlacementReason
-from apply_service.edit.runs import Run, find_runs
-from apply_service.edit.segment_borders import Border, SegmentBorders
+from apply_service.edit.runs import REPEATED_SHARE, Run, find_runs
+from apply_service.edit.segment_borders import OPEN_BORDER_COST, Border, SegmentBorders
 from apply_service.edit.similarity import Similarity
 
 BORDER_WEIGHT = 4.0
@@ -88,7 +89,10 @@ class LazyPlacer:
             and (not is_last or chain.runs[-1].old == len(index))
         ]
         self.chains = fitting[:MAX_CHAINS]
-        self.is_limited = finder.is_limited or len(fitting) > MAX_CHAINS
+        inserter = InsertionFinder(texts, index, is_first=is_first, is_last=is_last)
+        self._insertions = inserter.find()
+        self._is_first, self._is_last = is_first, is_last
+        self.is_limited = finder.is_limited or len(fitting) > MAX_CHAINS or inserter.is_limited
 
     def spots(self) -> list[Spot]:
         """All spots, best first; of equal borders only the best."""
@@ -98,6 +102,9 @@ class LazyPlacer:
                 known = best.get((spot.start, spot.end))
                 if known is None or spot.weight > known.weight:
                     best[spot.start, spot.end] = spot
+        for insertion in self._insertions:
+            if (insertion.start, insertion.end) not in best:
+                best[insertion.start, insertion.end] = self._inserted(insertion)
         return sorted(best.values(), key=lambda spot: (-spot.weight, spot.start, spot.end))
 
     def _spots_of(self, chain: Chain) -> Iterator[Spot]:
@@ -128,6 +135,40 @@ class LazyPlacer:
                     left.is_open,
                     right.is_open,
                 )
+
+    def _inserted(self, insertion: Insertion) -> Spot:
+        """The spot of an insertion: what stands around the new lines speaks for it."""
+        start, end, size = insertion.start, insertion.end, insertion.num_before
+        num_new, num_after = len(self._texts), insertion.num_after
+        runs = []
+        if size:
+            runs.append(Run(0, size, start, start + size, 0.0, is_exact=True))
+        if num_after:
+            runs.append(Run(num_new - num_after, num_new, start + size, end, 0.0, is_exact=True))
+        runs = [replace(run, weight=self._evidence(run)) for run in runs]
+        is_open_before = not size and not self._is_first
+        is_open_after = not num_after and not self._is_last
+        weight = sum(run.weight for run in runs)
+        weight += -OPEN_BORDER_COST if is_open_before or is_open_after else CLEAN_BONUS
+        if self._balances.of(start, end) != self._balance:
+            weight -= UNBALANCED_COST
+        if self._is_dead(start, end):
+            weight -= DEAD_COST
+        return Spot(
+            start,
+            end,
+            weight,
+            "context",
+            tuple(runs),
+            0,
+            is_open_before or is_open_after,
+            is_open_before,
+            is_open_after,
+        )
+
+    def _evidence(self, run: Run) -> float:
+        weights = [self._index.weight(text) for text in self._stripped[run.new : run.new_end]]
+        return max(weights) * (1 - REPEATED_SHARE) + sum(weights) * REPEATED_SHARE
 
     def _is_dead(self, start: int, end: int) -> bool:
         """Whether a line that leaves its block would be followed by another of the block."""

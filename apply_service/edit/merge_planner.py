@@ -23,10 +23,11 @@ from apply_service.edit.placement import Placement, RemovedSpan
 from apply_service.edit.removals import removed_span
 from apply_service.edit.segment import Segment, Snippet
 from apply_service.edit.similarity import Similarity
+from apply_service.edit.sound_merges import SoundMerges
 from apply_service.edit.syntax import SyntaxTree
 
 # Segments leave the file's order only if their own places are better than this together.
-OUT_OF_ORDER_GAIN = 8.0
+OUT_OF_ORDER_GAIN = 4.0
 MAX_SEGMENTS = 400
 
 
@@ -47,6 +48,7 @@ class MergePlanner:
         self, original_lines: Sequence[str], snippet: Snippet, tree: SyntaxTree | None
     ) -> None:
         self._snippet = snippet
+        self._tree = tree
         self._index = LineIndex(original_lines)
         similarity = Similarity(self._index.stripped)
         self._symbols = tree.symbols if tree is not None else find_definitions(original_lines)
@@ -75,6 +77,10 @@ class MergePlanner:
         order = self._order(candidates)
         candidates = self._with_guesses(candidates, order)
         removed = self._removed(candidates, order)
+        if self._tree is not None and not self._tree.error_lines:
+            candidates = SoundMerges(
+                self._index.lines, self._tree, order=order, removed=removed
+            ).settle(candidates)
         self._note_doubts(candidates, order)
         return DrawnMerge(
             candidates=tuple(map(tuple, candidates)),

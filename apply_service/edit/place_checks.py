@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from apply_service.edit.merge import MergePlan
 
 # Weights are logarithms of odds. Another place leaves a doubt unless it fits this much worse.
-PLACE_MARGIN = 3.0
+PLACE_MARGIN = 1.5
 # Other borders around the same place leave a doubt only if they fit this much better.
-BORDER_MARGIN = 1.0
+BORDER_MARGIN = 0.5
 # They may even fit a little worse if they keep so many more lines of the original.
 MANY_LINES = 3
-KEEPING_MARGIN = -1.0
+KEEPING_MARGIN = -0.5
 # What other numbers of blank lines beside the same lines must be better.
-BLANK_MARGIN = 2.0
+BLANK_MARGIN = 0.5
 MAX_LISTED = 8
 # Characters of other merges that are parsed for one result, to see whether they are sound.
 MAX_PARSED_IN_DOUBT = 300_000

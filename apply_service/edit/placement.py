@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 PlacementReason = Literal["explicit", "context", "symbol", "similar", "order", "border"]
@@ -16,6 +16,7 @@ class Placement:
     well it fits: the logarithm of an odds, to be added up and compared within one request only.
     `is_certain` says that this place is decided by anchors alone: no other place comes near, and
     no more than a few original lines are dropped between two adjacent lines of the segment.
+    `features` are what the weight of a lazy segment was made of (`placement_features`).
     """
 
     segment: int
@@ -25,6 +26,7 @@ class Placement:
     weight: float
     reason: PlacementReason
     is_certain: bool = False
+    features: tuple[float, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

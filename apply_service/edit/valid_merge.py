@@ -13,8 +13,11 @@ from one to the other on which each run lies behind the one before on both sides
 - or it is behind lines at the beginning of the run that say little ("}"), which then are new;
 - and `end` follows from the last run in the same way.
 
-What lies between goes. Placements found by symbols add runs: a whole definition of the segment
-against the one of its name. Guesses by order are outside of this page: they are never certain.
+What lies between goes. A place is valid as well if nothing goes there: its lines are some that the
+segment begins with, followed by some that it ends with.
+
+Placements found by symbols add runs: a whole definition of the segment against the one of its name.
+Guesses by order are outside of this page: they are never certain.
 """
 
 from __future__ import annotations
@@ -51,7 +54,8 @@ class ValidPlaces:
         is_first: bool = False,
         is_last: bool = False,
     ) -> None:
-        self._index = LineIndex(original)
+        self._lines = [text if text.strip() else "" for text in segment]
+        self._index = LineIndex([text if text.strip() else "" for text in original])
         self._new = [text.strip() for text in segment]
         self._old = self._index.stripped
         self._similarity = Similarity()
@@ -65,6 +69,11 @@ class ValidPlaces:
 
     def is_valid(self, start: int, end: int) -> bool:
         """Whether the segment may stand in the place of lines `[start, end)`."""
+        if (self._is_first and start > 0) or (self._is_last and end < len(self._old)):
+            return False
+        return self._is_insertion(start, end) or self._is_chained(start, end)
+
+    def _is_chained(self, start: int, end: int) -> bool:
         return start <= end and any(
             start in self._starts(first) and end in self._ends(last)
             for first in self._runs
@@ -72,6 +81,27 @@ class ValidPlaces:
             if self._may_be_first(first) and self._may_be_last(last)
             if self._leads_to(first, last)
         )
+
+    def _is_insertion(self, start: int, end: int) -> bool:
+        """Whether the lines `[start, end)` all stay around new ones."""
+        total, size = len(self._lines), end - start
+        for num_before in range(size + 1) if 0 < size < total else ():
+            rest = total - (size - num_before)
+            old = [*self._lines[:num_before], *self._lines[rest:]]
+            has_new = any(line.strip() for line in self._lines[num_before:rest])
+            if not has_new or old != self._index.lines[start:end]:
+                continue
+            if self._is_bordered(num_before, size - num_before):
+                return True
+        return False
+
+    def _is_bordered(self, num_before: int, num_after: int) -> bool:
+        """Whether lines with text stand on both sides of the new ones, or where no marker is."""
+        if num_before and num_after:
+            return True
+        if num_after:
+            return self._is_first or bool(self._new[-num_after])
+        return self._is_last or bool(self._new[num_before - 1])
 
     def _may_be_first(self, run: Run) -> bool:
         return not self._is_first or run.old_end == 0
@@ -94,7 +124,7 @@ class ValidPlaces:
         if left.is_border or right.is_border:
             return left != right and left.new_end <= right.new and left.old_end <= right.old
         overlap = max(0, left.new_end - right.new, left.old_end - right.old)
-        rises = left.new < right.new and left.old < right.old
+        rises = left.new < right.new and left.old_end < right.old_end
         if left.is_definition or right.is_definition:
             return rises and not overlap
         return rises and any(self._new[right.new + overlap : right.new_end])

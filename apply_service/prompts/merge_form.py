@@ -45,6 +45,10 @@ class MergeForm(Protocol):
         """A fresh grammar at the start of an answer. Raises `GrammarError`."""
         ...
 
+    def symbols(self, token_id: int) -> Sequence[int]:
+        """What a token writes; the same answer in other tokens has the same symbols."""
+        ...
+
     def symbol_starts(self, token_ids: Sequence[int]) -> Sequence[int]:
         """At which symbol of the merge each token of an answer begins, and where the last ends."""
         ...
@@ -64,6 +68,10 @@ class LineTokens:
     def grammar(self, rules: MergeRules) -> MergeGrammar:
         """A fresh grammar over tokens."""
         return MergeGrammar(rules)
+
+    def symbols(self, token_id: int) -> Sequence[int]:
+        """The token itself."""
+        return (token_id,)
 
     def symbol_starts(self, token_ids: Sequence[int]) -> Sequence[int]:
         """Each token is one symbol."""
@@ -102,6 +110,10 @@ class LineBytes:
             opening=self.layout.opening.encode(),
             skipped=self._skipped,
         )
+
+    def symbols(self, token_id: int) -> Sequence[int]:
+        """Its bytes; a control token is a symbol of its own."""
+        return self.tokenizer.vocabulary.bytes_of(token_id) or (-1 - token_id,)
 
     def symbol_starts(self, token_ids: Sequence[int]) -> Sequence[int]:
         """Tokens of the opening tag begin where the merge does."""

@@ -75,21 +75,20 @@ def test_all_choices_for_a_place_count_together(oracle: OracleService) -> None:
     assert codes(result) == ["ambiguous_place"]
 
 
-def test_the_weights_of_places_confirm_nothing_by_themselves() -> None:
-    def made(probability: float, own_probability: float, *segments: int) -> Decision:
+def test_only_choices_about_a_place_count_for_it() -> None:
+    def made(probability: float, *segments: int) -> Decision:
         return Decision(
             line=1,
             chosen=Branch("a", "keeps line 1 of the original", probability),
             alternatives=(),
-            own_probability=own_probability,
             outside_mass=0.0,
             segments=frozenset(segments),
         )
 
-    decisions = [made(0.99, 0.5, 0), made(0.9, 0.9, 1), made(0.9, 0.99, 1, 2), made(0.1, 0.1)]
+    decisions = [made(0.5, 0), made(0.9, 1), made(0.8, 1, 2), made(0.1)]
     assert place_probability(decisions, 0) == 0.5
-    assert place_probability(decisions, 1) == pytest.approx(0.81)
-    assert place_probability(decisions, 2) == pytest.approx(0.9)
+    assert place_probability(decisions, 1) == pytest.approx(0.72)
+    assert place_probability(decisions, 2) == 0.8
     assert place_probability(decisions, 3) == 1.0
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
 from oracle_service import OracleService
 from pipeline_session import functions, make_edit, make_plan, outcome_of, run_edit, tries_of
 
-from apply_service.decisions import Decision, branch_probabilities, own_probabilities
+from apply_service.decisions import Decision, branch_probabilities
 from apply_service.outcome import Outcome
 from batching.events import RowEvidence
 
@@ -89,7 +88,6 @@ def test_a_prior_counts_like_what_the_model_said() -> None:
         log_prior=(-2.0, 0.0),
     )
     assert branch_probabilities(row) == {5: pytest.approx(0.5), 7: pytest.approx(0.5)}
-    assert own_probabilities(row)[5] == pytest.approx(1 / (1 + math.exp(-2)))
 
 
 def test_lines_of_a_region_are_counted_in_the_file(oracle: OracleService) -> None:

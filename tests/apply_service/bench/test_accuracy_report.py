@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from apply_service.bench.accuracy_report import format_report, summarise
@@ -104,6 +106,22 @@ def test_seconds_leave_failed_requests_out_and_passes_are_pooled() -> None:
     assert report["seconds_p50"] == 1.0
     assert report["seconds_p90"] == 4.0
     assert report["tokens_per_target_pass"] == pytest.approx(100 / 15, abs=0.01)
+
+
+def test_what_was_left_to_a_bound_model_is_counted() -> None:
+    answers = [(100, 1, 100, 0), (200, 3, 198, 2), (100, 2, 99, 1)]
+    results = []
+    for num_tokens, passes, forced, decisions in answers:
+        free = result(tokens=(num_tokens, passes))
+        answer = replace(free.answer, num_forced_tokens=forced, num_decisions=decisions)
+        results.append(replace(free, answer=answer))
+    report = summarise([*results, result(tokens=(500, 9))])
+    bound = report["bound"]
+    assert (bound["cases"], bound["forced"]) == (3, pytest.approx(397 / 400))
+    assert bound["decisions"] == {"mean": 1.0, "median": 1, "p90": 2, "max": 2, "all": 3}
+    assert (bound["target_passes"]["mean"], bound["target_passes"]["all"]) == (2.0, 6)
+    assert "3 cases bound to the valid merges: 99.25% of the tokens forced" in format_report(report)
+    assert summarise(mixed_results())["bound"] is None
 
 
 def test_groups_count_exact_and_silent() -> None:

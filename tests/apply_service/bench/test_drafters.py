@@ -116,6 +116,18 @@ def test_the_constraint_is_held_against_speculation_alone(
     assert f"\n    {beside}\n" in printed
 
 
+@pytest.mark.parametrize("profile", ["chat", "fastapply"])
+def test_tokens_that_span_lines_are_measured_too(
+    tmp_path: Path, tiny_model_dir: Path, capsys: pytest.CaptureFixture[str], profile: str
+) -> None:
+    cases = write_cases(tmp_path / "cases.jsonl")
+    options = ("--cases", cases, "--tokenizer-dir", tiny_model_dir, "--profile", profile)
+    assert run(*options, "--constraint", "merge", "--json") == 0
+    figures = msgspec.json.decode(capsys.readouterr().out)["constraint"]
+    assert figures["kinds"] == {"path": 3, "not_a_path": 0, "no_grammar": 0}
+    assert figures["times_fewer"] > 2
+
+
 def test_without_the_constraint_only_speculation_is_counted(
     tmp_path: Path, tiny_model_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from litestar.testing import TestClient
 from oracle_service import OracleService
 from oracles.lsp_document import apply_text_edits
-from pipeline_session import MAX_FILE_BYTES, functions, make_edit, make_plan, teach, tries_of
+from pipeline_session import (
+    MAX_FILE_BYTES,
+    functions,
+    hopeless_edit,
+    make_edit,
+    make_plan,
+    teach,
+    tries_of,
+)
 
 from apply_service.app import create_app
 from apply_service.edit.text_edits import Position, TextEdit
@@ -42,8 +50,13 @@ PAYLOADS = {
 
 @pytest.fixture(scope="module")
 def oracle(tiny_model_dir: Path) -> OracleService:
+    """With so much time that no stall of a busy machine makes it refuse an edit."""
     return OracleService(
-        tiny_model_dir, max_position=60_000, num_blocks=4096, max_file_bytes=MAX_FILE_BYTES
+        tiny_model_dir,
+        max_position=60_000,
+        num_blocks=4096,
+        max_file_bytes=MAX_FILE_BYTES,
+        deadline_s=600.0,
     )
 
 
@@ -205,14 +218,8 @@ def removed_by_diff(diff: str) -> int:
 
 
 def test_what_every_try_gets_wrong_is_an_error_and_422(client: TestClient[Any]) -> None:
-    """The merge would drop the whole middle of the file, so it is no way out either."""
-    steps = [f"step_{number}({number}, {number * 7})" for number in range(400)]
-    lines = [*steps[:120], "start(a)", *steps[120:], "finish(a)"]
-    body = {
-        "original": "\n".join([*lines, ""]),
-        "update": "# ...\nstart(a)\nfinish(a)\n",
-        "language": "python",
-    }
+    original, update = hopeless_edit()
+    body = {"original": original, "update": update, "language": "python"}
     response = client.post("/v1/apply", json=body)
     assert (response.status_code, response.json()["code"]) == (422, "rejected")
     assert "lines_lost" in {finding["code"] for finding in response.json()["findings"]}
