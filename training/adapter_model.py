@@ -28,18 +28,21 @@ CONFIG_NAME = "adapter_config.json"
 class LossWeights:
     """What counts in training: every answer token, and every choice among what is allowed.
 
-    The cross entropy of a choice is taken among the allowed tokens alone, as serving does.
+    The cross entropy of a choice is taken among the allowed tokens alone: the model's own word,
+    and, for `served`, with the prior that serving adds to it.
     """
 
     token: float = 1.0
     choice: float = 0.0
+    served: float = 0.0
 
     def total(self, example: Example) -> float:
         """The weight of a whole answer, by which its summed loss is divided."""
-        return self.token * len(example.answer_token_ids) + self.choice * len(example.choices)
+        a_choice = self.choice + self.served
+        return self.token * len(example.answer_token_ids) + a_choice * len(example.choices)
 
 
-LOSS_WEIGHTS = {"plain": LossWeights(), "weighted": LossWeights(token=0.1, choice=2.0)}
+LOSS_WEIGHTS = {"plain": LossWeights(), "weighted": LossWeights(token=0.1, choice=1.0, served=1.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +139,17 @@ class AdapterModel:
         logits = self._logits(examples)
         truth = self._tensor([token for one in examples for token in one.answer_token_ids])
         loss = weights.token * torch.nn.functional.cross_entropy(logits, truth, reduction="sum")
-        if weights.choice:
+        if weights.choice or weights.served:
             ends = accumulate(len(example.answer_token_ids) for example in examples)
             for example, end in zip(examples, ends, strict=True):
                 own = logits[end - len(example.answer_token_ids) : end]
-                for branch_log_probs, chosen in choice_log_probs(own, example):
-                    loss = loss - weights.choice * branch_log_probs[chosen]
+                branches = list(choice_log_probs(own, example))
+                for factor, found in (
+                    (weights.choice, branches),
+                    (weights.served, with_prior(branches, example)),
+                ):
+                    for log_probs, chosen in found:
+                        loss = loss - factor * log_probs[chosen]
         return loss
 
     @torch.no_grad()
@@ -228,6 +236,18 @@ def choice_log_probs(logits: Tensor, example: Example) -> Iterator[tuple[Tensor,
     """
     rows = [choice.offset for choice in example.choices]
     return _branches(logits[rows], example)
+
+
+def with_prior(
+    branches: Sequence[tuple[Tensor, int]], example: Example
+) -> list[tuple[Tensor, int]]:
+    """What `choice_log_probs` gave, with the priors of the example's choices counted."""
+    return [
+        ((found + found.new_tensor(choice.log_prior)).log_softmax(-1), taken)
+        if choice.log_prior
+        else (found, taken)
+        for (found, taken), choice in zip(branches, example.choices, strict=True)
+    ]
 
 
 def _branches(logits: Tensor, example: Example) -> Iterator[tuple[Tensor, int]]:

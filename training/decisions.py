@@ -22,11 +22,11 @@ import torch
 from apply_service.merge_constraint import MergeConstraint
 from apply_service.prompts.merge_form import AnyMergeGrammar
 from apply_service.prompts.profile import Profile, load_profile
-from training.adapter_model import DTYPES, AdapterModel
+from training.adapter_model import DTYPES, AdapterModel, with_prior
 from training.case_file import TrainingCase, read_training_cases
 from training.evaluate import Share
-from training.example import Choice, Example
-from training.served import Question, questions_of
+from training.example import Example
+from training.served import Question, choices_of, questions_of
 
 MAX_CANDIDATES = 8
 _MAX_OPEN_WAYS = 64
@@ -38,13 +38,15 @@ MERGE_SHARES = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 class Candidate:
     """One valid answer: what the model and the merge think of it.
 
-    `log_prob` sums the branches taken; `is_greedy` says that each of them was the likeliest.
-    `weight` is that of the heaviest merge that writes the answer.
+    `log_prob` sums the branches taken; `is_greedy` says that each of them was the likeliest, and
+    `is_served` that it was with the prior that serving adds. `weight` is that of the heaviest merge
+    that writes the answer.
     """
 
     log_prob: float
     weight: float
     is_greedy: bool
+    is_served: bool
     is_truth: bool
     is_first_guess: bool
 
@@ -99,12 +101,16 @@ def decide(question: Question, case: TrainingCase, model: AdapterModel) -> Decid
     prompt = question.region_prompt.prompt.token_ids
     examples = [_branches(constraint, prompt, answer) for answer in answers]
     candidates = []
-    for answer, branches in zip(answers, model.branch_log_probs(examples), strict=True):
+    for answer, example, branches in zip(
+        answers, examples, model.branch_log_probs(examples), strict=True
+    ):
+        served = with_prior(branches, example)
         candidates.append(
             Candidate(
                 log_prob=sum(float(found[taken]) for found, taken in branches),
                 weight=_weight(constraint, answer),
                 is_greedy=all(int(found.argmax()) == taken for found, taken in branches),
+                is_served=all(int(found.argmax()) == taken for found, taken in served),
                 is_truth=answer == question.answer_token_ids,
                 is_first_guess=answer == first_guess,
             )
@@ -114,10 +120,7 @@ def decide(question: Question, case: TrainingCase, model: AdapterModel) -> Decid
 
 def _branches(constraint: MergeConstraint, prompt: Sequence[int], answer: Sequence[int]) -> Example:
     """An answer up to its last choice."""
-    decisions = constraint.grammar().decisions(answer)
-    choices = tuple(
-        Choice(one.offset, tuple(token_id for token_id, _ in one.alternatives)) for one in decisions
-    )
+    choices = choices_of(constraint, answer)
     return Example("", "", tuple(prompt), tuple(answer[: choices[-1].offset + 1]), choices)
 
 
@@ -132,11 +135,18 @@ def _weight(constraint: MergeConstraint, answer: Sequence[int]) -> float:
 
 
 def decide_all(
-    cases: Iterable[TrainingCase], profile: Profile, model: AdapterModel
+    cases: Iterable[TrainingCase],
+    profile: Profile,
+    model: AdapterModel,
+    *,
+    max_prompt_tokens: int | None = None,
 ) -> Iterator[Decided]:
-    """Every question with a choice that the cases lead to."""
+    """Every question with a choice that the cases lead to, or only those with short prompts."""
     for case in cases:
         for question in questions_of(case, profile):
+            num_tokens = len(question.region_prompt.prompt.token_ids)
+            if max_prompt_tokens is not None and num_tokens > max_prompt_tokens:
+                continue
             decided = decide(question, case, model)
             if decided is not None:
                 yield decided
@@ -151,6 +161,7 @@ def report(decided: Sequence[Decided]) -> dict[str, object]:
         "known": Share(len(known), len(decided)),
         "first_guess": Share(len(easy), len(known)),
         "greedy": _share(known, lambda candidate: candidate.is_greedy),
+        "served": _share(known, lambda candidate: candidate.is_served),
         "summed_where_first_guess_is_wrong": _share(hard, _combined(0.0)),
         "summed_where_first_guess_is_right": _share(easy, _combined(0.0)),
     }
@@ -184,6 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--adapter", type=Path, default=None, help="default: the bare model")
     parser.add_argument("--cases", type=Path, default=Path("build/cases/dev.jsonl"))
     parser.add_argument("--every", type=int, default=1, help="only each n-th case")
+    parser.add_argument("--max-prompt-tokens", type=int, default=None, help="leave longer out")
     parser.add_argument("--dtype", choices=sorted(DTYPES), default="float32")
     parser.add_argument("--records", type=Path, default=None, help="where to write each question")
     chosen = parser.parse_args(arguments)
@@ -193,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cases = islice(read_training_cases(chosen.cases), 0, None, chosen.every)
     decided = []
     with (chosen.records or Path(os.devnull)).open("w", encoding="utf-8") as records:
-        for one in decide_all(cases, profile, model):
+        for one in decide_all(cases, profile, model, max_prompt_tokens=chosen.max_prompt_tokens):
             decided.append(one)
             records.write(json.dumps(asdict(one)) + "\n")
             records.flush()

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+PRIOR_STEP = 1 / 64
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A position of the answer at which the merge grammar allows more than one token."""
+    """A position of the answer at which the merge grammar allows more than one token.
+
+    `log_prior` is what serving adds to the log-probability of each allowed token, from the weights
+    of the merge, in steps of `PRIOR_STEP`; empty if it adds nothing.
+    """
 
     offset: int
     allowed_token_ids: tuple[int, ...]
+    log_prior: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import zstandard
 
-from training.example import Choice, Example
+from training.example import PRIOR_STEP, Choice, Example
 
-VERSION = 1
+VERSION = 2
 MAX_VALUE = 2**16 - 1
 _LEVEL = 12
 
@@ -60,6 +60,8 @@ def _values(example: Example) -> list[int]:
     values += example.prompt_token_ids + example.answer_token_ids
     for choice in example.choices:
         values += [choice.offset, len(choice.allowed_token_ids), *choice.allowed_token_ids]
+        priors = [min(round(-one / PRIOR_STEP), MAX_VALUE) for one in choice.log_prior]
+        values += [len(priors), *priors]
     return values
 
 
@@ -94,6 +96,9 @@ def _read_examples(values: list[int], header: dict[str, Any]) -> Iterator[Exampl
         choices = []
         for _ in range(num_choices):
             offset, num_allowed = take(2)
-            choices.append(Choice(offset, take(num_allowed)))
+            allowed = take(num_allowed)
+            (num_priors,) = take(1)
+            log_prior = tuple(-PRIOR_STEP * one for one in take(num_priors))
+            choices.append(Choice(offset, allowed, log_prior))
         case_id = header["case_ids"][high * (MAX_VALUE + 1) + low]
         yield Example(case_id, header["styles"][style_number], prompt, answer, tuple(choices))

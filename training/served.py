@@ -20,11 +20,12 @@ from apply_service.edit.text_file import TextFile, TextFileError
 from apply_service.edit_plan import EditPlan, plan_edit
 from apply_service.edit_request import EditRequest
 from apply_service.errors import ApplyError
+from apply_service.merge_constraint import MergeConstraint
 from apply_service.prompts.profile import Profile, PromptError
 from apply_service.region_prompt import RegionPrompt, build_prompts
 from lookup.grammar_error import GrammarError
 from training.case_file import TrainingCase, split_lines
-from training.example import Choice, Example
+from training.example import PRIOR_STEP, Choice, Example
 
 MAX_CASE_BYTES = 1 << 20
 # Tokens kept behind the last choice: the first lines of the way that was chosen.
@@ -93,11 +94,22 @@ def _question(
         grammar.advance_all(answer)
     except GrammarError:
         return Question(asked, answer, (), is_path=False, is_first_guess=False)
-    choices = tuple(
-        Choice(decision.offset, tuple(token_id for token_id, _ in decision.alternatives))
-        for decision in asked.constraint.grammar().decisions(answer)
-    )
+    choices = choices_of(asked.constraint, answer)
     return Question(asked, answer, choices, is_path=True, is_first_guess=is_first_guess)
+
+
+def choices_of(constraint: MergeConstraint, answer: Sequence[int]) -> tuple[Choice, ...]:
+    """The choices along a valid answer. Raises `TokenNotAllowedError`."""
+    grammar = constraint.grammar()
+    choices = []
+    place = 0
+    for decision in constraint.grammar().decisions(answer):
+        grammar.advance_all(answer[place : decision.offset])
+        place = decision.offset
+        log_prior = (round(one / PRIOR_STEP) * PRIOR_STEP for one in grammar.log_prior())
+        allowed = tuple(token_id for token_id, _ in decision.alternatives)
+        choices.append(Choice(decision.offset, allowed, tuple(log_prior)))
+    return tuple(choices)
 
 
 def _merged_region(original: Sequence[str], truth: MergePath, region: Region) -> list[str] | None:

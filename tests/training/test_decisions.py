@@ -92,12 +92,16 @@ def test_the_candidates_hold_the_truth_and_the_first_guess(
 def test_a_sure_place_is_no_decision(profile: Profile, model: AdapterModel) -> None:
     sure = merge_case(update=sure_update("save"))
     assert list(decide_all([sure], profile, model)) == []
-    assert len(list(decide_all([sure, merge_case()], profile, model))) == 1
+    cases = [sure, merge_case()]
+    (decided,) = decide_all(cases, profile, model)
+    longest = decided.num_prompt_tokens
+    assert list(decide_all(cases, profile, model, max_prompt_tokens=longest)) == [decided]
+    assert list(decide_all(cases, profile, model, max_prompt_tokens=longest - 1)) == []
 
 
 def decided_of(*candidates: tuple[float, float, bool, bool]) -> Decided:
     made = [
-        Candidate(log_prob, weight, log_prob > -0.5, is_truth, is_first)
+        Candidate(log_prob, weight, log_prob > -0.5, weight > 1.5, is_truth, is_first)
         for log_prob, weight, is_truth, is_first in candidates
     ]
     return Decided("case", "context", 100, tuple(made))
@@ -112,6 +116,7 @@ def test_the_report_counts_right_decisions() -> None:
     assert counts["known"] == (3, 4)
     assert counts["first_guess"] == (1, 3)
     assert counts["summed"] == counts["greedy"] == (2, 3)
+    assert counts["served"] == (1, 3)
     assert counts["summed_where_first_guess_is_wrong"] == (2, 2)
     assert counts["summed_where_first_guess_is_right"] == (0, 1)
     assert counts["summed_with_1_merge"] == (2, 3)

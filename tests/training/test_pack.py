@@ -8,11 +8,14 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.example import Choice, Example
+from training.example import PRIOR_STEP, Choice, Example
 from training.pack import MAX_VALUE, PackError, read_pack, write_pack
 
 TOKEN_IDS = st.lists(st.integers(0, MAX_VALUE), max_size=6).map(tuple)
-CHOICES = st.lists(st.builds(Choice, st.integers(0, MAX_VALUE), TOKEN_IDS), max_size=3).map(tuple)
+PRIORS = st.lists(st.integers(0, MAX_VALUE).map(lambda n: -n * PRIOR_STEP), max_size=4).map(tuple)
+CHOICES = st.lists(st.builds(Choice, st.integers(0, MAX_VALUE), TOKEN_IDS, PRIORS), max_size=3).map(
+    tuple
+)
 EXAMPLES = st.lists(
     st.builds(Example, st.text(max_size=4), st.text(max_size=4), TOKEN_IDS, TOKEN_IDS, CHOICES),
     max_size=8,
