@@ -42,7 +42,7 @@ class LossWeights:
         return self.token * len(example.answer_token_ids) + a_choice * len(example.choices)
 
 
-LOSS_WEIGHTS = {"plain": LossWeights(), "weighted": LossWeights(token=0.1, choice=1.0, served=1.0)}
+LOSS_WEIGHTS = {"plain": LossWeights(), "weighted": LossWeights(token=0.3, choice=1.0, served=1.0)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,7 @@ def card_text(recipe: Recipe, figures: dict[str, Any]) -> str:
         decisions=_decisions(figures["decisions"]),
         token_weight=loss.token,
         choice_weight=loss.choice,
+        served_weight=loss.served,
         place={"cpu": "two CPU cores"}.get(recipe.device, "one GPU"),
         previous=_previous(recipe.previous),
         **{name: value for name, value in asdict(recipe).items() if name != "previous"},
@@ -151,7 +152,7 @@ def _decisions(figures: dict[str, Any]) -> str:
     rows = {
         "first_guess": "the deterministic merge's first guess",
         "summed": "the model alone, log-probabilities of the branches summed",
-        "summed_with_1_merge": "the model and the weight of the merge",
+        "served": "the model with the prior of serving, branch by branch",
         "summed_where_first_guess_is_wrong": "the model alone where the first guess is wrong",
     }
     return "\n".join(f"| {text} | {_share(figures[name])} |" for name, text in rows.items())
@@ -200,8 +201,8 @@ them, and windows of files. In {examples_with_choice} of them several merges are
 
 {steps} steps of {examples_per_step} examples in {minutes} minutes on {place}, AdamW, learning rate
 {learning_rate} with warm-up and cosine, frozen weights in bfloat16. The loss is on the answer
-alone: {token_weight} a token, and {choice_weight} a choice, there the cross entropy among the
-branches that are valid. {previous}
+alone: {token_weight} a token, {choice_weight} a choice, there the cross entropy among the branches
+that are valid, and {served_weight} for the same with the prior of serving. {previous}
 
 ## Figures
 

@@ -244,3 +244,16 @@ def test_the_command_trains_on_packs_and_goes_on_from_an_adapter(
     assert all(len(example) == len(examples[0]) for example in examples)
     with pytest.raises(FinetuneError, match="no example"):
         main([*base, *out, *too_long])
+
+
+def test_the_prior_of_serving_counts_in_its_own_term(tiny_model_dir: Path) -> None:
+    model = new_model(tiny_model_dir)
+    choice = Choice(1, (20, 30, 40), (-3.0, -1.5, 0.0))
+    example = Example("", "", (9, 8, 7), (4, 30, 5), (choice,))
+    logits = model.answer_logits(example).detach()[1, [20, 30, 40]]
+    served = (logits + torch.tensor(choice.log_prior)).softmax(-1)
+    weights = LossWeights(token=0.0, choice=0.0, served=2.0)
+    assert torch.allclose(model.loss([example], weights), -2.0 * served[1].log(), rtol=1e-4)
+    bare = replace(example, choices=(replace(choice, log_prior=()),))
+    expected = -2.0 * logits.softmax(-1)[1].log()
+    assert torch.allclose(model.loss([bare], weights), expected, rtol=1e-4)

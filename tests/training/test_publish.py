@@ -25,7 +25,7 @@ SHARE = {"exact": 0.75, "num_exact": 3, "n": 4, "wilson_95": [0.3, 0.9544]}
 DECISIONS = {
     "first_guess": SHARE,
     "summed": SHARE | {"num_exact": 4, "exact": 1.0},
-    "summed_with_1_merge": SHARE,
+    "served": SHARE,
     "summed_where_first_guess_is_wrong": SHARE,
 }
 START = {
