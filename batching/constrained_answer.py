@@ -33,6 +33,7 @@ class ConstrainedAnswer:
         self._num_tokens = num_prompt_tokens
         self._ahead: ConstrainedDraft | None = None
         self._listening: deque[LogitsRow] = deque()
+        self._is_forced_taken = False
 
     @property
     def is_complete(self) -> bool:
@@ -53,7 +54,7 @@ class ConstrainedAnswer:
 
     def take_forced(self, max_tokens: int) -> list[int]:
         """Move over all tokens that are certain now, at most `max_tokens`."""
-        if not self._looks_ahead or max_tokens <= 0:
+        if not self._looks_ahead or self._is_forced_taken or max_tokens <= 0:
             return []
         ahead = self._constraint.draft(max_tokens)
         forced = ahead.token_ids[: ahead.num_forced]
@@ -70,6 +71,7 @@ class ConstrainedAnswer:
                     )
                 )
         self._move(forced)
+        self._is_forced_taken = True
         return list(forced)
 
     def draft(self, max_tokens: int) -> Draft | None:
@@ -158,3 +160,4 @@ class ConstrainedAnswer:
         self._constraint.advance_all(token_ids)
         self._num_tokens += len(token_ids)
         self._ahead = None
+        self._is_forced_taken = False

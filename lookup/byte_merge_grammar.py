@@ -18,7 +18,7 @@ from lookup.merge_rules import MergeRules
 from lookup.vocabulary_index import VocabularyIndex
 
 BYTES_PER_TOKEN = 4
-MAX_PLANS = 64
+MAX_PLANS = 1024
 
 
 class ByteState(NamedTuple):
@@ -47,6 +47,8 @@ class ByteMergeGrammar:
     __slots__ = (
         "_automaton",
         "_end_token_ids",
+        "_ends",
+        "_likeliest_states",
         "_planner",
         "_plans",
         "_start",
@@ -90,6 +92,8 @@ class ByteMergeGrammar:
         self._tokens = ByteTokens(self._automaton, vocabulary, encode)
         self._planner = BytePlanner(self._automaton, vocabulary, self._tokens)
         self._plans: dict[tuple[Threads, bytes], BytePlan] = {}
+        self._ends: dict[BytePlan, ByteState] = {}
+        self._likeliest_states: dict[BytePlan, ByteState] = {}
         self._end_token_ids = tuple(end_token_ids)
         self._start = ByteState(self._automaton.follow(self._automaton.start, skipped), opening)
         self._state = self._start
@@ -164,7 +168,7 @@ class ByteMergeGrammar:
             if likeliest is None or offset == room:
                 break
             written.append(likeliest)
-            state = self._planned(self._behind(state, likeliest))
+            state = self._behind_likeliest(state, likeliest)
         is_complete = likeliest is None and not self._forced(state)
         return ConstrainedDraft(tuple(written), tuple(decisions), tuple(borders), is_complete)
 
@@ -259,6 +263,8 @@ class ByteMergeGrammar:
         if made is None:
             if len(self._plans) >= MAX_PLANS:
                 self._plans.clear()
+                self._ends.clear()
+                self._likeliest_states.clear()
             made = self._plans[key] = self._planner.plan(*key)
         return ByteState(*key, plan=made)
 
@@ -320,6 +326,26 @@ class ByteMergeGrammar:
 
     def _move(self, state: ByteState, num_forced: int) -> ByteState:
         """Behind the next forced tokens of a planned position, all of them of its plan."""
+        plan = None if state.num_ended else state.plan
+        is_last = plan is not None and 0 < len(plan.token_ids) == state.place + num_forced
+        if plan is not None and is_last and plan in self._ends:
+            return self._ends[plan]
+        moved = self._followed(state, num_forced)
+        if plan is not None and is_last:
+            self._ends[plan] = moved
+        return moved
+
+    def _behind_likeliest(self, state: ByteState, likeliest: int) -> ByteState:
+        """The planned position behind the likeliest token of a decision, found once."""
+        plan = state.plan
+        assert plan is not None, "a decision is part of a plan"
+        known = self._likeliest_states.get(plan)
+        if known is None:
+            known = self._planned(self._behind(state, likeliest))
+            self._likeliest_states[plan] = known
+        return known
+
+    def _followed(self, state: ByteState, num_forced: int) -> ByteState:
         run = self._forced(state)[:num_forced]
         spelled = b"".join(map(self._vocabulary.bytes_of, run))
         if not spelled:

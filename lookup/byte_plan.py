@@ -14,7 +14,7 @@ from lookup.vocabulary_index import VocabularyIndex
 MAX_PLANNED_BYTES = 8192
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class BytePlan:
     """What is forced from a position on, and what may be written behind it.
 

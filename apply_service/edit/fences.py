@@ -14,15 +14,6 @@ _MARKDOWN_NAMES = frozenset({"markdown", "md", "mdx"})
 _DIFF_NAMES = frozenset({"diff", "patch"})
 
 
-def strip_fence(
-    update_lines: Sequence[str], *, path: str | None = None, language: str | None = None
-) -> list[str]:
-    """The update without the one code fence around it; Markdown files keep theirs."""
-    is_fenced = not is_markdown(path=path, language=language)
-    start, end = _outer_span(update_lines) if is_fenced else (0, len(update_lines))
-    return list(update_lines[start:end])
-
-
 def fenced_parts(
     update_lines: Sequence[str],
     original_texts: Collection[str] = (),

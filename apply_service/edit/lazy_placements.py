@@ -26,9 +26,13 @@ from apply_service.edit.syntax import parse_fragment
 
 MAX_CANDIDATES = 64
 # How much lighter all other placements must be, by what the best one stands on; measured.
-CERTAIN_MARGIN = 2.4
+CERTAIN_MARGIN = 3.0
 OPEN_MARGIN = 4.0
-UNCLOSED_MARGIN = 11.0
+UNCLOSED_MARGIN = 6.0
+# Lines that go between weak runs, many that go, or new lines at an open border.
+LOOSE_MARGIN = 7.0
+# Another number of blank lines in the same place.
+BLANK_MARGIN = 6.0
 # Where more than one line is replaced, the runs on both sides must weigh this much.
 MIN_FIRM_WEIGHT = 3.5
 MIN_CERTAIN_WEIGHT = 5.0
@@ -125,6 +129,7 @@ class LazyPlacements:
         core = list(texts[filled[0] : filled[-1] + 1])
         self._core = core
         num_before, num_after = filled[0], len(texts) - filled[-1] - 1
+        edges = self._edge_blanks(num_before if is_first else 0, num_after if is_last else 0)
         placer = LazyPlacer(
             core,
             self._index,
@@ -138,7 +143,7 @@ class LazyPlacements:
         known: dict[tuple[int, int, tuple[str, ...]], Placement] = {}
         spots: dict[Placement, Spot] = {}
         for spot in placer.spots():
-            lines = reindented(core, spot.runs, self._index)
+            lines = [*edges[0], *reindented(core, spot.runs, self._index), *edges[1]]
             dropped = min(self._num_dropped(spot, words), _MAX_DROPPED)
             spot = replace(spot, weight=spot.weight - _DROPPED_COST * dropped)
             for placement in self._variants(number, spot, lines, num_before, num_after):
@@ -149,6 +154,13 @@ class LazyPlacements:
             if len(known) > 2 * MAX_CANDIDATES:
                 break
         return self._ranked(known.values(), spots, is_first=is_first, is_last=is_last)
+
+    def _edge_blanks(self, num_before: int, num_after: int) -> tuple[list[str], list[str]]:
+        """Blank lines at the borders of the file that it has and the update shows."""
+        total = len(self._index)
+        before = min(num_before, self._index.blank_after(0))
+        after = min(num_after, self._index.blank_before(total))
+        return [""] * before, [""] * after
 
     def _ranked(
         self,
@@ -253,25 +265,36 @@ class LazyPlacements:
         if not ranked:
             return []
         first, spot = ranked[0]
-        margin = first.weight - ranked[1][0].weight if len(ranked) > 1 else math.inf
+        needed = self._needed_margin(spot)
         is_certain = (
             spot.weight >= MIN_CERTAIN_WEIGHT
-            and margin >= self._needed_margin(spot)
+            and all(
+                first.weight - other.weight >= max(needed, self._blank_margin(first, other))
+                for other, _ in ranked[1:]
+            )
             and self._is_sound(first)
             and self._is_as_written(first)
         )
         others = [placement for placement, _ in ranked[1:]]
         return [replace(first, is_certain=is_certain), *others]
 
+    def _blank_margin(self, first: Placement, other: Placement) -> float:
+        """How far another number of blank lines in the same place must be behind."""
+        if (first.start, first.end) != (other.start, other.end):
+            return 0.0
+        texts = list(filter(str.strip, first.lines))
+        return BLANK_MARGIN if texts == list(filter(str.strip, other.lines)) else 0.0
+
     def _needed_margin(self, spot: Spot) -> float:
         """How far ahead of all others a spot must be to be certain; never: infinitely far."""
-        if spot.max_lost > MAX_CERTAIN_LOST or (spot.is_open and spot.reason == "context"):
-            return math.inf
         num_repeated = self._num_repeated(spot)
-        if num_repeated > 1 or not self._is_firm(spot):
+        if num_repeated > 1 or any(map(self._is_shortened, spot.runs)):
             return math.inf
+        is_loose = spot.max_lost > MAX_CERTAIN_LOST or not self._is_firm(spot)
+        if is_loose or (spot.is_open and spot.reason == "context"):
+            return LOOSE_MARGIN
         if not all(run.is_closed for run in spot.runs):
-            return math.inf if any(map(self._is_shortened, spot.runs)) else UNCLOSED_MARGIN
+            return UNCLOSED_MARGIN
         return OPEN_MARGIN if spot.is_open or num_repeated else CERTAIN_MARGIN
 
     def _is_shortened(self, run: Run) -> bool:

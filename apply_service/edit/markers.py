@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from apply_service.edit.definition_names import WORD, known_names
-from apply_service.edit.fences import strip_fence as strip_fence
 from apply_service.edit.inline_markers import find_inline_marker
 from apply_service.edit.marker_phrases import (
     BARE,

@@ -24,6 +24,8 @@ MANY_LINES = 3
 KEEPING_MARGIN = -0.5
 # What other numbers of blank lines beside the same lines must be better.
 BLANK_MARGIN = 0.5
+# A place that fits so much better than all others is clear: what goes there is meant to go.
+CLEAR_MARGIN = 1.7
 MAX_LISTED = 8
 # Characters of other merges that are parsed for one result, to see whether they are sound.
 MAX_PARSED_IN_DOUBT = 300_000
@@ -53,6 +55,18 @@ def check_place(
             yield _ambiguous_place(comparison, placement, rivals)
 
 
+def has_clear_places(comparison: Comparison, plan: MergePlan, path: MergePath) -> bool:
+    """Whether no segment of the valid merge `path` fits nearly as well in any other way."""
+    if plan.is_unique and path == plan.best:
+        return True
+    field = _RivalField(comparison, plan, path)
+    return all(
+        other.weight <= placement.weight - CLEAR_MARGIN
+        for number, placement in enumerate(path.placements)
+        for other in field.others(number)
+    )
+
+
 def _is_settled(
     placement: Placement, rivals: Sequence[Placement], chosen_from: Collection[Placement]
 ) -> bool:
@@ -78,19 +92,21 @@ class _RivalField:
         self._num_characters = sum(map(len, comparison.result)) + 1
         self._budget = MAX_PARSED_IN_DOUBT
 
-    def rivals(self, number: int) -> list[Placement]:
-        """What fits about as well as placement `number` and does not break the syntax."""
+    def others(self, number: int) -> Iterator[Placement]:
+        """All that the segment of placement `number` could be but for the other segments."""
         placements = self._path.placements
-        placement = placements[number]
         low = placements[number - 1].end if number else 0
         is_last = number + 1 == len(placements)
         high = len(self._comparison.original) if is_last else placements[number + 1].start
+        for other in self._plan.candidates[placements[number].segment]:
+            if low <= other.start and other.end <= high and other != placements[number]:
+                yield other
+
+    def rivals(self, number: int) -> list[Placement]:
+        """What fits about as well as placement `number` and does not break the syntax."""
+        placement = self._path.placements[number]
         found = [
-            other
-            for other in self._plan.candidates[placement.segment]
-            if low <= other.start
-            and other.end <= high
-            and _is_rival(self._comparison, other, placement)
+            other for other in self.others(number) if _is_rival(self._comparison, other, placement)
         ]
         return [other for other in found if not self._breaks_syntax(number, other)]
 

@@ -46,13 +46,14 @@ def change_of(old: Sequence[str], new: Sequence[str]) -> Change:
     lost, added = middle_old - middle_new, middle_new - middle_old
     num_kept = middle_old.total() - lost.total()
     is_filled = bool(lost or added or num_kept)
+    has_head = any(map(str.strip, new[:head]))
     return Change(
         num_before=head,
         num_after=tail,
         lost=tuple(lost.elements()),
         added=tuple(added.elements()),
         num_kept=num_kept,
-        has_head=any(map(str.strip, new[:head])),
-        has_tail=any(map(str.strip, new[len(new) - tail :])),
+        has_head=has_head,
+        has_tail=any(map(str.strip, new[len(new) - tail :])) or (has_head and not is_filled),
         more_blanks=0 if is_filled else more_blanks,
     )

@@ -12,22 +12,22 @@ from collections.abc import Sequence
 from apply_service.edit.placement_features import FEATURES
 
 FEATURE_WEIGHTS = {
-    "evidence": 3.8,
-    "is_idle": -2.3,
-    "is_open_before": -2.4,
-    "is_open_after": -1.4,
-    "num_replaced": -0.8,
-    "num_lost_closed": -0.7,
-    "num_lost_open": -1.1,
-    "num_kept": -1.5,
-    "num_moved": -1.7,
-    "num_stale": -1.5,
-    "num_doubled_definitions": -1.0,
-    "is_unbalanced": -3.4,
-    "num_odd_indents": -2.0,
-    "likeness": 2.1,
-    "is_kin_after": -1.1,
-    "more_blanks": 1.5,
+    "evidence": 3.71,
+    "is_idle": -4.85,
+    "is_open_before": -2.52,
+    "is_open_after": -1.29,
+    "num_replaced": -0.93,
+    "num_lost_closed": -0.75,
+    "num_lost_open": -1.11,
+    "num_kept": -1.56,
+    "num_moved": -1.82,
+    "num_stale": -1.52,
+    "num_doubled_definitions": -1.18,
+    "is_unbalanced": -3.71,
+    "num_odd_indents": -2.22,
+    "likeness": 2.16,
+    "is_kin_after": -1.09,
+    "more_blanks": 2.15,
 }
 _WEIGHTS = tuple(FEATURE_WEIGHTS[name] for name in FEATURES)
 

@@ -17,7 +17,7 @@ from apply_service.edit.comparison import Comparison
 from apply_service.edit.finding import Finding
 from apply_service.edit.loss_checks import LOSS_CHECKS
 from apply_service.edit.markers import split_segments
-from apply_service.edit.place_checks import check_membership, check_place
+from apply_service.edit.place_checks import check_membership, check_place, has_clear_places
 from apply_service.edit.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.snippet import read_snippet
 from apply_service.edit.snippet_error import SnippetError
@@ -97,9 +97,12 @@ def _findings(
     path = None if plan is None else _merge_path(comparison, plan)
     if plan is not None and path is not None:
         yield from _capped(check_place(comparison, plan, path, confirmed=confirmed))
-        checks = MERGE_CHECKS if plan.is_unique else (*MERGE_CHECKS, *LOSS_CHECKS)
-        for check in checks:
+        is_clear = has_clear_places(comparison, plan, path)
+        for check in MERGE_CHECKS:
             yield from _capped(check(comparison))
+        for check in LOSS_CHECKS:
+            found = (one for one in check(comparison) if one.severity == "error" or not is_clear)
+            yield from _capped(found)
         return
     num_found = 0
     for check in CHECKS:

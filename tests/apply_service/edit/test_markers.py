@@ -10,7 +10,6 @@ from apply_service.edit.markers import (
     is_marker,
     parse_marker,
     split_segments,
-    strip_fence,
 )
 
 KEEP_MARKERS = [
@@ -281,13 +280,6 @@ def test_segments_are_cut_at_markers() -> None:
 def test_segments_keep_a_removal_directive_out() -> None:
     update = ["def a():", "# remove old", "def b():"]
     assert split_segments(update, ["old = 1"]) == [["def a():"], ["def b():"]]
-
-
-def test_fences_are_stripped_outside_markdown() -> None:
-    fenced = ["```python", "a", "```"]
-    assert strip_fence(fenced, path="x.py") == ["a"]
-    assert strip_fence(fenced, path="README.md") == fenced
-    assert strip_fence(fenced, language="Markdown") == fenced
 
 
 def test_ten_thousand_hostile_lines_end_quickly() -> None:

@@ -1,0 +1,105 @@
+"""What is counted for and against a placement, on small edits."""
+
+from __future__ import annotations
+
+import pytest
+
+from apply_service.edit.balance import BalanceIndex
+from apply_service.edit.definitions import SymbolTable, find_definitions
+from apply_service.edit.line_index import LineIndex
+from apply_service.edit.placement import Placement
+from apply_service.edit.placement_change import change_of
+from apply_service.edit.placement_features import FEATURES, PlacementFeatures
+from apply_service.edit.placement_ranking import FEATURE_WEIGHTS, weight_of
+
+ORIGINAL = [
+    "import os",
+    "import sys",
+    "",
+    "limit = 10",
+    "def first(path):",
+    "    return os.path.basename(path)",
+    "",
+    "def second(count):",
+    "    return sys.argv[count]",
+]
+
+
+def features(start: int, end: int, lines: list[str]) -> dict[str, float]:
+    index = LineIndex(ORIGINAL)
+    known = PlacementFeatures(
+        lines,
+        index,
+        table=SymbolTable(find_definitions(ORIGINAL), index),
+        balances=BalanceIndex(ORIGINAL),
+        is_first=False,
+        is_last=False,
+    )
+    placement = Placement(
+        segment=0, start=start, end=end, lines=tuple(lines), weight=7.0, reason="context"
+    )
+    return dict(zip(FEATURES, known.of(placement), strict=True))
+
+
+def told(start: int, end: int, lines: list[str]) -> dict[str, float]:
+    """The features that are not zero, rounded."""
+    found = features(start, end, lines)
+    assert found.pop("evidence") == 0.7
+    return {name: round(value, 2) for name, value in found.items() if value}
+
+
+def test_an_insertion_between_two_lines_has_nothing_against_it() -> None:
+    assert told(3, 5, ["limit = 10", "", "x = y", "def first(path):"]) == {}
+
+
+def test_a_segment_without_a_change_is_idle() -> None:
+    assert told(3, 5, ORIGINAL[3:5]) == {"is_idle": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("span", "lines", "names"),
+    [
+        (
+            (3, 5),
+            ["limit = 11", "def first(path):"],
+            {"is_open_before", "num_replaced", "likeness"},
+        ),
+        ((3, 5), ["limit = 10", "x", "y", "def first(path):"], set()),
+        ((4, 9), [*ORIGINAL[4:5], *ORIGINAL[8:9]], {"num_lost_closed"}),
+        ((4, 6), [ORIGINAL[4], "    total = 0", ORIGINAL[8]], {"num_moved"}),
+        ((4, 5), ["def second(count):", "    pass", ORIGINAL[4]], {"num_doubled_definitions"}),
+        ((3, 4), ["limit = (", "limit = 10"], {"is_unbalanced"}),
+        ((5, 6), ["return os.path.basename(path).lower()"], {"num_odd_indents"}),
+        ((1, 1), ["import re"], {"is_kin_after"}),
+        ((1, 2), ["import sys", ""], {"more_blanks"}),
+    ],
+)
+def test_what_a_placement_does_is_counted(
+    span: tuple[int, int], lines: list[str], names: set[str]
+) -> None:
+    assert names <= told(*span, lines).keys()
+
+
+def test_a_variant_that_stays_beside_a_new_line_counts_unless_it_is_sent() -> None:
+    variant = "    return os.path.basename(path, 1)"
+    assert "num_stale" in told(4, 5, [ORIGINAL[4], variant])
+    assert "num_stale" not in told(4, 6, [ORIGINAL[4], variant, ORIGINAL[5]])
+
+
+def test_a_change_counts_lines_that_stay_in_the_middle() -> None:
+    change = change_of(["a", "b", "", "c", "d"], ["a", "x", "c", "y", "d"])
+    assert (change.lost, change.added, change.num_kept) == (("b",), ("x", "y"), 1)
+    assert (change.num_before, change.num_after, change.has_head, change.has_tail) == (
+        1,
+        1,
+        True,
+        True,
+    )
+    assert change_of(["a", "b"], ["a", "", "b"]).more_blanks == 1
+
+
+def test_each_feature_has_one_weight_and_doubts_weigh_against() -> None:
+    assert set(FEATURE_WEIGHTS) == set(FEATURES)
+    assert weight_of([0.0] * len(FEATURES)) == 0.0
+    doubts = {"is_idle", "num_lost_closed", "num_moved", "num_stale", "is_unbalanced"}
+    assert all(FEATURE_WEIGHTS[name] < 0 for name in doubts)
