@@ -47,6 +47,7 @@ _OPENMP_SPIN_COUNT = "1000"
 _BENCHES = {
     "accuracy": "how often the merged file is right, and how often it says so",
     "drafters": "measure drafters on expected answers, without a model",
+    "gpu": "time steps and attention on a GPU with random weights",
     "speed": "time the real model against transformers' generate",
 }
 
@@ -139,6 +140,10 @@ def _run_bench(args: argparse.Namespace) -> int:
         from apply_service.bench.drafters import run_drafters
 
         return int(run_drafters(args))
+    if args.bench == "gpu":
+        from apply_service.bench.gpu import run_gpu
+
+        return run_gpu(args)
     from apply_service.bench.speed import run_speed
 
     return int(run_speed(args))
@@ -176,6 +181,10 @@ def _add_bench(name: str, benches: Any) -> None:
         from apply_service.bench.drafters import add_drafters_command
 
         add_drafters_command(benches)
+    elif name == "gpu":
+        from apply_service.bench.gpu import add_gpu_command
+
+        add_gpu_command(benches)
     else:
         from apply_service.bench.speed import add_speed_command
 

@@ -58,10 +58,15 @@ class _Line(NamedTuple):
     num_symbols: int
 
 
-def branch_probabilities(row: RowEvidence) -> dict[int, float]:
-    """The probability of each allowed token, the constraint's prior counted; 1 together."""
+def branch_probabilities(row: RowEvidence, *, prior_scale: float = 1.0) -> dict[int, float]:
+    """The probability of each allowed token, the constraint's prior counted; 1 together.
+
+    Where the weights of merges were scaled up to be heard beside the model's nats, both are scaled
+    down again: weights are logarithms of odds.
+    """
     prior = row.log_prior or (0.0,) * len(row.logprobs)
-    scores = [logprob + added for logprob, added in zip(row.logprobs, prior, strict=True)]
+    scale = max(prior_scale, 1.0)
+    scores = [(logprob + added) / scale for logprob, added in zip(row.logprobs, prior, strict=True)]
     largest = max(scores)
     weights = [math.exp(score - largest) for score in scores]
     total = sum(weights)
@@ -130,7 +135,9 @@ class ConstrainedReading:
         place = _parting(ways.values(), min(_place_of(lines, start) for lines in ways.values()))
         branches = {
             token_id: Branch(ways[token_id][place].text, ways[token_id][place].origin, probability)
-            for token_id, probability in branch_probabilities(row).items()
+            for token_id, probability in branch_probabilities(
+                row, prior_scale=self._constraint.rules.prior_scale
+            ).items()
         }
         chosen = branches.pop(made.chosen_token_id)
         return Decision(

@@ -14,9 +14,7 @@ from lookup.grammar_error import GrammarError
 from lookup.merge_rules import GrammarPlacement, GrammarSegment, MergeRules
 
 # A place that fits this much worse than the best one is not offered to the model.
-MAX_WEIGHT_GAP = 12.0
-# How much the weights of places count beside the model's log-probabilities.
-PRIOR_SCALE = 3.0
+MAX_WEIGHT_GAP = 4.0
 MAX_ALTERNATIVES = 8
 
 
@@ -56,7 +54,7 @@ def try_constrain(plan: MergePlan, region: Region, prompt: Prompt) -> MergeConst
             if _is_inside(span.start, span.end, region)
         ],
         end_token_ids=form.end,
-        prior_scale=PRIOR_SCALE,
+        prior_scale=form.prior_scale,
     )
     constraint = MergeConstraint(rules, offered, form)
     try:
@@ -75,10 +73,16 @@ def _offered(
         one
         for one in candidates
         if one != best
+        and not _is_wild(one, best)
         and _is_inside(one.start, one.end, region)
         and one.weight >= best.weight - MAX_WEIGHT_GAP
     ]
     return (best, *rivals[: MAX_ALTERNATIVES - 1])
+
+
+def _is_wild(rival: Placement, best: Placement) -> bool:
+    """Whether a rival would drop lines that no anchor holds, where the best one has anchors."""
+    return rival.reason == "similar" and rival.end > rival.start and best.reason != "similar"
 
 
 def _lower(placement: Placement, region: Region, form: MergeForm) -> GrammarPlacement:

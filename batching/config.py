@@ -30,13 +30,17 @@ class SchedulerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
-    """Everything `build_engine` needs. `num_threads` None leaves torch's own choice."""
+    """Everything `build_engine` needs. `num_threads` None leaves torch's own choice.
+
+    With `use_cuda_graphs` steps on a GPU are captured at start, if the model's layers are fused.
+    """
 
     model_path: Path
     dtype: Dtype = "float32"
     device: Device = "cpu"
     kv_memory_bytes: int = 384 << 20
     num_threads: int | None = None
+    use_cuda_graphs: bool = True
     scheduler: SchedulerConfig = SchedulerConfig()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 
 import torch
@@ -85,6 +85,16 @@ class ForwardBatch:
             cu_rows=as_int64(row_bounds),
             allowed=_pack_allowed(plan, device),
             sampling=_pack_sampling(plan, device),
+        )
+
+    def with_verification_on(self, device: torch.device) -> ForwardBatch:
+        """The same batch with what verification reads on `device`; the rest stays where it is."""
+        return replace(
+            self,
+            draft_token_ids=self.draft_token_ids.to(device),
+            cu_rows=self.cu_rows.to(device),
+            allowed=None if self.allowed is None else self.allowed.to(device),
+            sampling=None if self.sampling is None else self.sampling.to(device),
         )
 
 

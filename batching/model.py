@@ -46,10 +46,13 @@ class ModelShape:
     """What the cache and the limits depend on."""
 
     num_layers: int
+    num_heads: int
     num_kv_heads: int
     head_dim: int
+    hidden_size: int
     vocab_size: int
     max_position: int
+    has_tied_embeddings: bool
 
     def kv_bytes_per_token(self, dtype: torch.dtype) -> int:
         """Bytes that one token's keys and values take in all layers."""
@@ -68,7 +71,7 @@ def load_model(path: Path, *, dtype: Dtype, device: torch.device) -> tuple[nn.Mo
     try:
         config = AutoConfig.from_pretrained(path, trust_remote_code=False)
         check_is_supported(config)
-        _register_attention()
+        register_attention()
         model, loading = AutoModelForCausalLM.from_pretrained(
             path,
             dtype=getattr(torch, dtype),
@@ -84,7 +87,7 @@ def load_model(path: Path, *, dtype: Dtype, device: torch.device) -> tuple[nn.Mo
         raise ModelLoadError(f"{path} lacks {len(missing)} weights, {missing[0]} among them")
     if device.type == "cpu" and dtype == "float32":
         use_onednn_linear(model)
-    return model.eval().to(device), _read_shape(config)
+    return model.eval().to(device), read_shape(config)
 
 
 def run_model(model: nn.Module, batch: ForwardBatch, *, paged_kv: PagedKV, ops: Ops) -> Tensor:
@@ -101,6 +104,40 @@ def run_model(model: nn.Module, batch: ForwardBatch, *, paged_kv: PagedKV, ops: 
     )
     rows = output.last_hidden_state[0, batch.logits_rows]  # [num_rows, hidden_size]
     return lm_head(rows).float()
+
+
+def attend_paged(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    layer_index: int,
+    scale: float,
+    batch: ForwardBatch,
+    paged_kv: PagedKV,
+    ops: Ops,
+) -> Tensor:
+    """Write one layer's new keys and values, then attend: [num_tokens, num_heads, head_dim].
+
+    query: [num_tokens, num_heads, head_dim]; key, value: [num_tokens, num_kv_heads, head_dim]
+    """
+    key_cache, value_cache = paged_kv.keys[layer_index], paged_kv.values[layer_index]
+    ops.store_kv(
+        key,
+        value,
+        key_cache=key_cache,
+        value_cache=value_cache,
+        slot_mapping=batch.slot_mapping,
+    )
+    return ops.paged_attention(
+        query,
+        key_cache=key_cache,
+        value_cache=value_cache,
+        block_tables=batch.block_tables,
+        cu_query_lens=batch.cu_query_lens,
+        context_lens=batch.context_lens,
+        scale=scale,
+    )
 
 
 def check_is_supported(config: Any) -> None:
@@ -157,18 +194,23 @@ def _sample_offsets(size: int) -> Iterable[int]:
     return [i * (size - _SAMPLED_BYTES) // (_NUM_SAMPLES - 1) for i in range(_NUM_SAMPLES)]
 
 
-def _read_shape(config: Any) -> ModelShape:
+def read_shape(config: Any) -> ModelShape:
+    """The shape of a supported model, from transformers' configuration of it."""
     num_heads = config.num_attention_heads
     return ModelShape(
         num_layers=config.num_hidden_layers,
+        num_heads=num_heads,
         num_kv_heads=getattr(config, "num_key_value_heads", None) or num_heads,
         head_dim=getattr(config, "head_dim", None) or config.hidden_size // num_heads,
+        hidden_size=config.hidden_size,
         vocab_size=config.vocab_size,
         max_position=config.max_position_embeddings,
+        has_tied_embeddings=bool(config.tie_word_embeddings),
     )
 
 
-def _register_attention() -> None:
+def register_attention() -> None:
+    """Make transformers know the paged attention by its name, `ATTENTION_NAME`."""
     AttentionInterface.register(ATTENTION_NAME, _attend)
     AttentionMaskInterface.register(ATTENTION_NAME, _no_mask)
 
@@ -195,22 +237,14 @@ def _attend(
     query: [1, num_heads, num_tokens, head_dim]; key, value: [1, num_kv_heads, num_tokens, head_dim]
     Returns [1, num_tokens, num_heads, head_dim].
     """
-    layer_index = int(module.layer_idx)  # type: ignore[arg-type]
-    key_cache, value_cache = paged_kv.keys[layer_index], paged_kv.values[layer_index]
-    ops.store_kv(
+    attended = attend_paged(
+        query[0].transpose(0, 1),
         key[0].transpose(0, 1),
         value[0].transpose(0, 1),
-        key_cache=key_cache,
-        value_cache=value_cache,
-        slot_mapping=batch.slot_mapping,
-    )
-    attended = ops.paged_attention(
-        query[0].transpose(0, 1),
-        key_cache=key_cache,
-        value_cache=value_cache,
-        block_tables=batch.block_tables,
-        cu_query_lens=batch.cu_query_lens,
-        context_lens=batch.context_lens,
+        layer_index=int(module.layer_idx),  # type: ignore[arg-type]
         scale=scaling,
+        batch=batch,
+        paged_kv=paged_kv,
+        ops=ops,
     )
     return attended[None], None

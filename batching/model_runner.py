@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
+from torch import Tensor, nn
 
 from batching.config import EngineConfig, ModelInfo, resolve_num_blocks
+from batching.cuda_graphs import CudaGraphs, GraphGrid
 from batching.forward_batch import ForwardBatch
-from batching.model import PagedKV, fingerprint_model, load_model, run_model
+from batching.model import ModelShape, PagedKV, fingerprint_model, load_model, run_model
 from batching.request import SamplingParams
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult
 from batching.verifier import verify
-from kernels.ops import select_ops
+from kernels.ops import FusedOps, select_ops
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model on its device, what the cache needs to know of it, and what tells it from others."""
+
+    model: nn.Module
+    shape: ModelShape
+    fingerprint: str
 
 
 class ModelRunner:
     """Executes step plans. Owns the weights and the paged KV cache; one thread at a time."""
 
-    def __init__(self, config: EngineConfig) -> None:
-        """Load the model and take the memory of the KV cache; raises ModelLoadError."""
+    def __init__(self, config: EngineConfig, *, loaded: LoadedModel | None = None) -> None:
+        """Load the model, unless one is given, and take the memory of the KV cache.
+
+        Raises ModelLoadError.
+        """
         if config.num_threads is not None:
             torch.set_num_threads(config.num_threads)
         self._device = torch.device(config.device)
         self._block_size = config.scheduler.block_size
         self._ops = select_ops(self._device)
-        self._model, shape = load_model(config.model_path, dtype=config.dtype, device=self._device)
+        loaded = loaded or _load(config, self._device)
+        self._model, shape = loaded.model, loaded.shape
+        is_fused = self._ops.fused is not None and _fuse(self._model, self._ops.fused)
         dtype = getattr(torch, config.dtype)
         kv_bytes_per_token = shape.kv_bytes_per_token(dtype)
         self.num_blocks = resolve_num_blocks(
@@ -49,18 +67,52 @@ class ModelRunner:
             num_kv_tokens=self.num_blocks * self._block_size,
             dtype=config.dtype,
             num_parameters=sum(parameter.numel() for parameter in self._model.parameters()),
-            fingerprint=fingerprint_model(config.model_path),
+            fingerprint=loaded.fingerprint,
         )
+
+        self._graphs: CudaGraphs | None = None
+        if is_fused and self._device.type == "cuda" and config.use_cuda_graphs:
+            self._graphs = CudaGraphs(
+                self._forward,
+                grid=GraphGrid.build(
+                    max_rows=config.scheduler.max_tokens_per_step,
+                    max_context=min(shape.max_position, self.model_info.num_kv_tokens),
+                ),
+                max_requests=config.scheduler.max_running,
+                block_size=self._block_size,
+                device=self._device,
+            )
+
+    @property
+    def num_graphs(self) -> int:
+        """How many sizes of steps are captured."""
+        return self._graphs.num_graphs if self._graphs is not None else 0
 
     @torch.inference_mode()
     def execute(self, plan: StepPlan) -> StepResult:
         """Compute every row of the plan and verify its drafts."""
+        if self._graphs is not None:
+            host_batch = ForwardBatch.from_plan(
+                plan, block_size=self._block_size, device=torch.device("cpu")
+            )
+            logits = self._graphs.try_run(host_batch)
+            if logits is not None:
+                batch = host_batch.with_verification_on(self._device)
+                return verify(logits, plan, batch, ops=self._ops)
         batch = ForwardBatch.from_plan(plan, block_size=self._block_size, device=self._device)
-        logits = run_model(self._model, batch, paged_kv=self._paged_kv, ops=self._ops)
-        return verify(logits, plan, batch, ops=self._ops)
+        return verify(self._forward(batch), plan, batch, ops=self._ops)
 
+    def _forward(self, batch: ForwardBatch) -> Tensor:
+        return run_model(self._model, batch, paged_kv=self._paged_kv, ops=self._ops)
+
+    @torch.inference_mode()
     def warm_up(self) -> None:
-        """Run one token through block 0, so that the first request pays for no initialisation."""
+        """Run one token through block 0, so that the first request pays for no initialisation.
+
+        On a GPU the graphs are captured too.
+        """
+        if self._graphs is not None:
+            self._graphs.capture_all()
         warm_up = ScheduledRequest(
             request_id="warm-up",
             token_ids=(0,),
@@ -72,3 +124,15 @@ class ModelRunner:
             sampling=SamplingParams(max_tokens=1),
         )
         self.execute(StepPlan((warm_up,)))
+
+
+def _load(config: EngineConfig, device: torch.device) -> LoadedModel:
+    model, shape = load_model(config.model_path, dtype=config.dtype, device=device)
+    return LoadedModel(model, shape, fingerprint_model(config.model_path))
+
+
+def _fuse(model: nn.Module, fused: FusedOps) -> bool:
+    # Knows several families by their classes, whose import a start on the CPU need not wait for.
+    from batching.fused_layers import fuse_decoder
+
+    return fuse_decoder(model, fused)

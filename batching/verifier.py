@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import torch
 from torch import Tensor
 
 from batching.events import RowEvidence, TokenLogprob
@@ -24,23 +27,21 @@ def verify(logits: Tensor, plan: StepPlan, batch: ForwardBatch, *, ops: Ops) -> 
             sampling=batch.sampling,
             allowed=batch.allowed,
         )
-    token_ids = verification.token_ids.tolist()
-    num_accepted = verification.num_accepted.tolist()
-    row_bounds = batch.cu_rows.tolist()
+    # One list of both, because each copy to the host waits for the device.
+    outcome = torch.cat([verification.token_ids, verification.num_accepted]).tolist()
+    token_ids, num_accepted = outcome[: logits.shape[0]], iter(outcome[logits.shape[0] :])
     verified: list[VerifiedTokens] = []
-    verified_index = 0
+    stop = 0
     for scheduled in plan.scheduled:
         if not scheduled.has_logits:
             verified.append(VerifiedTokens())
             continue
-        start, stop = row_bounds[verified_index : verified_index + 2]
-        accepted = num_accepted[verified_index]
-        written = tuple(token_ids[start : min(start + accepted + 1, stop)])
+        start, stop = stop, stop + len(scheduled.logits_rows)
+        written = tuple(token_ids[start : min(start + next(num_accepted) + 1, stop)])
         if scheduled.constrained_rows is None:
             verified.append(_verified(scheduled, logits[start:stop], written))
         else:
             verified.append(_verified_constrained(scheduled, logits[start:stop], written))
-        verified_index += 1
     return StepResult(tuple(verified))
 
 
@@ -59,35 +60,51 @@ def _verified_constrained(
 ) -> VerifiedTokens:
     """As `_verified`; tokens between the rows are forced by those before them."""
     rows = scheduled.logits_rows
-    log_probs = logits[: len(written)].log_softmax(dim=-1)  # [num_written, vocab_size]
+    evidence = _gather_evidence(scheduled, logits[: len(written)], written)
+    last_row = rows[len(written) - 1]
+    if last_row.is_settled:
+        return VerifiedTokens(evidence=evidence)
+    num_kept = last_row.position - scheduled.start - len(scheduled.token_ids) + 1
+    kept = scheduled.draft_token_ids[:num_kept]
+    return VerifiedTokens((*kept, written[-1]), num_kept, evidence=evidence)
+
+
+def _gather_evidence(
+    scheduled: ScheduledRequest, logits: Tensor, written: tuple[int, ...]
+) -> tuple[RowEvidence, ...]:
+    """What the model said in the rows that were written and are wanted as evidence.
+
+    logits: [num_written, vocab_size]
+    """
+    rows = scheduled.logits_rows[: len(written)]
+    asked = [(at, row) for at, row in enumerate(rows) if row.has_evidence]
+    if not asked:
+        return ()
+    row_at = [at for at, row in asked for _ in row.allowed_token_ids]
+    token_ids = [token_id for _, row in asked for token_id in row.allowed_token_ids]
+    index = torch.tensor([row_at, token_ids], device=logits.device)
+    log_probs = logits.log_softmax(dim=-1)[index[0], index[1]].tolist()
     evidence = []
-    for row, token_id, row_log_probs in zip(rows, written, log_probs, strict=False):
-        if not row.has_evidence:
-            continue
-        allowed = row_log_probs[list(row.allowed_token_ids)]
+    start = 0
+    for at, row in asked:
+        allowed = tuple(log_probs[start : start + len(row.allowed_token_ids)])
+        start += len(allowed)
         evidence.append(
             RowEvidence(
                 position=scheduled.output_position_of(row),
-                token_id=token_id,
+                token_id=written[at],
                 allowed_token_ids=row.allowed_token_ids,
-                logprobs=tuple(allowed.tolist()),
-                outside_mass=max(0.0, 1.0 - float(allowed.exp().sum())),
+                logprobs=allowed,
+                outside_mass=max(0.0, 1.0 - math.fsum(map(math.exp, allowed))),
                 is_decision=row.is_decision,
                 log_prior=row.log_prior,
             )
         )
-    last_row = rows[len(written) - 1]
-    if last_row.is_settled:
-        return VerifiedTokens(evidence=tuple(evidence))
-    num_kept = last_row.position - scheduled.start - len(scheduled.token_ids) + 1
-    kept = scheduled.draft_token_ids[:num_kept]
-    return VerifiedTokens((*kept, written[-1]), num_kept, evidence=tuple(evidence))
+    return tuple(evidence)
 
 
 def _logprobs(logits: Tensor, token_ids: tuple[int, ...]) -> tuple[TokenLogprob, ...]:
     """Log-probabilities of the tokens written, before temperature and filters."""
-    log_probs = logits.log_softmax(dim=-1)
-    return tuple(
-        TokenLogprob(token_id, float(log_probs[row, token_id]))
-        for row, token_id in enumerate(token_ids)
-    )
+    chosen = torch.tensor(token_ids, device=logits.device)[:, None]
+    log_probs = logits.log_softmax(dim=-1).gather(1, chosen).squeeze(1).tolist()
+    return tuple(map(TokenLogprob, token_ids, log_probs))

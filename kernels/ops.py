@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import torch
 from torch import Tensor
@@ -11,22 +12,39 @@ from torch import Tensor
 from kernels.greedy_verify import greedy_verify_reference
 from kernels.paged_attention import paged_attention_cpu, paged_attention_reference
 from kernels.rejection_verify import rejection_verify_reference
+from kernels.rms_norm import add_rms_norm_reference, rms_norm_reference
+from kernels.rotary import rotary_reference
+from kernels.silu_mul import silu_mul_reference
 from kernels.store_kv import store_kv_cpu, store_kv_reference
 from kernels.verification import Verification
 
 
 @dataclass(frozen=True, slots=True)
+class FusedOps:
+    """What the decoder layers of a known family are computed with instead of their own modules."""
+
+    rms_norm: Callable[..., Tensor]
+    add_rms_norm: Callable[..., Tensor]
+    rotary: Callable[..., None]
+    silu_mul: Callable[..., Tensor]
+
+
+@dataclass(frozen=True, slots=True)
 class Ops:
-    """Implementations with the signatures of the references that they are tested against."""
+    """Implementations with the signatures of the references that they are tested against.
+
+    Without `fused` a model keeps its own modules.
+    """
 
     store_kv: Callable[..., None]
     paged_attention: Callable[..., Tensor]
     greedy_verify: Callable[..., Verification]
     rejection_verify: Callable[..., Verification]
+    fused: FusedOps | None = None
 
 
 def select_ops(device: torch.device) -> Ops:
-    """The fastest implementations for `device`; off the CPU that is the torch references so far."""
+    """The fastest implementations for `device`: Triton's on CUDA, if it is installed."""
     if device.type == "cpu":
         return Ops(
             store_kv=store_kv_cpu,
@@ -34,9 +52,24 @@ def select_ops(device: torch.device) -> Ops:
             greedy_verify=greedy_verify_reference,
             rejection_verify=rejection_verify_reference,
         )
+    if device.type == "cuda" and find_spec("triton") is not None:
+        from kernels.gpu.triton_ops import triton_ops
+
+        return triton_ops()
+    return reference_ops()
+
+
+def reference_ops() -> Ops:
+    """The specification: torch on any device."""
     return Ops(
         store_kv=store_kv_reference,
         paged_attention=paged_attention_reference,
         greedy_verify=greedy_verify_reference,
         rejection_verify=rejection_verify_reference,
+        fused=FusedOps(
+            rms_norm=rms_norm_reference,
+            add_rms_norm=add_rms_norm_reference,
+            rotary=rotary_reference,
+            silu_mul=silu_mul_reference,
+        ),
     )

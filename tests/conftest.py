@@ -5,11 +5,18 @@ Hypothesis tries the same examples in every run; `pytest --hypothesis-profile ex
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import settings
+
+# Read when triton is first imported, which transformers does: without a GPU its kernels are run by
+# its interpreter.
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
 from tiny_model import write_tiny_model
 
 settings.register_profile("repeatable", derandomize=True)

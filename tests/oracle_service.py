@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from apply_service.pipeline import PipelineLimits
+from apply_service.prompts.embedded import EmbeddedProfile
 from apply_service.prompts.profile import Profile, PromptRequest, load_profile
 from apply_service.service import ApplyService, LoadedModel
 from batching.config import ModelInfo, SchedulerConfig
@@ -139,7 +140,10 @@ class OracleService:
         deadline_s: float = 20.0,
     ) -> None:
         self.runner = OracleRunner(max_position=max_position, num_blocks=num_blocks)
-        self.profile: Profile = WritesFreely(load_profile("embedded", model_dir))
+        embedded = load_profile("embedded", model_dir)
+        assert isinstance(embedded, EmbeddedProfile), "the name says so"
+        embedded.prior_scale = 1.0  # the oracle's word is worth what it says
+        self.profile: Profile = WritesFreely(embedded)
         self.limits = PipelineLimits(max_file_bytes=max_file_bytes, max_draft_tokens=64)
         self._config = SchedulerConfig(max_waiting=max_waiting, max_running=max_running)
         self.service = ApplyService(

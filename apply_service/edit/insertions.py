@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from apply_service.edit.line_index import LineIndex
 
@@ -16,7 +17,7 @@ from apply_service.edit.line_index import LineIndex
 MAX_PLACES = 200
 # Lines of context on one side alone, besides the longest.
 MAX_ONE_SIDED = 8
-MAX_INSERTIONS = 128
+MAX_INSERTIONS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +110,19 @@ class InsertionFinder:
         self, heads: Sequence[tuple[int, int]], tails: Sequence[tuple[int, int]]
     ) -> Iterator[Insertion]:
         """Where only the lines before the new ones, or only those after them, are known."""
-        by_length = sorted(heads, key=lambda head: -head[1])
-        for start, num_head in () if self._is_last else by_length:
+        before = () if self._is_last else self._behind(heads)
+        after = () if self._is_first else self._in_front(tails)
+        for pair in zip_longest(before, after):
+            yield from filter(None, pair)
+
+    def _behind(self, heads: Sequence[tuple[int, int]]) -> Iterator[Insertion]:
+        for start, num_head in sorted(heads, key=lambda head: -head[1]):
             for size in self._sizes(num_head):
                 if self._stripped[size - 1] and self._has_new(size, 0):
                     yield Insertion(start, start + size, size)
-        for end, num_tail in () if self._is_first else sorted(tails, key=lambda tail: -tail[1]):
+
+    def _in_front(self, tails: Sequence[tuple[int, int]]) -> Iterator[Insertion]:
+        for end, num_tail in sorted(tails, key=lambda tail: -tail[1]):
             for size in self._sizes(num_tail):
                 if self._stripped[-size] and self._has_new(0, size):
                     yield Insertion(end - size, end, 0)

@@ -25,6 +25,10 @@ from apply_service.edit.symbol import Symbol
 from apply_service.edit.syntax import parse_fragment
 
 MAX_CANDIDATES = 64
+# Placements that are weighed with all their features, and how many for each segment after them.
+MAX_RANKED = 128
+MAX_RANKED_IN_ALL = 4_000
+MAX_RANKED_LATE = 16
 # How much lighter all other placements must be, by what the best one stands on; measured.
 CERTAIN_MARGIN = 3.0
 OPEN_MARGIN = 4.0
@@ -74,6 +78,7 @@ class LazyPlacements:
         self._balances = BalanceIndex(index.lines)
         self._table = SymbolTable(symbols, index, similarity)
         self._core: list[str] = []
+        self._num_ranked = 0
         self._language = language if has_grammar else None
 
     def of(
@@ -142,6 +147,7 @@ class LazyPlacements:
         words = _words_of(core)
         known: dict[tuple[int, int, tuple[str, ...]], Placement] = {}
         spots: dict[Placement, Spot] = {}
+        limit = MAX_RANKED if self._num_ranked < MAX_RANKED_IN_ALL else MAX_RANKED_LATE
         for spot in placer.spots():
             lines = [*edges[0], *reindented(core, spot.runs, self._index), *edges[1]]
             dropped = min(self._num_dropped(spot, words), _MAX_DROPPED)
@@ -151,8 +157,9 @@ class LazyPlacements:
                 if key not in known or placement.weight > known[key].weight:
                     known[key] = placement
                     spots[placement] = spot
-            if len(known) > 2 * MAX_CANDIDATES:
+            if len(known) > limit:
                 break
+        self._num_ranked += len(known)
         return self._ranked(known.values(), spots, is_first=is_first, is_last=is_last)
 
     def _edge_blanks(self, num_before: int, num_after: int) -> tuple[list[str], list[str]]:

@@ -24,7 +24,7 @@ MANY_LINES = 3
 KEEPING_MARGIN = -0.5
 # What other numbers of blank lines beside the same lines must be better.
 BLANK_MARGIN = 0.5
-# A place that fits so much better than all others is clear: what goes there is meant to go.
+# A place that fits so much better than those that take less is clear: what goes is meant to go.
 CLEAR_MARGIN = 1.7
 MAX_LISTED = 8
 # Characters of other merges that are parsed for one result, to see whether they are sound.
@@ -56,7 +56,7 @@ def check_place(
 
 
 def has_clear_places(comparison: Comparison, plan: MergePlan, path: MergePath) -> bool:
-    """Whether no segment of the valid merge `path` fits nearly as well in any other way."""
+    """Whether no segment of `path` fits nearly as well where it takes fewer filled lines."""
     if plan.is_unique and path == plan.best:
         return True
     field = _RivalField(comparison, plan, path)
@@ -64,7 +64,13 @@ def has_clear_places(comparison: Comparison, plan: MergePlan, path: MergePath) -
         other.weight <= placement.weight - CLEAR_MARGIN
         for number, placement in enumerate(path.placements)
         for other in field.others(number)
+        if _num_taken(comparison, other) < _num_taken(comparison, placement)
     )
+
+
+def _num_taken(comparison: Comparison, placement: Placement) -> int:
+    filled = comparison.num_filled_before
+    return filled[placement.end] - filled[placement.start]
 
 
 def _is_settled(

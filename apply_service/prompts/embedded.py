@@ -26,6 +26,8 @@ class EmbeddedProfile:
     default_constraint: Literal["none", "merge"] = "merge"
     constraints: tuple[Literal["none", "merge"], ...] = ("merge", "none")
     max_region_tokens: int | None = 1500
+    # Measured on the dev cases: of less scale the model spoils more merges than it mends.
+    prior_scale: float = 8.0
 
     def __init__(self, tokenizer: PromptTokenizer) -> None:
         """Encode the constant parts. Raises `TokenizerError` if a chat marker is missing."""
@@ -82,6 +84,7 @@ class EmbeddedProfile:
             merge_form=LineTokens(
                 self._end,
                 lambda lines: self._tokenizer.encode_lines(substitution.apply(lines)),
+                prior_scale=self.prior_scale,
             ),
         )
 

@@ -37,6 +37,15 @@ class MergeForm(Protocol):
         """The symbols that close an answer."""
         ...
 
+    @property
+    def prior_scale(self) -> float:
+        """How many nats of the model's word outweigh one of the merge's own weights.
+
+        Weights are logarithms of odds that real edits bear out. A model whose word is worth as much
+        has 1; a weak one needs many nats to say anything.
+        """
+        ...
+
     def lines(self, lines: Sequence[str]) -> Sequence[Sequence[int]]:
         """The symbols of each line. Raises `TextNotEncodableError`."""
         ...
@@ -60,6 +69,7 @@ class LineTokens:
 
     end: TokenIds
     encode_lines: Callable[[Sequence[str]], list[TokenIds]]
+    prior_scale: float = 1.0
 
     def lines(self, lines: Sequence[str]) -> Sequence[Sequence[int]]:
         """The tokens of each line."""
@@ -89,6 +99,7 @@ class LineBytes:
     tokenizer: PromptTokenizer
     substitution: Substitution
     end_token_id: int
+    prior_scale: float = 1.0
 
     @property
     def end(self) -> bytes:

@@ -1,0 +1,203 @@
+"""`apply-service bench gpu`: steps of real sizes with random weights against the roofline.
+
+Verification steps of `k` drafted tokens for several requests at once run on weights of real sizes.
+What share of a draft holds is given: by default all of it 31 times out of 32 and 4 hundredths of it
+once, which is 0.97 of all, or by `--trace`, a file with one share a line. The floor of a step is
+the time that the device takes at least to read weights, keys and values, or to multiply; both rates
+are measured first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from apply_service.bench.gpu_attention import AttentionTimes, measure_attention
+from apply_service.bench.gpu_clock import Roofline, measure_roofline
+from apply_service.bench.gpu_steps import BLOCK_SIZE, StepBench, StepTimes, max_tokens
+from batching.config import EngineConfig, SchedulerConfig
+from batching.model import ModelShape
+from batching.model_runner import ModelRunner
+from batching.random_model import SHAPE_NAMES, make_random_model
+
+DEFAULT_TRACE = (*[1.0] * 31, 0.04)
+_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+_ATTENTION_ROWS = (1, 65, 257)
+
+
+class GpuBenchError(Exception):
+    """The bench cannot run as asked."""
+
+
+def add_gpu_command(subparsers: Any) -> None:
+    """Register `gpu` below `apply-service bench`."""
+    parser = subparsers.add_parser(
+        "gpu", help="time steps and attention on a GPU with random weights", description=__doc__
+    )
+    parser.add_argument("--shape", choices=SHAPE_NAMES, default="7b", help="sizes of the model")
+    parser.add_argument("--dtype", choices=list(_DTYPES), default="bf16")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument(
+        "--k", type=_numbers, default=(0, 8, 16, 32, 64, 128), help="draft lengths, with commas"
+    )
+    parser.add_argument(
+        "--batch", type=_numbers, default=(1, 2, 4, 8, 16, 32, 64), help="requests, with commas"
+    )
+    parser.add_argument("--context", type=int, default=2048, help="tokens before the first step")
+    parser.add_argument(
+        "--attention-context", type=_numbers, default=(2048, 8192), help="contexts, with commas"
+    )
+    parser.add_argument("--steps", type=int, default=50, help="steps to time of each size")
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="shares of drafts that hold")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+
+
+def run_gpu(args: argparse.Namespace) -> int:
+    """Run the bench and print its figures."""
+    if args.device == "cuda" and not torch.cuda.is_available():
+        raise GpuBenchError(
+            "no CUDA device was found; run on a machine with an NVIDIA GPU, or try the bench itself"
+            " with --device cpu --shape tiny --dtype fp32"
+        )
+    report = _measure(args)
+    if args.json:
+        print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+    else:
+        print(_format_report(report))
+    return 0
+
+
+def read_trace(path: Path) -> tuple[float, ...]:
+    """The shares in a file, one a line; raises GpuBenchError for anything but numbers in 0..1."""
+    try:
+        shares = tuple(float(line) for line in path.read_text(encoding="utf-8").split())
+    except (OSError, ValueError) as error:
+        raise GpuBenchError(f"{path} is no trace ({error}); give one number a line") from error
+    if not shares or not all(0.0 <= share <= 1.0 for share in shares):
+        raise GpuBenchError(f"{path} is no trace; give numbers from 0 to 1, one a line")
+    return shares
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split(","))
+
+
+def _measure(args: argparse.Namespace) -> dict[str, Any]:
+    device, dtype_name = torch.device(args.device), _DTYPES[args.dtype]
+    trace = read_trace(args.trace) if args.trace else DEFAULT_TRACE
+    dtype: torch.dtype = getattr(torch, dtype_name)
+    roofline = measure_roofline(device, dtype)
+    loaded = make_random_model(args.shape, dtype=dtype_name, device=device)  # type: ignore[arg-type]
+    attention = _measure_attention(args, loaded.shape, roofline)
+    num_blocks = -(-max_tokens(args.context, max(args.k)) // BLOCK_SIZE)
+    num_kv_tokens = max(args.batch) * num_blocks * BLOCK_SIZE
+    runner = ModelRunner(
+        EngineConfig(
+            model_path=Path(args.shape),
+            dtype=dtype_name,  # type: ignore[arg-type]
+            device=args.device,
+            kv_memory_bytes=num_kv_tokens * loaded.shape.kv_bytes_per_token(dtype),
+            scheduler=SchedulerConfig(
+                block_size=BLOCK_SIZE,
+                max_tokens_per_step=max(args.batch) * (max(args.k) + 1),
+                max_running=max(args.batch),
+            ),
+        ),
+        loaded=loaded,
+    )
+    print("capturing graphs" if args.device == "cuda" else "warming up", file=sys.stderr)
+    runner.warm_up()
+    bench = StepBench(
+        runner,
+        loaded.shape,
+        roofline=roofline,
+        context=args.context,
+        device=device,
+        trace=trace,
+    )
+    steps = []
+    for batch in args.batch:
+        for k in args.k:
+            print(f"batch {batch}, k {k}", file=sys.stderr)
+            steps.append(bench.measure(batch=batch, k=k, num_steps=args.steps))
+    return {
+        "shape": args.shape,
+        "dtype": dtype_name,
+        "device": _device_name(device),
+        "torch": str(torch.__version__),
+        "context": args.context,
+        "acceptance": sum(trace) / len(trace),
+        "roofline": roofline,
+        "num_graphs": runner.num_graphs,
+        "steps": [_with_ratio(times) for times in steps],
+        "attention": attention,
+    }
+
+
+def _measure_attention(
+    args: argparse.Namespace, shape: ModelShape, roofline: Roofline
+) -> list[AttentionTimes]:
+    return [
+        measure_attention(
+            shape,
+            num_heads=shape.num_heads,
+            num_rows=num_rows,
+            context=context,
+            dtype=getattr(torch, _DTYPES[args.dtype]),
+            device=torch.device(args.device),
+            roofline=roofline,
+        )
+        for context in args.attention_context
+        for num_rows in _ATTENTION_ROWS
+        if num_rows <= context
+    ]
+
+
+def _with_ratio(times: StepTimes) -> dict[str, Any]:
+    return {**msgspec.to_builtins(times), "floor_ratio": times.floor_ratio}
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+
+def _format_report(report: dict[str, Any]) -> str:
+    roofline = report["roofline"]
+    lines = [
+        f"{report['shape']} in {report['dtype']} on {report['device']}, torch {report['torch']};"
+        f" context {report['context']}, {report['acceptance']:.1%} of the drafts hold,"
+        f" {report['num_graphs']} graphs",
+        f"measured: {roofline.bytes_per_s / 1e9:,.0f} GB/s copied,"
+        f" {roofline.flops_per_s / 1e12:,.1f} TFLOP/s multiplied",
+        "",
+        f"{'batch':>6}{'k':>6}{'rows':>7}{'step ms':>10}{'host ms':>10}{'floor ms':>10}"
+        f"{'x floor':>9}{'rows/s':>12}{'accepted/s':>12}",
+    ]
+    for step in report["steps"]:
+        host = "-" if step["host_ms"] is None else f"{step['host_ms']:.2f}"
+        lines.append(
+            f"{step['batch']:>6}{step['k']:>6}{step['num_rows']:>7}{step['step_ms']:>10.3f}"
+            f"{host:>10}{step['floor_ms']:>10.3f}{step['floor_ratio']:>9.2f}"
+            f"{step['rows_per_s']:>12,.0f}{step['accepted_per_s']:>12,.0f}"
+        )
+    lines += ["", _ATTENTION_HEADER, *map(_format_attention, report["attention"])]
+    return "\n".join(lines)
+
+
+_ATTENTION_HEADER = (
+    f"{'context':>8}{'rows':>6}{'ours ms':>10}{'1-row ms':>10}{'SDPA ms':>10}{'flash ms':>10}"
+    f"{'of copy':>9}{'of roof':>9}"
+)
+
+
+def _format_attention(times: AttentionTimes) -> str:
+    flash = "-" if times.flash_ms is None else f"{times.flash_ms:.3f}"
+    return (
+        f"{times.context:>8}{times.num_rows:>6}{times.ours_ms:>10.3f}{times.single_rows_ms:>10.3f}"
+        f"{times.sdpa_ms:>10.3f}{flash:>10}{times.bandwidth_share:>9.1%}{times.roofline_share:>9.1%}"
+    )

@@ -1,0 +1,149 @@
+"""Steps of a model runner with drafts whose acceptance is given and not found out.
+
+Random weights accept no draft, yet the time of a step does not depend on what it finds. Each step
+computes and verifies all rows; how far a request moves on is then read from a trace.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from apply_service.bench.gpu_clock import Roofline
+from batching.model import ModelShape
+from batching.model_runner import ModelRunner
+from batching.request import SamplingParams
+from batching.step_plan import ScheduledRequest, StepPlan
+from lookup.proposer import Draft
+
+BLOCK_SIZE = 16
+_NUM_WARM_UPS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTimes:
+    """Steps of `batch` requests with drafts of `k`; times in milliseconds, medians of a step.
+
+    device_ms: time of the device's own work, None off a GPU; host_ms: the rest of the step
+    floor_ms: what the roofline allows for weights, keys and values, and operations of these rows
+    """
+
+    batch: int
+    k: int
+    num_rows: int
+    step_ms: float
+    device_ms: float | None
+    host_ms: float | None
+    floor_ms: float
+    rows_per_s: float
+    accepted_per_s: float
+
+    @property
+    def floor_ratio(self) -> float:
+        """How many times the floor a step takes."""
+        return self.step_ms / self.floor_ms
+
+
+def max_tokens(context: int, k: int) -> int:
+    """Tokens that a request may come to: a few steps from its first context."""
+    return context + 4 * (k + 1)
+
+
+class StepBench:
+    """Drives a runner through plans of its own; request i has blocks of its own."""
+
+    def __init__(
+        self,
+        runner: ModelRunner,
+        shape: ModelShape,
+        *,
+        roofline: Roofline,
+        context: int,
+        device: torch.device,
+        trace: Sequence[float],
+    ) -> None:
+        """context: tokens before the first step; trace: shares of a draft that hold, in turn."""
+        self._runner = runner
+        self._shape = shape
+        self._roofline = roofline
+        self._context = context
+        self._device = device
+        self._trace = trace
+
+    def measure(self, *, batch: int, k: int, num_steps: int) -> StepTimes:
+        """Time steps of one size."""
+        accepted: list[int] = []
+        times_ms: list[float] = []
+        positions = [self._context] * batch
+        for step in range(_NUM_WARM_UPS + num_steps):
+            plan = self._plan(positions, k)
+            started = time.perf_counter()
+            self._runner.execute(plan)  # waits for the device: it returns tokens
+            times_ms.append((time.perf_counter() - started) * 1e3)
+            for request in range(batch):
+                held = round(k * self._trace[(step + request) % len(self._trace)])
+                accepted.append(held)
+                positions[request] = self._moved_on(positions[request], held + 1, k)
+        step_ms = statistics.median(times_ms[_NUM_WARM_UPS:])
+        device_ms = self._device_ms(self._plan(positions, k))
+        num_rows = batch * (k + 1)
+        return StepTimes(
+            batch=batch,
+            k=k,
+            num_rows=num_rows,
+            step_ms=step_ms,
+            device_ms=device_ms,
+            host_ms=None if device_ms is None else step_ms - device_ms,
+            floor_ms=self._floor_ms(batch, num_rows),
+            rows_per_s=num_rows / step_ms * 1e3,
+            # The token behind the accepted ones is written too, but no draft was accepted for it.
+            accepted_per_s=statistics.mean(accepted) * batch / step_ms * 1e3,
+        )
+
+    def _moved_on(self, position: int, num_tokens: int, k: int) -> int:
+        """Back to the first context before the blocks of a request are full."""
+        position += num_tokens
+        return position if position + k < max_tokens(self._context, k) else self._context
+
+    def _plan(self, positions: Sequence[int], k: int) -> StepPlan:
+        num_blocks = -(-max_tokens(self._context, k) // BLOCK_SIZE)
+        scheduled = []
+        for request, position in enumerate(positions):
+            first_block = request * num_blocks
+            scheduled.append(
+                ScheduledRequest(
+                    request_id=str(request),
+                    token_ids=(1,),
+                    start=position,
+                    block_ids=tuple(range(first_block, first_block + num_blocks)),
+                    draft=Draft((2,) * k, "trace", 0) if k else None,
+                    has_logits=True,
+                    output_position=0,
+                    sampling=SamplingParams(max_tokens=k + 1),
+                )
+            )
+        return StepPlan(tuple(scheduled))
+
+    def _device_ms(self, plan: StepPlan) -> float | None:
+        """Sum of the times of all kernels and copies of one step."""
+        if self._device.type != "cuda":
+            return None
+        activities = [torch.profiler.ProfilerActivity.CUDA]
+        with torch.profiler.profile(activities=activities) as profile:
+            self._runner.execute(plan)
+        return float(sum(event.self_device_time_total for event in profile.key_averages())) / 1e3
+
+    def _floor_ms(self, batch: int, num_rows: int) -> float:
+        info = self._runner.model_info
+        itemsize = getattr(torch, info.dtype).itemsize
+        # Every weight is read once and used for each row, those of the embedding as the LM head.
+        num_embedded = info.vocab_size * self._shape.hidden_size
+        num_read = info.num_parameters - (0 if self._shape.has_tied_embeddings else num_embedded)
+        kv_bytes = batch * self._context * info.kv_bytes_per_token
+        return self._roofline.floor_ms(
+            num_bytes=num_read * itemsize + kv_bytes, num_flops=2 * num_read * num_rows
+        )

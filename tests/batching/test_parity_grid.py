@@ -1,0 +1,77 @@
+"""Greedy tokens do not depend on the draft length, nor on who else is in the batch."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from engine_runs import RunningEngine, running_engine
+from parity import check_parity
+
+from batching.config import EngineConfig
+from batching.request import EngineRequest, SamplingParams
+from lookup.edit_proposer import EditProposer
+
+NUM_REQUESTS = 30
+ANSWER_LEN = 20
+K_VALUES = (0, 8, 64)
+BATCHES = (1, 16)
+
+
+def make_prompts() -> list[tuple[int, ...]]:
+    generator = random.Random(6)
+    return [
+        tuple(generator.randrange(3, 259) for _ in range(generator.choice([7, 30, 90])))
+        for _ in range(NUM_REQUESTS)
+    ]
+
+
+def answer_all(
+    running: RunningEngine,
+    prompts: Sequence[tuple[int, ...]],
+    *,
+    k: int,
+    batch: int,
+    originals: Sequence[Sequence[int]],
+) -> list[list[int]]:
+    answers: list[list[int]] = []
+    for start in range(0, len(prompts), batch):
+        requests = [
+            EngineRequest(
+                request_id=f"{index}-{k}-{batch}",
+                prompt_token_ids=prompts[index],
+                sampling=SamplingParams(max_tokens=ANSWER_LEN),
+                proposer=EditProposer(
+                    original=originals[index], snippet_segments=[], end_token_ids=[2]
+                )
+                if k
+                else None,
+                max_draft_tokens=k,
+                cache_salt=f"{k}-{batch}".encode(),
+            )
+            for index in range(start, min(start + batch, len(prompts)))
+        ]
+        answers += [outcome.token_ids for outcome in running.run(requests)]
+    return answers
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_tokens_are_the_same_over_the_grid(tiny_model_dir: Path, batch: int) -> None:
+    prompts = make_prompts()
+    nothing: list[list[int]] = [[] for _ in prompts]
+    config = EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=8 << 20)
+    with running_engine(config) as running:
+        expected = answer_all(running, prompts, k=0, batch=1, originals=nothing)
+        # An original that is the answer but for a token: what it drafts is mostly right.
+        originals = [
+            [*tokens[:9], (tokens[9] + 1) % 259, *tokens[10:]] if len(tokens) > 9 else tokens
+            for tokens in expected
+        ]
+        for k in K_VALUES:
+            answers = answer_all(running, prompts, k=k, batch=batch, originals=originals)
+            check_parity(tiny_model_dir, prompts, expected, answers)
+        stats = running.engine.stats()
+    assert stats.accepted > NUM_REQUESTS * ANSWER_LEN / 2
+    assert stats.drafted > stats.accepted
