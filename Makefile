@@ -19,14 +19,16 @@ ADAPTER_FILES := $(wildcard apply_service/models/*/*)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo serve test cases train clean
+.PHONY: help demo serve test cases corpus-pack train train-gpu clean
 
 help:
 	@echo 'make demo    merge an example edit over HTTP, with speculation on and off'
 	@echo 'make serve   run the server until Ctrl-C'
 	@echo 'make test    lint, types, import borders and tests'
 	@echo 'make cases   build case files of real edits in build/cases (needs npm too)'
-	@echo 'make train   train an adapter for the embedded model'
+	@echo 'make corpus-pack  tokenise them into two small files in build/pack'
+	@echo 'make train   train an adapter for the embedded model on these'
+	@echo 'make train-gpu  the same on a GPU, more examples a step'
 	@echo 'make clean   remove .venv, build and caches from this folder'
 	@echo 'Options: PYTHON=python3.12, TORCH_INDEX=URL, ARGS="..."'
 
@@ -46,8 +48,15 @@ test: $(VENV)/dev.stamp $(VENV)/model.stamp
 cases: $(VENV)/training.stamp
 	$(BIN)/python -m training.corpus $(ARGS)
 
+corpus-pack: $(VENV)/training.stamp $(VENV)/model.stamp
+	$(BIN)/python -m training.corpus_pack --base "$$($(BASE_MODEL_DIR))" $(ARGS)
+
 train: $(VENV)/training.stamp $(VENV)/model.stamp
-	$(BIN)/python -m training.finetune --base "$$($(BASE_MODEL_DIR))" $(ARGS)
+	$(BIN)/python -m training.finetune --base "$$($(BASE_MODEL_DIR))" $(DEVICE_ARGS) $(ARGS)
+
+# One pass of a GPU holds several examples; everything else is as on a CPU.
+train-gpu: DEVICE_ARGS := --device cuda --threads 1 --examples-per-step 64 --max-packed-tokens 16384
+train-gpu: train
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

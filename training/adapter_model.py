@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
-from training.examples import Example
+from training.example import Example
 
 LINEAR_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
@@ -24,12 +25,36 @@ CONFIG_NAME = "adapter_config.json"
 
 
 @dataclass(frozen=True, slots=True)
+class LossWeights:
+    """What counts in training: every answer token, and every choice among what is allowed.
+
+    The cross entropy of a choice is taken among the allowed tokens alone: the model's own word,
+    and, for `served`, with the prior that serving adds to it.
+    """
+
+    token: float = 1.0
+    choice: float = 0.0
+    served: float = 0.0
+
+    def total(self, example: Example) -> float:
+        """The weight of a whole answer, by which its summed loss is divided."""
+        a_choice = self.choice + self.served
+        return self.token * len(example.answer_token_ids) + a_choice * len(example.choices)
+
+
+LOSS_WEIGHTS = {"plain": LossWeights(), "weighted": LossWeights(token=0.3, choice=1.0, served=1.0)}
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerScore:
-    """One teacher-forced pass over an answer of `num_tokens` tokens."""
+    """One teacher-forced pass over an answer of `num_tokens` tokens and `num_choices` choices."""
 
     loss_sum: float
     num_tokens: int
     num_wrong: int
+    num_choices: int = 0
+    num_wrong_choices: int = 0
+    choice_loss_sum: float = 0.0
 
     @property
     def is_exact(self) -> bool:
@@ -44,7 +69,14 @@ class AdapterModel:
     """
 
     def __init__(
-        self, base: Path, *, rank: int, alpha: int, seed: int, dtype: torch.dtype = torch.float32
+        self,
+        base: Path,
+        *,
+        rank: int,
+        alpha: int,
+        seed: int,
+        dtype: torch.dtype = torch.float32,
+        device: str = "cpu",
     ) -> None:
         torch.manual_seed(seed)
         config = LoraConfig(
@@ -56,9 +88,10 @@ class AdapterModel:
             target_modules=list(LINEAR_LAYERS),
         )
         model = AutoModelForCausalLM.from_pretrained(base, dtype=dtype)
-        self._peft: PeftModel = get_peft_model(model, config)
+        self._peft: PeftModel = get_peft_model(model, config).to(device)
         self._config = config
         self._dtype = dtype
+        self._device = torch.device(device)
         self._causal: Any = self._peft.get_base_model()
 
     @classmethod
@@ -78,34 +111,105 @@ class AdapterModel:
 
     def answer_logits(self, example: Example) -> Tensor:
         """Logits at the answer's positions only  # [num_answer_tokens, vocab_size] float32"""
-        num_answer = len(example.answer_token_ids)
-        token_ids = torch.tensor([example.prompt_token_ids + example.answer_token_ids[:-1]])
-        with torch.autocast("cpu", dtype=self._dtype, enabled=self._dtype != torch.float32):
-            hidden = self._causal.model(input_ids=token_ids, use_cache=False).last_hidden_state
-            logits: Tensor = self._causal.lm_head(hidden[0, -num_answer:])
+        return self._logits([example])
+
+    def _logits(self, examples: Sequence[Example]) -> Tensor:
+        """Those of all answers, one after another, from one pass over all examples.
+
+        Each example starts at position 0, by which the model keeps them apart.
+        """
+        token_ids: list[int] = []
+        positions: list[int] = []
+        rows: list[int] = []
+        for example in examples:
+            token_ids += example.prompt_token_ids + example.answer_token_ids[:-1]
+            positions += range(len(example) - 1)
+            rows += range(len(token_ids) - len(example.answer_token_ids), len(token_ids))
+        with self._autocast():
+            hidden = self._causal.model(
+                input_ids=self._tensor([token_ids]),
+                position_ids=self._tensor([positions]) if len(examples) > 1 else None,
+                use_cache=False,
+            ).last_hidden_state
+            logits: Tensor = self._causal.lm_head(hidden[0, self._tensor(rows)])
         return logits.float()
 
-    def answer_loss(self, example: Example) -> Tensor:
-        """Summed cross entropy of the answer and its end  # [] float32"""
-        truth = torch.tensor(example.answer_token_ids)
-        return torch.nn.functional.cross_entropy(
-            self.answer_logits(example), truth, reduction="sum"
-        )
+    def loss(self, examples: Sequence[Example], weights: LossWeights) -> Tensor:
+        """Weighted sum of the cross entropies of answers and choices  # [] float32"""
+        logits = self._logits(examples)
+        truth = self._tensor([token for one in examples for token in one.answer_token_ids])
+        loss = weights.token * torch.nn.functional.cross_entropy(logits, truth, reduction="sum")
+        if weights.choice or weights.served:
+            ends = accumulate(len(example.answer_token_ids) for example in examples)
+            for example, end in zip(examples, ends, strict=True):
+                own = logits[end - len(example.answer_token_ids) : end]
+                branches = list(choice_log_probs(own, example))
+                for factor, found in (
+                    (weights.choice, branches),
+                    (weights.served, with_prior(branches, example)),
+                ):
+                    for log_probs, chosen in found:
+                        loss = loss - factor * log_probs[chosen]
+        return loss
 
     @torch.no_grad()
     def score(self, example: Example) -> AnswerScore:
         """How well the model would write this answer by itself."""
-        logits = self.answer_logits(example)
+        logits = self.answer_logits(example).cpu()
         truth = torch.tensor(example.answer_token_ids)
         loss = torch.nn.functional.cross_entropy(logits, truth, reduction="sum")
         num_wrong = int((logits.argmax(-1) != truth).sum())
-        return AnswerScore(float(loss), len(truth), num_wrong)
+        choices = list(choice_log_probs(logits, example))
+        return AnswerScore(
+            float(loss),
+            len(truth),
+            num_wrong,
+            num_choices=len(choices),
+            num_wrong_choices=sum(int(found.argmax()) != chosen for found, chosen in choices),
+            choice_loss_sum=-sum(float(found[chosen]) for found, chosen in choices),
+        )
+
+    @torch.no_grad()
+    def branch_log_probs(self, examples: Sequence[Example]) -> list[list[tuple[Tensor, int]]]:
+        """For each answer to one prompt, what `choice_log_probs` gives; no answer may be empty.
+
+        What all of them begin with is computed once.
+        """
+        prompt = examples[0].prompt_token_ids
+        answers = [example.answer_token_ids for example in examples]
+        num_shared = min(map(len, answers)) - 1
+        while len({answer[:num_shared] for answer in answers}) > 1:
+            num_shared -= 1
+        found = []
+        with self._autocast():
+            shared = self._causal.model(
+                input_ids=self._tensor([prompt + answers[0][:num_shared]]), use_cache=True
+            )
+            cache = shared.past_key_values
+            for example in examples:
+                own = self._tensor([example.answer_token_ids[num_shared:-1]])
+                hidden = shared.last_hidden_state[0, -num_shared - 1 :]
+                if own.shape[1]:
+                    tail = self._causal.model(input_ids=own, past_key_values=cache, use_cache=True)
+                    hidden = torch.cat([hidden, tail.last_hidden_state[0]])
+                    cache.crop(-own.shape[1])
+                rows = self._tensor([choice.offset for choice in example.choices])
+                logits = self._causal.lm_head(hidden[rows]).float().cpu()
+                found.append(list(_branches(logits, example)))
+        return found
+
+    def _autocast(self) -> torch.autocast:
+        is_needed = self._dtype != torch.float32
+        return torch.autocast(self._device.type, dtype=self._dtype, enabled=is_needed)
+
+    def _tensor(self, values: Sequence[Any]) -> Tensor:
+        return torch.tensor(values, dtype=torch.long, device=self._device)
 
     def save_adapter(self, folder: Path, *, dtype: torch.dtype) -> None:
         """Write the adapter as peft reads it; the weights are in place last."""
         folder.mkdir(parents=True, exist_ok=True)
         weights = {
-            name: weight.detach().to(dtype).contiguous()
+            name: weight.detach().to("cpu", dtype).contiguous()
             for name, weight in get_peft_model_state_dict(self._peft).items()
         }
         settings = self._config.to_dict() | {
@@ -123,6 +227,35 @@ class AdapterModel:
     def load_adapter(self, folder: Path) -> None:
         """Take the weights of an adapter of the same shape."""
         set_peft_model_state_dict(self._peft, load_file(folder / WEIGHTS_NAME))
+
+
+def choice_log_probs(logits: Tensor, example: Example) -> Iterator[tuple[Tensor, int]]:
+    """For each choice the log-probabilities of its branches, and which of them is the truth.
+
+    `logits` are those of the answer, of which only the allowed tokens count  # [num_allowed]
+    """
+    rows = [choice.offset for choice in example.choices]
+    return _branches(logits[rows], example)
+
+
+def with_prior(
+    branches: Sequence[tuple[Tensor, int]], example: Example
+) -> list[tuple[Tensor, int]]:
+    """What `choice_log_probs` gave, with the priors of the example's choices counted."""
+    return [
+        ((found + found.new_tensor(choice.log_prior)).log_softmax(-1), taken)
+        if choice.log_prior
+        else (found, taken)
+        for (found, taken), choice in zip(branches, example.choices, strict=True)
+    ]
+
+
+def _branches(logits: Tensor, example: Example) -> Iterator[tuple[Tensor, int]]:
+    """`logits` are those at the choices  # [num_choices, vocab_size]"""
+    for row, choice in zip(logits, example.choices, strict=True):
+        allowed = list(choice.allowed_token_ids)
+        truth = example.answer_token_ids[choice.offset]
+        yield row[allowed].log_softmax(-1), choice.allowed_token_ids.index(truth)
 
 
 def mean_loss(scores: Sequence[AnswerScore]) -> float:

@@ -22,7 +22,8 @@ import torch
 from apply_service.prompts.profile import Profile, load_profile
 from training.adapter_model import DTYPES, AdapterModel, mean_loss
 from training.case_file import read_training_cases, split_lines
-from training.examples import Example, Window, make_examples, tokenise
+from training.example import Example
+from training.examples import Window, make_examples, tokenise
 
 Z_95 = 1.959964
 TEST_SEED = 1

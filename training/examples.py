@@ -13,6 +13,7 @@ from apply_service.prompts.errors import PromptError
 from apply_service.prompts.profile import Profile, PromptRequest
 from training.case_file import TrainingCase, split_lines
 from training.condense import condense
+from training.example import Example
 
 MAX_TOKENS = 700
 MAX_LONG_TOKENS = 850
@@ -33,19 +34,6 @@ class Window:
     update: list[str]
     expected: list[str]
     style: str
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """One training sequence: the prompt's tokens, then the answer's with its end."""
-
-    case_id: str
-    style: str
-    prompt_token_ids: tuple[int, ...]
-    answer_token_ids: tuple[int, ...]
-
-    def __len__(self) -> int:
-        return len(self.prompt_token_ids) + len(self.answer_token_ids)
 
 
 def cut_window(case: TrainingCase, *, max_tokens: int, rng: random.Random) -> Window | None:

@@ -1,7 +1,10 @@
 """Trains the embedded model's adapter; may be stopped at any time and goes on where it was.
 
-`python -m training.finetune --base MODEL_DIR --minutes 60` reads `build/cases/{train,dev}.jsonl`
-and writes `build/train/ckpt` (adapter and state) and `build/train/log.jsonl`.
+`python -m training.finetune --base MODEL_DIR --minutes 60` reads `build/pack/{train,dev}.pack`
+and writes `build/train/ckpt` (adapter and state) and `build/train/log.jsonl`. With `--device cuda`
+the same run takes place on a GPU; `--max-packed-tokens` then says how much goes into one pass.
+
+FinetuneError: there is nothing to train on.
 """
 
 from __future__ import annotations
@@ -9,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import random
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -21,17 +23,27 @@ import torch
 from torch import Tensor
 
 from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION
-from apply_service.prompts.profile import load_profile
-from training.adapter_model import DTYPES, AdapterModel, mean_loss
-from training.case_file import read_training_cases
-from training.examples import Example, make_examples
+from training.adapter_model import (
+    DTYPES,
+    LOSS_WEIGHTS,
+    AdapterModel,
+    LossWeights,
+    mean_loss,
+)
+from training.corpus_pack import MAX_TOKENS
+from training.example import Example
+from training.mixture import CHOICE_SHARE, EXAMPLES_PER_STEP, Mixture
+from training.pack import read_pack
 
-EXAMPLES_PER_STEP = 8
 LEARNING_RATE = 1e-3
 MIN_LEARNING_RATE_SHARE = 0.02
 WARM_UP_STEPS = 5
 MAX_GRADIENT_NORM = 1.0
 STATE_NAME = "state.pt"
+
+
+class FinetuneError(Exception):
+    """A run that cannot start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +52,7 @@ class Schedule:
 
     minutes: float
     max_steps: int | None = None
+    peak_learning_rate: float = LEARNING_RATE
 
     def progress(self, step: int, elapsed_s: float) -> float:
         """How much of the training is done, 0 to 1."""
@@ -51,43 +64,50 @@ class Schedule:
         warm_up = min((step + 1) / WARM_UP_STEPS, 1.0)
         cosine = 0.5 + 0.5 * math.cos(math.pi * self.progress(step, elapsed_s))
         share = MIN_LEARNING_RATE_SHARE + (1 - MIN_LEARNING_RATE_SHARE) * cosine
-        return LEARNING_RATE * warm_up * share
+        return self.peak_learning_rate * warm_up * share
 
 
 class Trainer:
-    """One training run. `step` and `elapsed_s` count over all its parts."""
+    """One training run. `step` and `elapsed_s` count over all its parts.
+
+    With `max_packed_tokens` several examples share one pass of the model, as a GPU wants it;
+    without it each is a pass of its own, `num_workers` of them at a time.
+    """
 
     def __init__(
-        self, model: AdapterModel, examples: Sequence[Example], *, seed: int, num_workers: int = 1
+        self,
+        model: AdapterModel,
+        mixture: Mixture,
+        *,
+        weights: LossWeights = LOSS_WEIGHTS["weighted"],
+        max_packed_tokens: int = 0,
+        num_workers: int = 1,
     ) -> None:
         self.step = 0
         self.elapsed_s = 0.0
         self._model = model
-        self._examples = examples
-        self._seed = seed
+        self._mixture = mixture
+        self._weights = weights
+        self._max_packed_tokens = max_packed_tokens
         self._workers = ThreadPoolExecutor(num_workers)
         self._optimizer = torch.optim.AdamW(
             model.parameters(), lr=LEARNING_RATE, weight_decay=0.01, betas=(0.9, 0.98)
         )
 
     def batch(self, step: int) -> list[Example]:
-        """The examples of a step: a new order every epoch, the same in every run."""
-        chosen = []
-        for position in range(step * EXAMPLES_PER_STEP, (step + 1) * EXAMPLES_PER_STEP):
-            epoch, place = divmod(position, len(self._examples))
-            chosen.append(self._examples[_order(len(self._examples), self._seed, epoch)[place]])
-        return chosen
+        """The examples of a step, the same in every run."""
+        return self._mixture.batch(step)
 
     def train_step(self, schedule: Schedule) -> dict[str, float]:
         """One update of the weights; what happened in it."""
         started = time.monotonic()
         rate = schedule.learning_rate(self.step, self.elapsed_s)
         batch = self.batch(self.step)
-        num_answer_tokens = sum(len(example.answer_token_ids) for example in batch)
-        total = self._take_gradients(batch) / num_answer_tokens
+        weight = sum(map(self._weights.total, batch))
+        total = self._take_gradients(batch) / weight
         for parameter in self._model.parameters():
             if parameter.grad is not None:
-                parameter.grad /= num_answer_tokens
+                parameter.grad /= weight
         norm = torch.nn.utils.clip_grad_norm_(self._model.parameters(), MAX_GRADIENT_NORM)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
@@ -108,16 +128,17 @@ class Trainer:
     def _take_gradients(self, batch: Sequence[Example]) -> float:
         """Sum the gradients of the examples' losses into the parameters; the summed loss.
 
-        One example a thread is faster than many threads in one; the sum keeps the batch's order.
+        On a CPU one example a thread is faster than many threads in one; the sum keeps the
+        order of the batch.
         """
         parameters = self._model.parameters()
 
-        def gradients(example: Example) -> tuple[float, tuple[Tensor, ...]]:
-            loss = self._model.answer_loss(example)
+        def gradients(together: Sequence[Example]) -> tuple[float, tuple[Tensor, ...]]:
+            loss = self._model.loss(together, self._weights)
             return loss.item(), torch.autograd.grad(loss, parameters)
 
         total = 0.0
-        for loss, found in self._workers.map(gradients, batch):
+        for loss, found in self._workers.map(gradients, packed(batch, self._max_packed_tokens)):
             total += loss
             for parameter, gradient in zip(parameters, found, strict=True):
                 if parameter.grad is None:
@@ -127,14 +148,21 @@ class Trainer:
         return total
 
     def evaluate(self, examples: Sequence[Example]) -> dict[str, float]:
-        """Loss per answer token and the share of exact answers; changes nothing."""
+        """Loss per answer token, exact answers, right choices; changes nothing."""
         scores = list(self._workers.map(self._model.score, examples))
         num_exact = sum(score.is_exact for score in scores)
+        choosing = [score for score in scores if score.num_choices]
+        num_choices = sum(score.num_choices for score in choosing)
         return {
             "step": self.step,
             "dev_loss": round(mean_loss(scores), 5),
             "dev_exact": round(num_exact / max(len(scores), 1), 4),
             "dev_examples": len(scores),
+            "dev_choice_loss": round(
+                sum(score.choice_loss_sum for score in choosing) / max(num_choices, 1), 5
+            ),
+            "dev_choices_right": sum(score.num_wrong_choices == 0 for score in choosing),
+            "dev_choices": len(choosing),
         }
 
     def save(self, folder: Path) -> None:
@@ -145,7 +173,7 @@ class Trainer:
             {
                 "step": self.step,
                 "elapsed_s": self.elapsed_s,
-                "seed": self._seed,
+                "seed": self._mixture.seed,
                 "parameters": [p.detach() for p in self._model.parameters()],
                 "optimizer": self._optimizer.state_dict(),
             },
@@ -158,19 +186,27 @@ class Trainer:
         path = folder / STATE_NAME
         if not path.exists():
             return False
-        state = torch.load(path, weights_only=True)
+        state = torch.load(path, weights_only=True, map_location="cpu")
         with torch.no_grad():
             for parameter, saved in zip(self._model.parameters(), state["parameters"], strict=True):
                 parameter.copy_(saved)
         self._optimizer.load_state_dict(state["optimizer"])
-        self.step, self.elapsed_s, self._seed = state["step"], state["elapsed_s"], state["seed"]
+        self.step, self.elapsed_s = state["step"], state["elapsed_s"]
+        self._mixture = self._mixture.with_seed(state["seed"])
         return True
 
 
-def _order(num_examples: int, seed: int, epoch: int) -> list[int]:
-    order = list(range(num_examples))
-    random.Random(f"{seed}:{epoch}").shuffle(order)
-    return order
+def packed(batch: Sequence[Example], max_tokens: int) -> list[list[Example]]:
+    """The batch in groups of at most `max_tokens` tokens in order; longer examples stay alone."""
+    groups: list[list[Example]] = []
+    room = 0
+    for example in batch:
+        room -= len(example)
+        if room < 0 or not groups:
+            groups.append([])
+            room = max_tokens - len(example)
+        groups[-1].append(example)
+    return groups
 
 
 def run(
@@ -189,56 +225,89 @@ def run(
     _append(log, trainer.evaluate(dev) | {"is_last": True})
 
 
-def _append(log: Path, entry: Mapping[str, float]) -> None:
+def _append(log: Path, entry: Mapping[str, object]) -> None:
     with log.open("a", encoding="utf-8") as file:
         file.write(json.dumps(entry) + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prepare the examples and train."""
+    """Read the examples and train."""
     chosen = _parse(arguments)
     torch.set_num_threads(1)
-    profile = load_profile("embedded", chosen.base)
-    train = list(
-        make_examples(
-            read_training_cases(chosen.cases / "train.jsonl"), profile, per_case=chosen.per_case
-        )
+    train, dev = (
+        [one for one in read_pack(chosen.pack / f"{split}.pack") if len(one) <= chosen.max_tokens]
+        for split in ("train", "dev")
     )
-    dev = list(make_examples(read_training_cases(chosen.cases / "dev.jsonl"), profile))
+    if not train:
+        raise FinetuneError(
+            f"{chosen.pack}: no example of at most {chosen.max_tokens} tokens; write a pack with "
+            "`make corpus-pack`, or raise --max-tokens"
+        )
     model = AdapterModel(
         chosen.base,
         rank=chosen.rank,
         alpha=2 * chosen.rank,
         seed=chosen.seed,
         dtype=DTYPES[chosen.dtype],
+        device=chosen.device,
     )
-    trainer = Trainer(model, train, seed=chosen.seed, num_workers=chosen.threads)
+    if chosen.start is not None:
+        model.load_adapter(chosen.start)
+    mixture = Mixture(
+        train,
+        seed=chosen.seed,
+        choice_share=chosen.choice_share,
+        examples_per_step=chosen.examples_per_step,
+    )
+    trainer = Trainer(
+        model,
+        mixture,
+        weights=LOSS_WEIGHTS[chosen.loss],
+        max_packed_tokens=chosen.max_packed_tokens,
+        num_workers=chosen.threads,
+    )
     chosen.out.mkdir(parents=True, exist_ok=True)
     is_resumed = trainer.try_resume(chosen.out / "ckpt")
     start = {
         "generator_version": GENERATOR_VERSION,
         "examples": len(train),
+        "examples_with_choice": sum(bool(example.choices) for example in train),
         "tokens": sum(map(len, train)),
         "resumed_at": trainer.step if is_resumed else 0,
+        "settings": {
+            name: str(value) if isinstance(value, Path) else value
+            for name, value in vars(chosen).items()
+            if name not in ("base", "out")
+        },
     }
     _append(chosen.out / "log.jsonl", start)
-    schedule = Schedule(minutes=chosen.minutes, max_steps=chosen.max_steps)
-    run(trainer, schedule, dev=dev[: chosen.dev_examples], out=chosen.out, every_s=chosen.every_s)
+    schedule = Schedule(
+        minutes=chosen.minutes, max_steps=chosen.max_steps, peak_learning_rate=chosen.learning_rate
+    )
+    sample = Mixture(dev, seed=0, choice_share=chosen.choice_share).sample(chosen.dev_examples)
+    run(trainer, schedule, dev=sample, out=chosen.out, every_s=chosen.every_s)
     return 0
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m training.finetune", description=__doc__)
     parser.add_argument("--base", type=Path, required=True, help="folder of the prepared model")
-    parser.add_argument("--cases", type=Path, default=Path("build/cases"))
+    parser.add_argument("--pack", type=Path, default=Path("build/pack"))
+    parser.add_argument("--start", type=Path, default=None, help="adapter to start from")
     parser.add_argument("--out", type=Path, default=Path("build/train"))
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--max-steps", type=int, default=None, help="end by steps, not by time")
     parser.add_argument("--rank", type=int, default=16)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", choices=sorted(DTYPES), default="bfloat16")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--examples-per-step", type=int, default=EXAMPLES_PER_STEP)
+    parser.add_argument("--max-packed-tokens", type=int, default=0, help="of a pass; for a GPU")
     parser.add_argument("--threads", type=int, default=2, help="examples at a time")
-    parser.add_argument("--per-case", type=int, default=3)
+    parser.add_argument("--loss", choices=sorted(LOSS_WEIGHTS), default="weighted")
+    parser.add_argument("--choice-share", type=float, default=CHOICE_SHARE)
+    parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS, help="of an example")
+    parser.add_argument("--learning-rate", type=float, default=LEARNING_RATE)
     parser.add_argument("--dev-examples", type=int, default=32)
     parser.add_argument("--every-s", type=float, default=300.0)
     return parser.parse_args(arguments)

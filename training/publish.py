@@ -1,14 +1,17 @@
 """Turns a checkpoint into the adapter that is shipped: fp16 weights, settings and a card.
 
-`python -m training.publish --report REPORT` takes what `training.evaluate` printed as its figures.
+`python -m training.publish --report REPORT --decisions REPORT` takes as its figures what
+`training.evaluate` and `training.decisions` printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,11 +19,8 @@ from typing import Any
 
 from safetensors.torch import load_file, save_file
 
-from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION
-from training.adapter_model import CONFIG_NAME, WEIGHTS_NAME
-from training.corpus import TEST_SHARE, split_of
-from training.examples import MAX_LONG_TOKENS, MAX_TOKENS
-from training.finetune import EXAMPLES_PER_STEP, LEARNING_RATE
+from training.adapter_model import CONFIG_NAME, LOSS_WEIGHTS, WEIGHTS_NAME
+from training.corpus import split_of
 from training.releases import read_packages
 
 BASE_MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"
@@ -29,34 +29,65 @@ CARD_NAME = "apply_adapter.json"
 MAX_FILE_BYTES = 15 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How an adapter was trained, in numbers."""
+    """How an adapter was trained, in numbers; `previous` is that of the one it started from."""
 
     steps: int
     minutes: float
     rank: int
     alpha: int
     generator_version: int
-    examples_per_step: int = EXAMPLES_PER_STEP
-    learning_rate: float = LEARNING_RATE
-    max_tokens: int = MAX_TOKENS
-    max_long_tokens: int = MAX_LONG_TOKENS
+    loss: str
+    choice_share: float
+    examples: int
+    examples_with_choice: int
+    examples_per_step: int
+    learning_rate: float
+    max_tokens: int
+    device: str
+    previous: dict[str, Any] | None
 
 
 def read_recipe(checkpoint: Path, log: Path) -> Recipe:
     """What the log and the settings of a finished run say."""
     entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     last = [entry for entry in entries if "loss" in entry][-1]
-    start = [entry for entry in entries if "generator_version" in entry][-1]
-    settings = json.loads((checkpoint / CONFIG_NAME).read_text(encoding="utf-8"))
+    start = [entry for entry in entries if "settings" in entry][-1]
+    chosen = start["settings"]
+    adapter = json.loads((checkpoint / CONFIG_NAME).read_text(encoding="utf-8"))
     return Recipe(
         steps=last["step"],
         minutes=round(last["elapsed_s"] / 60, 1),
-        rank=settings["r"],
-        alpha=settings["lora_alpha"],
-        generator_version=start["generator_version"],
+        rank=adapter["r"],
+        alpha=adapter["lora_alpha"],
+        previous=_read_previous(chosen["start"]),
+        **{name: start[name] for name in _FROM_START},
+        **{name: chosen[name] for name in _FROM_SETTINGS},
     )
+
+
+_FROM_START = ("generator_version", "examples", "examples_with_choice")
+_FROM_SETTINGS = (
+    "loss",
+    "choice_share",
+    "examples_per_step",
+    "learning_rate",
+    "max_tokens",
+    "device",
+)
+
+
+def _read_previous(folder: str | None) -> dict[str, Any] | None:
+    """The recipe of a published adapter, with the hash of its weights."""
+    if folder is None:
+        return None
+    weights = (Path(folder) / WEIGHTS_NAME).read_bytes()
+    found: dict[str, Any] = {"weights_sha256": hashlib.sha256(weights).hexdigest()}
+    record = Path(folder) / CARD_NAME
+    if record.exists():
+        found |= json.loads(record.read_text(encoding="utf-8"))["recipe"]
+    return found
 
 
 def publish(checkpoint: Path, out: Path, recipe: Recipe, figures: dict[str, Any]) -> None:
@@ -86,25 +117,56 @@ def publish(checkpoint: Path, out: Path, recipe: Recipe, figures: dict[str, Any]
 def card_text(recipe: Recipe, figures: dict[str, Any]) -> str:
     """The model card: what it is for, its data, recipe, figures and limits."""
     packages = read_packages(Path(__file__).with_name("packages.toml"))
-    num_test = sum(split_of(package.name) == "test" for package in packages)
+    splits = Counter(split_of(package.name) for package in packages)
+    loss = LOSS_WEIGHTS[recipe.loss]
     return _CARD.format(
         base=BASE_MODEL,
         base_sha256=BASE_MODEL_SHA256,
         num_packages=len(packages),
-        num_test=num_test,
-        test_share=f"{TEST_SHARE:.0%}",
+        num_train=splits["train"],
+        num_test=splits["test"],
         windows=_figure(figures["windows"]),
         short_edits=_figure(figures["short_edits"]),
-        evaluated_with=GENERATOR_VERSION,
-        **asdict(recipe),
+        decisions=_decisions(figures["decisions"]),
+        token_weight=loss.token,
+        choice_weight=loss.choice,
+        served_weight=loss.served,
+        place={"cpu": "two CPU cores"}.get(recipe.device, "one GPU"),
+        previous=_previous(recipe.previous),
+        **{name: value for name, value in asdict(recipe).items() if name != "previous"},
     )
 
 
 def _figure(report: dict[str, Any]) -> str:
+    return f"| {_share(report)} | {report['loss_per_token']:.4f} |"
+
+
+def _share(report: dict[str, Any]) -> str:
     low, high = report["wilson_95"]
     return (
-        f"| {report['num_exact']} of {report['n']} ({report['exact']:.0%}) "
-        f"| {low:.0%} to {high:.0%} | {report['loss_per_token']:.4f} |"
+        f"{report['num_exact']} of {report['n']} ({report['exact']:.0%}) | {low:.0%} to {high:.0%}"
+    )
+
+
+def _decisions(figures: dict[str, Any]) -> str:
+    rows = {
+        "first_guess": "the deterministic merge's first guess",
+        "summed": "the model alone, log-probabilities of the branches summed",
+        "served": "the model with the prior of serving, branch by branch",
+        "summed_where_first_guess_is_wrong": "the model alone where the first guess is wrong",
+    }
+    return "\n".join(f"| {text} | {_share(figures[name])} |" for name, text in rows.items())
+
+
+def _previous(recipe: dict[str, Any] | None) -> str:
+    if recipe is None:
+        return "It started from zero."
+    if "steps" not in recipe:
+        return f"It started from the weights with SHA-256 `{recipe['weights_sha256']}`."
+    return (
+        f"It started from an earlier adapter ({recipe['steps']} steps in {recipe['minutes']} "
+        f"minutes, learning rate {recipe['learning_rate']}, windows of files written freely), "
+        f"whose weights had the SHA-256\n`{recipe['weights_sha256']}`."
     )
 
 
@@ -126,17 +188,21 @@ A LoRA adapter that teaches a 135M model one thing: to merge a lazy edit into a 
 Real edits: files that changed between neighbouring releases of {num_packages} packages in Python,
 JavaScript, TypeScript, Rust, C and C++, all under permissive licences
 (`training/packages.toml`; the files themselves are not part of this repository). Packages are
-split by the hash of their name: about {test_share} of them ({num_test}) are for testing alone.
+split by the hash of their name: {num_train} to train on, {num_test} for testing alone.
 Generated, minified and vendored files, rewrites and version bumps are left out.
 `apply_service/bench/snippet_writer` (version {generator_version}) wrote the updates: up to four
-lines of context, whole definitions, removal directives, several kinds of markers. Cases were cut
-to windows of at most {max_tokens} tokens (one in seven up to {max_long_tokens}), prompt and answer
-together.
+lines of context, whole definitions, removal directives, several kinds of markers.
+
+{examples} examples of at most {max_tokens} tokens: the prompts of regions as the service builds
+them, and windows of files. In {examples_with_choice} of them several merges are valid; a share of
+{choice_share:.0%} of every step is of these, cut off behind the last choice.
 
 ## Recipe
 
-{steps} steps of {examples_per_step} examples in {minutes} minutes on two CPU cores, AdamW, learning
-rate {learning_rate} with warm-up and cosine, loss on the answer alone, frozen weights in bfloat16.
+{steps} steps of {examples_per_step} examples in {minutes} minutes on {place}, AdamW, learning rate
+{learning_rate} with warm-up and cosine, frozen weights in bfloat16. The loss is on the answer
+alone: {token_weight} a token, {choice_weight} a choice, there the cross entropy among the branches
+that are valid, and {served_weight} for the same with the prior of serving. {previous}
 
 ## Figures
 
@@ -144,18 +210,25 @@ Greedy decoding without any constraint, checks or fallback; exact means every to
 
 | measured on | exact | 95 % interval | loss a token |
 |---|---|---|---|
-| windows of unseen packages (generator {evaluated_with}) {windows}
+| windows of unseen packages {windows}
 | short edits written by hand {short_edits}
 
+Decisions of the service's own questions, where several merges are valid and one is the truth (dev
+packages, which the recipe was tuned on):
+
+| decided by | right | 95 % interval |
+|---|---|---|
+{decisions}
+
 `python -m training.evaluate --base MODEL_DIR --adapter apply_service/models/smollm2-135m-apply`
-measures them again.
+measures the first table again, `python -m training.decisions` the second.
 
 ## Limits
 
-It has seen windows of up to {max_long_tokens} tokens; on longer files it gets less reliable. Its
-commonest mistakes are a skipped or repeated line at the place where the update ends and the file
-goes on. Languages other than those above are untrained. Take its answers only with the service's
-verdict, or look at the diff.
+It has seen examples of up to {max_tokens} tokens; on longer files it gets less reliable. Writing
+freely, its commonest mistakes are a skipped or repeated line at the place where the update ends and
+the file goes on. Languages other than those above are untrained. Take its answers only with the
+service's verdict, or look at the diff.
 """
 
 
@@ -164,7 +237,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m training.publish", description=__doc__)
     parser.add_argument("--checkpoint", type=Path, default=Path("build/train/ckpt"))
     parser.add_argument("--log", type=Path, default=Path("build/train/log.jsonl"))
-    parser.add_argument("--report", type=Path, required=True)
+    parser.add_argument("--report", type=Path, required=True, help="of training.evaluate")
+    parser.add_argument("--decisions", type=Path, required=True, help="of training.decisions")
     parser.add_argument("--out", type=Path, default=Path("apply_service/models/smollm2-135m-apply"))
     chosen = parser.parse_args(arguments)
     report = json.loads(chosen.report.read_text(encoding="utf-8"))
@@ -172,6 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name: {key: value for key, value in part.items() if key != "wrong_tokens"}
         for name, part in report.items()
     }
+    figures["decisions"] = json.loads(chosen.decisions.read_text(encoding="utf-8"))
     publish(chosen.checkpoint, chosen.out, read_recipe(chosen.checkpoint, chosen.log), figures)
     return 0
 

@@ -8,7 +8,7 @@ import pytest
 from apply_service.prompts.profile import load_profile
 from training.adapter_model import AdapterModel
 from training.evaluate import Share, evaluate, read_short_edits
-from training.examples import Example
+from training.example import Example
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
 SHORT_EDITS = Path(__file__).parents[1] / "cases" / "short_edits.jsonl"

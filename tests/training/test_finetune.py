@@ -2,14 +2,19 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
-from training.adapter_model import AdapterModel
-from training.examples import Example
-from training.finetune import EXAMPLES_PER_STEP, LEARNING_RATE, Schedule, Trainer, run
+from training.adapter_model import LOSS_WEIGHTS, AdapterModel, LossWeights
+from training.example import Choice, Example
+from training.finetune import LEARNING_RATE, FinetuneError, Schedule, Trainer, main, packed, run
+from training.mixture import EXAMPLES_PER_STEP, Mixture
+from training.pack import write_pack
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
 
@@ -54,7 +59,7 @@ def test_the_loss_counts_the_answer_alone(tiny_model_dir: Path, examples: list[E
     first = len(example.prompt_token_ids) - 1
     for offset, token_id in enumerate(example.answer_token_ids):
         expected = expected - log_probs[first + offset, token_id]
-    assert torch.allclose(model.answer_loss(example), expected, rtol=1e-4)
+    assert torch.allclose(model.loss([example], LossWeights()), expected, rtol=1e-4)
     assert model.answer_logits(example).shape[0] == len(example.answer_token_ids)
 
 
@@ -77,7 +82,7 @@ def test_training_changes_the_adapter_and_lowers_the_loss(
     tiny_model_dir: Path, examples: list[Example]
 ) -> None:
     model = new_model(tiny_model_dir)
-    trainer = Trainer(model, examples, seed=0)
+    trainer = Trainer(model, Mixture(examples, seed=0))
     before = weights(model)
     schedule = Schedule(minutes=1, max_steps=40)
     losses = [trainer.train_step(schedule)["loss"] for _ in range(25)]
@@ -90,15 +95,15 @@ def test_a_resumed_run_ends_in_the_same_state(
 ) -> None:
     schedule = Schedule(minutes=1, max_steps=6)
     straight_model = new_model(tiny_model_dir)
-    straight = Trainer(straight_model, examples, seed=7)
+    straight = Trainer(straight_model, Mixture(examples, seed=7))
     for _ in range(6):
         straight.train_step(schedule)
-    interrupted = Trainer(new_model(tiny_model_dir), examples, seed=7)
+    interrupted = Trainer(new_model(tiny_model_dir), Mixture(examples, seed=7))
     for _ in range(3):
         interrupted.train_step(schedule)
     interrupted.save(tmp_path)
     resumed_model = AdapterModel(tiny_model_dir, rank=4, alpha=8, seed=99)
-    resumed = Trainer(resumed_model, examples, seed=0)
+    resumed = Trainer(resumed_model, Mixture(examples, seed=0))
     assert resumed.try_resume(tmp_path)
     assert resumed.step == 3
     for _ in range(3):
@@ -109,13 +114,13 @@ def test_a_resumed_run_ends_in_the_same_state(
 def test_there_is_nothing_to_resume_in_an_empty_folder(
     tiny_model_dir: Path, examples: list[Example], tmp_path: Path
 ) -> None:
-    assert not Trainer(new_model(tiny_model_dir), examples, seed=0).try_resume(tmp_path)
+    assert not Trainer(new_model(tiny_model_dir), Mixture(examples, seed=0)).try_resume(tmp_path)
 
 
 def test_every_epoch_has_every_example_once_in_a_new_order(
     tiny_model_dir: Path, examples: list[Example]
 ) -> None:
-    trainer = Trainer(new_model(tiny_model_dir), examples, seed=0)
+    trainer = Trainer(new_model(tiny_model_dir), Mixture(examples, seed=0))
     ids = [example.case_id for step in range(3) for example in trainer.batch(step)]
     assert len(ids) == 3 * EXAMPLES_PER_STEP == 2 * len(examples)
     first, second = ids[: len(examples)], ids[len(examples) :]
@@ -127,7 +132,7 @@ def test_a_run_writes_checkpoint_and_log_and_can_be_loaded_for_use(
     tiny_model_dir: Path, examples: list[Example], tmp_path: Path
 ) -> None:
     model = new_model(tiny_model_dir)
-    trainer = Trainer(model, examples, seed=0)
+    trainer = Trainer(model, Mixture(examples, seed=0))
     run(trainer, Schedule(minutes=1, max_steps=3), dev=examples[:2], out=tmp_path, every_s=0.0)
     entries = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().split("\n")[:-1]]
     assert [entry["step"] for entry in entries if "loss" in entry] == [1, 2, 3]
@@ -147,3 +152,108 @@ def test_the_learning_rate_warms_up_and_falls_with_the_time() -> None:
     assert rates == sorted(rates, reverse=True)
     assert schedule.progress(3, 900.0) == 1.0
     assert Schedule(minutes=10, max_steps=4).progress(1, 599.0) == 0.25
+
+
+def test_a_choice_is_learnt_among_what_is_allowed(tiny_model_dir: Path) -> None:
+    """The weighted loss, against softmax over the allowed logits taken by hand."""
+    model = new_model(tiny_model_dir)
+    example = Example("", "", (9, 8, 7), (4, 30, 5), (Choice(1, (20, 30, 40)),))
+    logits = model.answer_logits(example).detach()
+    allowed = logits[1, [20, 30, 40]].softmax(-1)
+    plain = model.loss([example], LossWeights())
+    weighted = model.loss([example], LossWeights(token=0.5, choice=3.0))
+    assert torch.allclose(weighted, 0.5 * plain - 3.0 * allowed[1].log(), rtol=1e-4)
+    assert LossWeights(token=0.5, choice=3.0).total(example) == 0.5 * 3 + 3.0
+    score = model.score(example)
+    assert score.num_choices == 1
+    assert score.num_wrong_choices == int(allowed.argmax() != 1)
+    assert score.choice_loss_sum == pytest.approx(-float(allowed[1].log()), rel=1e-4)
+
+
+def test_weighted_training_learns_choices(tiny_model_dir: Path) -> None:
+    rng = random.Random(1)
+    examples = []
+    for number in range(8):
+        prompt = tuple(rng.randrange(200) for _ in range(8))
+        choice = Choice(1, tuple(sorted(set(prompt))))
+        examples.append(Example(str(number), "", prompt, (3, prompt[0]), (choice,)))
+    trainer = Trainer(new_model(tiny_model_dir), Mixture(examples, seed=0))
+    before = trainer.evaluate(examples)
+    schedule = Schedule(minutes=1, max_steps=60, peak_learning_rate=3e-3)
+    for _ in range(60):
+        trainer.train_step(schedule)
+    after = trainer.evaluate(examples)
+    assert before["dev_choices"] == after["dev_choices"] == 8
+    assert after["dev_choice_loss"] < before["dev_choice_loss"]
+    assert after["dev_choices_right"] >= before["dev_choices_right"]
+
+
+@pytest.mark.parametrize("max_tokens", [0, 20, 40, 1000])
+def test_packed_groups_keep_the_order_and_the_limit(
+    examples: list[Example], max_tokens: int
+) -> None:
+    groups = packed(examples, max_tokens)
+    assert [example for group in groups for example in group] == examples
+    for group in groups:
+        assert len(group) == 1 or sum(map(len, group)) <= max_tokens
+    for group, following in pairwise(groups):
+        assert sum(map(len, [*group, following[0]])) > max_tokens
+
+
+def test_examples_in_one_pass_do_not_see_each_other(
+    tiny_model_dir: Path, examples: list[Example]
+) -> None:
+    """Loss and gradients of a packed pass are the sums of those of single passes."""
+    model = new_model(tiny_model_dir)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.1)
+    chosen = [replace(examples[0], choices=(Choice(2, (1, examples[0].answer_token_ids[2])),))]
+    chosen += [replace(examples[1], prompt_token_ids=(7, 8)), examples[2]]
+    found = {}
+    for name, groups in {"packed": [chosen], "alone": [[one] for one in chosen]}.items():
+        loss = torch.stack([model.loss(group, LOSS_WEIGHTS["weighted"]) for group in groups]).sum()
+        found[name] = (loss.detach(), torch.autograd.grad(loss, model.parameters()))
+    assert torch.allclose(found["packed"][0], found["alone"][0], rtol=1e-5)
+    for one, other in zip(found["packed"][1], found["alone"][1], strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+
+
+def test_the_command_trains_on_packs_and_goes_on_from_an_adapter(
+    tiny_model_dir: Path, examples: list[Example], tmp_path: Path
+) -> None:
+    for split in ("train", "dev"):
+        write_pack(tmp_path / f"{split}.pack", examples)
+    base = ["--base", str(tiny_model_dir), "--pack", str(tmp_path), "--rank", "2"]
+    base += ["--dtype", "float32", "--dev-examples", "4"]
+    assert main([*base, "--out", str(tmp_path / "first"), "--max-steps", "3"]) == 0
+    first = load_file(tmp_path / "first" / "ckpt" / "adapter_model.safetensors")
+    start = ["--start", str(tmp_path / "first" / "ckpt"), "--learning-rate", "0"]
+    packing = ["--max-packed-tokens", "60", "--loss", "plain"]
+    out = ["--out", str(tmp_path / "second"), "--max-steps", "2"]
+    assert main([*base, *start, *packing, *out]) == 0
+    second = load_file(tmp_path / "second" / "ckpt" / "adapter_model.safetensors")
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    log = (tmp_path / "second" / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    entries = [json.loads(line) for line in log]
+    assert entries[0]["settings"]["loss"] == "plain"
+    assert entries[0]["examples"] == len(examples)
+    assert entries[-1]["is_last"]
+    too_long = ["--max-tokens", str(len(examples[0]) - 1)]
+    assert all(len(example) == len(examples[0]) for example in examples)
+    with pytest.raises(FinetuneError, match="no example"):
+        main([*base, *out, *too_long])
+
+
+def test_the_prior_of_serving_counts_in_its_own_term(tiny_model_dir: Path) -> None:
+    model = new_model(tiny_model_dir)
+    choice = Choice(1, (20, 30, 40), (-3.0, -1.5, 0.0))
+    example = Example("", "", (9, 8, 7), (4, 30, 5), (choice,))
+    logits = model.answer_logits(example).detach()[1, [20, 30, 40]]
+    served = (logits + torch.tensor(choice.log_prior)).softmax(-1)
+    weights = LossWeights(token=0.0, choice=0.0, served=2.0)
+    assert torch.allclose(model.loss([example], weights), -2.0 * served[1].log(), rtol=1e-4)
+    bare = replace(example, choices=(replace(choice, log_prior=()),))
+    expected = -2.0 * logits.softmax(-1)[1].log()
+    assert torch.allclose(model.loss([bare], weights), expected, rtol=1e-4)

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from training.adapter_model import AdapterModel
-from training.examples import Example
+from training.example import Example
 from training.publish import BASE_MODEL_SHA256, main
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
@@ -20,6 +20,28 @@ REPORT = {
     "loss_per_token": 0.0123,
     "answer_tokens": 100,
     "wrong_tokens": {"one": 2},
+}
+SHARE = {"exact": 0.75, "num_exact": 3, "n": 4, "wilson_95": [0.3, 0.9544]}
+DECISIONS = {
+    "first_guess": SHARE,
+    "summed": SHARE | {"num_exact": 4, "exact": 1.0},
+    "served": SHARE,
+    "summed_where_first_guess_is_wrong": SHARE,
+}
+START = {
+    "generator_version": 7,
+    "examples": 1200,
+    "examples_with_choice": 300,
+    "tokens": 5,
+    "settings": {
+        "start": None,
+        "loss": "weighted",
+        "choice_share": 0.625,
+        "examples_per_step": 8,
+        "learning_rate": 0.001,
+        "max_tokens": 900,
+        "device": "cpu",
+    },
 }
 
 
@@ -33,9 +55,11 @@ def test_a_published_adapter_names_its_base_and_computes_the_same(
             parameter.copy_(torch.randn_like(parameter).half().float() * 0.125)
     model.save_adapter(checkpoint, dtype=torch.float32)
     log, report = tmp_path / "log.jsonl", tmp_path / "report.json"
-    log.write_text('{"generator_version": 7}\n{"step": 5, "loss": 0.1, "elapsed_s": 90.0}\n')
+    log.write_text(json.dumps(START) + '\n{"step": 5, "loss": 0.1, "elapsed_s": 90.0}\n')
     report.write_text(json.dumps({"windows": REPORT, "short_edits": REPORT}))
+    (tmp_path / "decisions.json").write_text(json.dumps(DECISIONS))
     arguments = ["--checkpoint", checkpoint, "--log", log, "--report", report, "--out", out]
+    arguments += ["--decisions", tmp_path / "decisions.json"]
     assert main([str(argument) for argument in arguments]) == 0
 
     record = json.loads((out / "apply_adapter.json").read_text())
@@ -48,8 +72,19 @@ def test_a_published_adapter_names_its_base_and_computes_the_same(
     assert {weight.dtype for weight in weights.values()} == {torch.float16}
     card = (out / "README.md").read_text()
     assert "8 of 10 (80%) | 49% to 94%" in card
+    assert "4 of 4 (100%) | 30% to 95%" in card
+    assert "It started from zero." in card
     assert BASE_MODEL_SHA256 in card
 
     example = Example("", "", (1, 2, 3), (4, 5))
     published = AdapterModel.for_use(tiny_model_dir, out, dtype=torch.float32)
     assert torch.allclose(published.answer_logits(example), model.answer_logits(example))
+
+    again = tmp_path / "again"
+    log.write_text(log.read_text().replace('"start": null', f'"start": "{out}"'))
+    arguments[arguments.index(out)] = again
+    assert main([str(argument) for argument in arguments]) == 0
+    previous = json.loads((again / "apply_adapter.json").read_text())["recipe"]["previous"]
+    assert previous["steps"] == 5
+    assert len(previous["weights_sha256"]) == 64
+    assert "an earlier adapter (5 steps in 1.5 minutes" in (again / "README.md").read_text()

@@ -1,0 +1,56 @@
+"""A small case that leaves a choice: the update fits two methods alike."""
+
+from __future__ import annotations
+
+from training.case_file import TrainingCase
+
+ORIGINAL = """\
+class Store:
+    def load(self):
+        self.check()
+        return self.items
+
+    def save(self):
+        self.check()
+        return self.items
+
+    def clear(self):
+        self.items = []
+"""
+UPDATE = """\
+# ... existing code ...
+        self.check()
+        self.log("used")
+        return self.items
+# ... existing code ...
+"""
+_CHECK = "        self.check()\n"
+_LOG = '        self.log("used")\n'
+
+
+def changed(method: str) -> str:
+    """The original with the new line in `method`."""
+    header = f"    def {method}(self):\n"
+    assert ORIGINAL.count(header + _CHECK) == 1
+    return ORIGINAL.replace(header + _CHECK, header + _CHECK + _LOG)
+
+
+def merge_case(method: str = "save", *, update: str = UPDATE, name: str = "a") -> TrainingCase:
+    """An edit of one of the two methods; with a sure place if `update` names it."""
+    return TrainingCase(
+        id=name,
+        path="store.py",
+        language="python",
+        package="package",
+        original=ORIGINAL,
+        update=update,
+        expected=changed(method),
+        style="context",
+        generator_version=5,
+    )
+
+
+def sure_update(method: str) -> str:
+    """An update that says in which method the new line belongs."""
+    head, rest = UPDATE.split("\n", 1)
+    return f"{head}\n    def {method}(self):\n{rest}"

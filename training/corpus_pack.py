@@ -1,0 +1,97 @@
+"""Writes the training set tokenised, as small as can be, for a machine without a network.
+
+`python -m training.corpus_pack --base MODEL_DIR` reads `build/cases/{train,dev}.jsonl` and writes
+`build/pack/{train,dev}.pack`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION
+from apply_service.prompts.profile import Profile, load_profile
+from training.case_file import TrainingCase, read_training_cases
+from training.example import Example
+from training.examples import cut_window, make_examples
+from training.pack import write_pack
+from training.served import served_examples
+
+MAX_TOKENS = 900
+_WINDOW_TOKENS = (200, 560)
+
+
+def window_cases(case: TrainingCase, count: int) -> Iterator[TrainingCase]:
+    """Parts of a case as cases of their own, so that their questions are short."""
+    for number in range(count):
+        rng = random.Random(f"{GENERATOR_VERSION}:window:{number}:{case.id}")
+        window = cut_window(case, max_tokens=rng.randint(*_WINDOW_TOKENS), rng=rng)
+        if window is not None:
+            yield replace(
+                case,
+                original="\n".join(window.original) + "\n",
+                update="\n".join(window.update) + "\n",
+                expected="\n".join(window.expected) + "\n",
+                style=window.style,
+            )
+
+
+def examples_of(
+    case: TrainingCase, profile: Profile, *, num_updates: int, max_tokens: int
+) -> Iterator[Example]:
+    """All that is learnt from one case, none twice.
+
+    Questions about the whole file as served, those with a choice about parts of it, and parts
+    whose answer is written without any constraint.
+    """
+    seen = set[tuple[int, ...]]()
+    for part in (case, *window_cases(case, num_updates)):
+        updates = num_updates if part is case else 1
+        for example in served_examples(part, profile, num_updates=updates, max_tokens=max_tokens):
+            if example.prompt_token_ids not in seen and (part is case or example.choices):
+                seen.add(example.prompt_token_ids)
+                yield example
+    for example in make_examples([case], profile, per_case=num_updates):
+        if example.prompt_token_ids not in seen and len(example) <= max_tokens:
+            seen.add(example.prompt_token_ids)
+            yield example
+
+
+def pack_examples(
+    cases: Iterable[TrainingCase], profile: Profile, *, num_updates: int, max_tokens: int
+) -> Iterator[Example]:
+    """The examples of all cases, in the order of the cases."""
+    for case in cases:
+        yield from examples_of(case, profile, num_updates=num_updates, max_tokens=max_tokens)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write both packs and say how large they are."""
+    parser = argparse.ArgumentParser(prog="python -m training.corpus_pack", description=__doc__)
+    parser.add_argument("--base", type=Path, required=True, help="folder of the prepared model")
+    parser.add_argument("--cases", type=Path, default=Path("build/cases"))
+    parser.add_argument("--out", type=Path, default=Path("build/pack"))
+    parser.add_argument("--updates", type=int, default=4, help="updates and parts of a case")
+    parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS)
+    parser.add_argument("--share", type=float, default=1.0, help="of the cases; a rehearsal: 0.01")
+    chosen = parser.parse_args(arguments)
+    profile = load_profile("embedded", chosen.base)
+    for split, num_updates in (("train", chosen.updates), ("dev", 1)):
+        cases = list(read_training_cases(chosen.cases / f"{split}.jsonl"))
+        random.Random(0).shuffle(cases)
+        kept = cases[: max(1, round(len(cases) * chosen.share))]
+        path = chosen.out / f"{split}.pack"
+        num_examples = write_pack(
+            path,
+            pack_examples(kept, profile, num_updates=num_updates, max_tokens=chosen.max_tokens),
+        )
+        print(f"{path}: {num_examples} examples, {path.stat().st_size / 2**20:.1f} MiB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""What is trained on: one sequence of tokens, and where in its answer there is a choice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PRIOR_STEP = 1 / 64
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A position of the answer at which the merge grammar allows more than one token.
+
+    `log_prior` is what serving adds to the log-probability of each allowed token, from the weights
+    of the merge, in steps of `PRIOR_STEP`; empty if it adds nothing.
+    """
+
+    offset: int
+    allowed_token_ids: tuple[int, ...]
+    log_prior: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One training sequence: the prompt's tokens, then the answer's with its end.
+
+    An answer may be cut off behind its last choice, what follows being forced.
+    """
+
+    case_id: str
+    style: str
+    prompt_token_ids: tuple[int, ...]
+    answer_token_ids: tuple[int, ...]
+    choices: tuple[Choice, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.prompt_token_ids) + len(self.answer_token_ids)
