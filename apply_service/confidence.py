@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from apply_service.decisions import Branch, ConstrainedReading, Decision
+from apply_service.constrained_reading import ConstrainedReading
+from apply_service.decision import Branch, Decision
 from apply_service.edit.comparison import shown
 from apply_service.edit.finding import Finding
 from apply_service.edit.placement import Placement

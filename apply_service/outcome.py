@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from apply_service.decisions import Decision
+from apply_service.decision import Decision
 from apply_service.edit.regions import Region
 from apply_service.edit.text_file import TextFile
 from apply_service.edit.verdict import Verdict

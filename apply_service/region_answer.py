@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from apply_service.confidence import Testimony
-from apply_service.decisions import ConstrainedReading
+from apply_service.constrained_reading import ConstrainedReading
 from apply_service.edit.text_file import split_lines
 from apply_service.edit.verdict import AnswerEnding
 from apply_service.edit_plan import EditPlan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from apply_service.decisions import Branch
+from apply_service.decision import Branch
 from apply_service.edit.finding import Finding
 from apply_service.edit.regions import Region
 from apply_service.edit.text_edits import text_edits

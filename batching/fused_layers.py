@@ -19,7 +19,7 @@ from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer
 
 from batching.forward_batch import ForwardBatch
 from batching.model import PagedKV, attend_paged
-from kernels.ops import FusedOps, Ops
+from kernels.op_set import FusedOps, Ops
 
 # Exact types: a subclass computes something else.
 _FUSABLE_LAYERS = (LlamaDecoderLayer, Qwen2DecoderLayer, Qwen3DecoderLayer, MistralDecoderLayer)

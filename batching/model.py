@@ -19,7 +19,7 @@ from batching.config import Dtype
 from batching.errors import ModelLoadError
 from batching.forward_batch import ForwardBatch
 from kernels.linear import use_onednn_linear
-from kernels.ops import Ops
+from kernels.op_set import Ops
 
 ATTENTION_NAME = "apply_service_paged"
 _POSITION_DEPENDENT_ROPE = ("dynamic", "longrope")

@@ -17,7 +17,8 @@ from batching.model import ModelShape, PagedKV, fingerprint_model, load_model, r
 from batching.request import SamplingParams
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult
 from batching.verifier import verify
-from kernels.ops import FusedOps, select_ops
+from kernels.op_set import FusedOps
+from kernels.ops import select_ops
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from torch import Tensor
 from batching.events import RowEvidence, TokenLogprob
 from batching.forward_batch import ForwardBatch
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
-from kernels.ops import Ops
+from kernels.op_set import Ops
 
 
 def verify(logits: Tensor, plan: StepPlan, batch: ForwardBatch, *, ops: Ops) -> StepResult:

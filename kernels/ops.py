@@ -2,45 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
 
 import torch
-from torch import Tensor
 
 from kernels.greedy_verify import greedy_verify_reference
+from kernels.op_set import FusedOps, Ops
 from kernels.paged_attention import paged_attention_cpu, paged_attention_reference
 from kernels.rejection_verify import rejection_verify_reference
 from kernels.rms_norm import add_rms_norm_reference, rms_norm_reference
 from kernels.rotary import rotary_reference
 from kernels.silu_mul import silu_mul_reference
 from kernels.store_kv import store_kv_cpu, store_kv_reference
-from kernels.verification import Verification
-
-
-@dataclass(frozen=True, slots=True)
-class FusedOps:
-    """What the decoder layers of a known family are computed with instead of their own modules."""
-
-    rms_norm: Callable[..., Tensor]
-    add_rms_norm: Callable[..., Tensor]
-    rotary: Callable[..., None]
-    silu_mul: Callable[..., Tensor]
-
-
-@dataclass(frozen=True, slots=True)
-class Ops:
-    """Implementations with the signatures of the references that they are tested against.
-
-    Without `fused` a model keeps its own modules.
-    """
-
-    store_kv: Callable[..., None]
-    paged_attention: Callable[..., Tensor]
-    greedy_verify: Callable[..., Verification]
-    rejection_verify: Callable[..., Verification]
-    fused: FusedOps | None = None
 
 
 def select_ops(device: torch.device) -> Ops:

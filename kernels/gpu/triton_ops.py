@@ -9,7 +9,7 @@ from kernels.gpu.rms_norm import add_rms_norm_triton, rms_norm_triton
 from kernels.gpu.rotary import rotary_triton
 from kernels.gpu.silu_mul import silu_mul_triton
 from kernels.gpu.store_kv import store_kv_triton
-from kernels.ops import FusedOps, Ops
+from kernels.op_set import FusedOps, Ops
 
 
 def triton_ops() -> Ops:

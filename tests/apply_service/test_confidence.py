@@ -12,7 +12,7 @@ from pipeline_session import functions, make_edit, make_plan, outcome_of, run_ed
 from verdict_examples import ROOT, Example, read_examples
 
 from apply_service.confidence import place_probability
-from apply_service.decisions import Branch, Decision
+from apply_service.decision import Branch, Decision
 from apply_service.edit_request import EditRequest, SamplingOptions
 from apply_service.outcome import Outcome
 

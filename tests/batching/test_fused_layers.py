@@ -26,7 +26,8 @@ from transformers import (
 from batching.forward_batch import ForwardBatch
 from batching.fused_layers import FusedDecoderLayer, SideBySide, fuse_decoder, pack_linears
 from batching.model import PagedKV, run_model
-from kernels.ops import Ops, reference_ops
+from kernels.op_set import Ops
+from kernels.ops import reference_ops
 
 VOCAB_SIZE = 40
 NUM_LAYERS = 2

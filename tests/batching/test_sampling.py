@@ -21,7 +21,8 @@ import batching.model_runner
 from batching.config import EngineConfig, SchedulerConfig
 from batching.events import Finished
 from batching.request import EngineRequest, SamplingParams
-from kernels.ops import Ops, select_ops
+from kernels.op_set import Ops
+from kernels.ops import select_ops
 from kernels.philox import philox_uniform
 from kernels.rejection_verify import SamplingTensors
 from kernels.verification import AllowedTokens, Verification

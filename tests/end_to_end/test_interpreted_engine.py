@@ -15,7 +15,7 @@ from parity import check_parity
 import batching.model_runner
 from batching.config import EngineConfig, SchedulerConfig
 from batching.request import EngineRequest, SamplingParams
-from kernels.ops import Ops
+from kernels.op_set import Ops
 
 pytestmark = pytest.mark.skipif(
     find_spec("triton") is None or os.environ.get("TRITON_INTERPRET") != "1",

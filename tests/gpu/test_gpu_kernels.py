@@ -12,7 +12,8 @@ from torch import Tensor
 from verify_case import FILTERS, GREEDY, check_same, greedy, make_verify_case, sampled
 
 from kernels.greedy_verify import greedy_verify_reference
-from kernels.ops import Ops, reference_ops, select_ops
+from kernels.op_set import Ops
+from kernels.ops import reference_ops, select_ops
 from kernels.paged_attention import paged_attention_reference
 from kernels.rejection_verify import rejection_verify_reference
 

@@ -1,14 +1,14 @@
-"""What the model chose under a constraint, as a person reads it: lines and where they come from."""
+"""An answer under a constraint, line by line: what the model chose, and where it comes from."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from apply_service.decision import Branch, Decision
 from batching.events import RowEvidence
 from lookup.merge_choices import MergeChoice, MergeDecision
 
@@ -17,39 +17,6 @@ if TYPE_CHECKING:
     from apply_service.edit_plan import EditPlan
     from apply_service.merge_constraint import MergeConstraint
     from apply_service.prompts.merge_form import AnyMergeGrammar
-
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """One way on from a decision: the line that it writes there, and where that comes from.
-
-    `probability` is that of this way among all that were allowed.
-    """
-
-    text: str
-    origin: str
-    probability: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """A choice that the model made among valid merges.
-
-    `line` is that of the result, from 1; the likelier alternatives come first. `outside_mass` is
-    the probability of everything that was not allowed. `segments` of the update had their place at
-    stake.
-    """
-
-    line: int
-    chosen: Branch
-    alternatives: tuple[Branch, ...]
-    outside_mass: float
-    segments: frozenset[int]
-
-    @property
-    def probability(self) -> float:
-        """Of the way taken, among those that were allowed."""
-        return self.chosen.probability
 
 
 class _Line(NamedTuple):

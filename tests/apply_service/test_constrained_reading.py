@@ -8,7 +8,8 @@ import pytest
 from oracle_service import OracleService
 from pipeline_session import functions, make_edit, make_plan, outcome_of, run_edit, tries_of
 
-from apply_service.decisions import Decision, branch_probabilities
+from apply_service.constrained_reading import branch_probabilities
+from apply_service.decision import Decision
 from apply_service.outcome import Outcome
 from batching.events import RowEvidence
 

@@ -1,0 +1,34 @@
+"""What a set of operations is: callables with the signatures of the references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from kernels.verification import Verification
+
+
+@dataclass(frozen=True, slots=True)
+class FusedOps:
+    """What the decoder layers of a known family are computed with instead of their own modules."""
+
+    rms_norm: Callable[..., Tensor]
+    add_rms_norm: Callable[..., Tensor]
+    rotary: Callable[..., None]
+    silu_mul: Callable[..., Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Ops:
+    """Implementations with the signatures of the references that they are tested against.
+
+    Without `fused` a model keeps its own modules.
+    """
+
+    store_kv: Callable[..., None]
+    paged_attention: Callable[..., Tensor]
+    greedy_verify: Callable[..., Verification]
+    rejection_verify: Callable[..., Verification]
+    fused: FusedOps | None = None
