@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from apply_service.bench.rival_process import RivalError, RivalProcess
+from apply_service.bench.rival_process import RivalProcess
 from apply_service.bench.speed_run import RivalRequest
+from apply_service.bench.worker_process import WorkerEndedError
 
 
 def make_request(num_lookup_tokens: int | None = None) -> RivalRequest:
@@ -29,7 +30,7 @@ def test_lookup_changes_the_time_and_not_the_tokens(tiny_model_dir: Path) -> Non
 
 def test_a_model_that_cannot_be_loaded_is_said(tmp_path: Path) -> None:
     with (
-        pytest.raises(RivalError, match="exit code 1"),
+        pytest.raises(WorkerEndedError, match="exit code 1"),
         RivalProcess(tmp_path / "nothing", num_threads=1),
     ):
         pass
@@ -38,7 +39,7 @@ def test_a_model_that_cannot_be_loaded_is_said(tmp_path: Path) -> None:
 def test_a_failure_in_the_middle_is_said(tiny_model_dir: Path) -> None:
     impossible = RivalRequest(prompt_token_ids=(1,), max_tokens=1, stop_token_ids=())
     with RivalProcess(tiny_model_dir, num_threads=1) as rival:
-        with pytest.raises(RivalError, match="exit code 1"):
+        with pytest.raises(WorkerEndedError, match="exit code 1"):
             rival.run(impossible)
-        with pytest.raises(RivalError, match="exit code 1"):
+        with pytest.raises(WorkerEndedError, match="exit code 1"):
             rival.run(make_request())
