@@ -153,10 +153,14 @@ def test_a_wrong_answer_gives_way_to_the_certain_merge(
 def test_a_merge_that_only_the_model_could_confirm_is_for_review(
     file: Path, oracle: OracleService, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    oracle.will_answer(["# ... existing code ...", *MERGED_LINES])
+    file.write_text(CERTAIN)
+    file.with_name("update.py").write_text(
+        "# ...\n    base = clean(path)\n    print(base)\n# ...\n"
+    )
+    oracle.will_answer(["# ... existing code ...", *CERTAIN_MERGED.splitlines()])
     assert run(file, "--write") == 3
     assert "place_unconfirmed" in capfd.readouterr().err
-    assert file.read_bytes() == ORIGINAL.encode()
+    assert file.read_text() == CERTAIN
 
 
 @pytest.mark.usefixtures("_way")
