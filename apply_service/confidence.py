@@ -14,9 +14,9 @@ from apply_service.edit.placement import Placement
 from batching.events import RowEvidence
 
 # A result with a decision less probable than this is for review.
-MIN_CONFIDENCE = 0.8
+MIN_CONFIDENCE = 0.98
 # A place that the text leaves open is settled by a model that is so sure of it.
-CONFIRMING_PROBABILITY = 0.95
+CONFIRMING_PROBABILITY = 0.98
 # A model that wanted to write something else with more than this disagrees with every valid merge.
 MAX_OUTSIDE_MASS = 0.999
 

@@ -44,7 +44,7 @@ class OracleRunner:
         )
         self.answer: tuple[int, ...] = ()
         self.answer_by_region: dict[str, tuple[int, ...]] = {}
-        self.sureness = 0.9
+        self.sureness = 0.999
         self.outside_mass = 0.0
         self.step_s = 0.0
         self.gate = threading.Event()
