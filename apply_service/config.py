@@ -93,7 +93,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             description="Host memory for prompts that were computed before; 0 keeps them in the KV"
             " cache alone.",
         ),
-    ] = 256 << 20
+    ] = 64 << 20
     redis_url: Annotated[
         str | None,
         Meta(
