@@ -20,6 +20,7 @@ class LineIndex:
         self.lines = lines
         self.stripped = [line.strip() for line in lines]
         self._places: dict[str, list[int]] = {}
+        self._weights: dict[str, float] = {}
         for place, text in enumerate(self.stripped):
             self._places.setdefault(text, []).append(place)
 
@@ -32,10 +33,13 @@ class LineIndex:
 
     def weight(self, text: str) -> float:
         """The evidence in finding the stripped `text`: the rarer, the more; 0 for a blank line."""
-        if not text:
-            return 0.0
-        count = len(self._places.get(text, ())) or 1
-        return 0.1 + self.fullness(text) * math.log((len(self.lines) + 8) / count)
+        known = self._weights.get(text)
+        if known is None:
+            count = len(self._places.get(text, ())) or 1
+            rarity = math.log((len(self.lines) + 8) / count)
+            known = 0.1 + self.fullness(text) * rarity if text else 0.0
+            self._weights[text] = known
+        return known
 
     def fullness(self, text: str) -> float:
         """From 0 to 1: the share of the letters and digits that a telling line has."""
