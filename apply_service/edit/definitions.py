@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -120,10 +121,16 @@ class SymbolTable:
         return found
 
     def runs(self, fragment: Sequence[Symbol], texts: Sequence[str]) -> list[Run]:
-        """A run for each definition of a segment that is whole, and each one of its name."""
+        """A run for each definition of a segment that is whole, and each one of its name.
+
+        A name that the segment defines again and again says nothing of a place.
+        """
         runs: list[Run] = []
+        num_named = Counter(symbol.name for symbol in fragment)
         for symbol in fragment:
             if not symbol.is_complete or symbol.kind in _NOT_BLOCKS:
+                continue
+            if num_named[symbol.name] > MAX_LOOKED_AT:
                 continue
             owners = self._owners(fragment, symbol)
             named = self._by_name.get(symbol.name, [])[:MAX_LOOKED_AT]
