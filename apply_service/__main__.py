@@ -136,7 +136,10 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
 
 def _serve(settings: Settings) -> int:
     from apply_service.listener import listen
+    from batching.redis_url import parse_redis_url
 
+    if settings.redis_url is not None:
+        parse_redis_url(settings.redis_url)  # a wrong one is said before the model is loaded
     with listen(settings.host, settings.port) as listener:
         from apply_service.server import serve
 

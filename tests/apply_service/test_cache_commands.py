@@ -42,3 +42,13 @@ def test_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     assert "check the URL and that the server runs" in capsys.readouterr().err
     assert main(["cache", "stats", "--redis", "redis+sentinel://a/b"]) == EXIT_ERROR
     assert "Sentinel is not supported" in capsys.readouterr().err
+
+
+def test_a_wrong_url_is_said_before_the_server_listens(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["serve", "--model", "/no/model", "--port", str(free_port())]
+    assert main([*arguments, "--redis-url", "http://127.0.0.1"]) == EXIT_ERROR
+    shown = capsys.readouterr().err
+    assert shown.startswith("apply-service: the Redis URL begins with http; write redis://")
+    assert "listening" not in shown
