@@ -64,7 +64,7 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (PromptError, 500, "prompt-failed", "The prompt could not be built"),
     (RequestTooLongError, 413, "prompt-too-long", "The prompt is too long"),
     (QueueFullError, 429, "queue-full", "The queue is full"),
-    (EngineStoppedError, 503, "stopping", "The server is stopping"),
+    (EngineStoppedError, 503, "shutting_down", "The server is shutting down"),
     (DeadlineExceededError, 504, "deadline-exceeded", "The deadline passed"),
     (EngineError, 500, "engine-failed", "The engine failed"),
 )
@@ -82,7 +82,9 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: float | None = None
     limit: float | None = None
     remedy: str | None = None
+    retry_after_s: float | None = None
     id: str | None = None
+    request_id: str | None = None
     findings: list[FindingBody] | None = None
 
 
