@@ -12,6 +12,7 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from apply_service.http_errors import handle_error
+from apply_service.request_log import RequestLog
 from apply_service.routes.apply import FORESEEN_ERRORS, apply
 from apply_service.routes.health import live, metrics, ready
 from apply_service.routes.models import list_models
@@ -32,7 +33,7 @@ def create_app(service: ApplyService, *, max_body_bytes: int) -> Litestar:
     handlers: dict[Any, Any] = dict.fromkeys(
         (*FORESEEN_ERRORS, HTTPException, Exception), handle_error
     )
-    return Litestar(
+    app = Litestar(
         route_handlers=[apply, list_models, live, ready, metrics],
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
         exception_handlers=handlers,
@@ -46,6 +47,9 @@ def create_app(service: ApplyService, *, max_body_bytes: int) -> Litestar:
         ),
         request_max_body_size=max_body_bytes,
     )
+    # Around routing as well, so that requests to unknown addresses are counted.
+    app.asgi_handler = RequestLog(app.asgi_handler, service.telemetry)
+    return app
 
 
 def _version() -> str:

@@ -130,14 +130,19 @@ class ApplyService:
         loaded = await asyncio.to_thread(self._load_model)
         engine = AsyncEngine(loaded.engine)
         engine.start()
-        self.telemetry.watch_engine(engine.stats)
+        self.telemetry.watch_engine(
+            engine.stats,
+            name=loaded.name,
+            profile=loaded.profile.name,
+            fingerprint=engine.model_info.fingerprint,
+        )
         self._served = ServedModel(
             name=loaded.name,
             info=engine.model_info,
             profile_name=loaded.profile.name,
             constraints=loaded.profile.constraints,
             engine=engine,
-            pipeline=ApplyPipeline(engine, loaded.profile, self._limits),
+            pipeline=ApplyPipeline(engine, loaded.profile, self._limits, self.telemetry),
         )
         _LOGGER.info("ready: model %s, profile %s", loaded.name, loaded.profile.name)
 

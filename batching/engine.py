@@ -27,7 +27,7 @@ from batching.model_runner import ModelRunner
 from batching.prefix_cache import PrefixCache
 from batching.request import EngineRequest, Priority
 from batching.scheduler import Scheduler
-from batching.stats import EngineCounters, EngineStats
+from batching.stats import EngineCounters, EngineGauges, EngineStats
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -136,12 +136,14 @@ class Engine:
     def stats(self) -> EngineStats:
         """A snapshot; each figure is exact, together they may be a step apart."""
         return self._counters.snapshot(
-            num_waiting=self._scheduler.num_waiting,
-            num_running=self._scheduler.num_running,
-            num_blocks=self._block_pool.num_blocks,
-            num_free_blocks=self._block_pool.num_free_blocks,
-            preemptions=self._scheduler.num_preemptions,
-            tiers=self._prefix_cache.stats(),
+            EngineGauges(
+                num_waiting=self._scheduler.num_waiting,
+                num_running=self._scheduler.num_running,
+                num_blocks=self._block_pool.num_blocks,
+                num_free_blocks=self._block_pool.num_free_blocks,
+                preemptions=self._scheduler.num_preemptions,
+                tiers=self._prefix_cache.stats(),
+            )
         )
 
     def wait_for_stores(self, timeout_s: float) -> bool:
