@@ -16,6 +16,7 @@ from apply_service.errors import (
 from apply_service.model_manifest import ModelStoreError
 from apply_service.pipeline import ApplyPipeline, PipelineLimits
 from apply_service.prompts.profile import Profile, PromptError
+from apply_service.schemas import PriorityName
 from apply_service.telemetry import Telemetry
 from apply_service.tenant import CacheSharing
 from batching.async_engine import AsyncEngine
@@ -27,6 +28,21 @@ _LOGGER = logging.getLogger(__name__)
 
 # Other names for whatever model is served, as clients of several models send them.
 ANY_MODEL_NAMES = frozenset({"auto", "default"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchLimits:
+    """What holds for edits in batch priority.
+
+    `max_in_flight` lines of one batch are under way at once. `deadline_s` is longer than that of
+    other edits, because these go first.
+    """
+
+    max_in_flight: int = 16
+    deadline_s: float = 3600.0
+
+
+DEFAULT_BATCH_LIMITS = BatchLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +78,13 @@ class ApplyService:
         drain_s: float,
         cache_sharing: CacheSharing = "key",
         default_use_model: UseModel = "always",
+        batch_limits: BatchLimits = DEFAULT_BATCH_LIMITS,
     ) -> None:
         self.telemetry = Telemetry()
         self.cache_sharing = cache_sharing
-        self.default_deadline_s = default_deadline_s
+        self.batch_limits = batch_limits
+        self.batch_turn = asyncio.Semaphore(1)
+        self._default_deadline_s = default_deadline_s
         self.default_use_model = default_use_model
         self._load_model = load_model
         self._limits = limits
@@ -74,6 +93,11 @@ class ApplyService:
         self._load_error: BaseException | None = None
         self._served: ServedModel | None = None
         self._loading: asyncio.Task[None] | None = None
+
+    def deadline_of(self, priority: PriorityName) -> float:
+        """Seconds that an edit of a priority gets if it says nothing else."""
+        is_batch = priority == "batch"
+        return self.batch_limits.deadline_s if is_batch else self._default_deadline_s
 
     def on_load_failed(self, tell: Callable[[], None]) -> None:
         """Call `tell` on the event loop if the model cannot be loaded; `load_error` says why."""
