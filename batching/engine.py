@@ -25,7 +25,7 @@ from batching.events import Cancelled, Event, Failed, Finished
 from batching.lower_tiers import LowerTiers
 from batching.model_runner import ModelRunner
 from batching.prefix_cache import PrefixCache
-from batching.request import EngineRequest
+from batching.request import EngineRequest, Priority
 from batching.scheduler import Scheduler
 from batching.stats import EngineCounters, EngineGauges, EngineStats
 
@@ -102,6 +102,8 @@ class Engine:
             if not self._is_accepting:
                 raise EngineStoppedError("the engine is stopping and takes no new requests")
             limit = self._config.max_waiting + self._config.max_running
+            if request.priority is Priority.BATCH:
+                limit = max(1, limit // 2)  # the rest of the queue is for interactive requests
             if len(self._live_ids) >= limit:
                 raise QueueFullError(
                     f"{len(self._live_ids)} requests are queued or running, the limit is {limit};"

@@ -1,13 +1,16 @@
 """What can be wrong with a file of a workspace; nothing was written when one of these is raised.
 
+ApplyClientError ← WorkspaceError
 WorkspaceError ← PathRefusedError, FileMissingError, FilePresentError, NotAFileError,
     FileTooLargeError, ContentConflictError, FileAccessError
 """
 
 from __future__ import annotations
 
+from apply_client.errors import ApplyClientError
 
-class WorkspaceError(Exception):
+
+class WorkspaceError(ApplyClientError):
     """Base of what a workspace refuses; `name` is the file as the caller named it."""
 
     code = "workspace-error"
