@@ -17,6 +17,7 @@ from apply_service.routes.apply import FORESEEN_ERRORS, apply
 from apply_service.routes.batches import batches
 from apply_service.routes.health import live, metrics, ready
 from apply_service.routes.models import list_models
+from apply_service.routes.tools import describe_edit_file
 from apply_service.service import ApplyService
 
 
@@ -35,7 +36,15 @@ def create_app(service: ApplyService, *, max_body_bytes: int) -> Litestar:
         (*FORESEEN_ERRORS, HTTPException, Exception), handle_error
     )
     app = Litestar(
-        route_handlers=[apply, batches, list_models, live, ready, metrics],
+        route_handlers=[
+            apply,
+            batches,
+            list_models,
+            describe_edit_file,
+            live,
+            ready,
+            metrics,
+        ],
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
         exception_handlers=handlers,
         lifespan=[lifespan],
