@@ -16,6 +16,7 @@ from apply_service.request_log import RequestLog
 from apply_service.routes.apply import FORESEEN_ERRORS, apply
 from apply_service.routes.health import live, metrics, ready
 from apply_service.routes.models import list_models
+from apply_service.routes.tools import describe_edit_file
 from apply_service.service import ApplyService
 from apply_service.tracing import Tracing
 
@@ -37,7 +38,7 @@ def create_app(
         (*FORESEEN_ERRORS, HTTPException, Exception), handle_error
     )
     app = Litestar(
-        route_handlers=[apply, list_models, live, ready, metrics],
+        route_handlers=[apply, list_models, describe_edit_file, live, ready, metrics],
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
         exception_handlers=handlers,
         lifespan=[lifespan],
