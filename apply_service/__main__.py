@@ -224,7 +224,11 @@ def _add_setting_flags(parser: argparse.ArgumentParser, fields: Sequence[Setting
     group.add_argument("--config", type=Path, metavar="FILE", help="TOML file with settings")
     for field in fields:
         description = field.description.replace("%", "%%")
-        group.add_argument(field.flag, dest=field.name, metavar="VALUE", help=description)
+        # What is true or false need not be said in full: `--allow-anonymous`.
+        default = {"nargs": "?", "const": "true"} if isinstance(field.default, bool) else {}
+        group.add_argument(
+            field.flag, dest=field.name, metavar="VALUE", help=description, **default
+        )
 
 
 def _load_settings(args: argparse.Namespace, environment: Mapping[str, str]) -> LoadedSettings:

@@ -73,6 +73,5 @@ def _type_name(field: SettingField) -> str:
     if get_origin(plain) is Literal:
         return ", ".join(f"`{choice}`" for choice in get_args(plain))
     members = [member for member in get_args(plain) or (plain,) if member is not type(None)]
-    return " or ".join(
-        {"str": "text", "int": "integer", "float": "number"}[m.__name__] for m in members
-    )
+    names = {"str": "text", "int": "integer", "float": "number", "bool": "true or false"}
+    return " or ".join(names[member.__name__] for member in members)
