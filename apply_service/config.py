@@ -69,9 +69,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     allowed_hosts: Annotated[
         str | None,
         Meta(
-            description="Names by which the server may be called, with commas between, *.example.com"
-            " for all below, * for all; unset, those of this machine if only it can connect, else"
-            " all."
+            description="Names by which the server may be called, with commas between;"
+            " *.example.com is all below it, * is all. Unset, those of this machine if nobody else"
+            " can connect, else all."
         ),
     ] = None
     allow_origins: Annotated[
@@ -90,7 +90,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="Whether edits need no API key, from wherever they come."),
     ] = False
     metrics_need_key: Annotated[
-        bool, Meta(description="Whether /metrics needs a key with the scope admin, if there are keys.")
+        bool,
+        Meta(description="Whether /metrics needs a key with the scope admin, if there are keys."),
     ] = True
     requests_per_minute: Annotated[
         int, Meta(ge=0, description="Requests of one API key in a minute; 0 is no limit.")
@@ -220,12 +221,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 20.0
     stall_s: Annotated[
         float,
-        Meta(gt=0, description="Time without a step, with work queued, that /health/live fails after."),
+        Meta(
+            gt=0,
+            description="Time without a step, with work queued, that /health/live fails after.",
+        ),
     ] = 60.0
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
         Meta(description="How much the server writes to its log on stderr."),
     ] = "info"
+    log_format: Annotated[
+        Literal["auto", "console", "json"],
+        Meta(description="Lines of the log; auto is console on a terminal, else json."),
+    ] = "auto"
+    log_text: Annotated[
+        bool,
+        Meta(
+            description="Whether the log may have the text of edits; for finding faults, never on a"
+            " server that others use."
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 from apply_service.config import LoadedSettings, SettingField, format_size, setting_fields
 
 _PASSWORD = re.compile(r"(://[^/@:]*:).*(@)")
+_TYPE_NAMES = {"str": "text", "int": "integer", "float": "number", "bool": "true or false"}
 _INTRODUCTION = """\
 # Configuration
 
@@ -63,6 +64,8 @@ def _format(field: SettingField, value: Any) -> str:
         return "unset"
     if field.is_url:
         return _PASSWORD.sub(r"\1***\2", value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return format_size(value) if field.is_size else str(value)
 
 
@@ -73,5 +76,4 @@ def _type_name(field: SettingField) -> str:
     if get_origin(plain) is Literal:
         return ", ".join(f"`{choice}`" for choice in get_args(plain))
     members = [member for member in get_args(plain) or (plain,) if member is not type(None)]
-    names = {"str": "text", "int": "integer", "float": "number", "bool": "true or false"}
-    return " or ".join(names[member.__name__] for member in members)
+    return " or ".join(_TYPE_NAMES[member.__name__] for member in members)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
+from litestar.types import ASGIApp, Receive, Scope, Send
 
 from apply_service.guard import key_file
 from apply_service.guard.caller import Caller, serving
@@ -12,6 +12,7 @@ from apply_service.guard.key_ring import KeyRing
 from apply_service.guard.paths import is_metrics, is_open, needed_scope
 from apply_service.guard.refusal import refuse
 from apply_service.problems import Problem, make_problem
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRules:
@@ -36,7 +37,7 @@ class Authentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or serve on behalf of the key's owner."""
-        if scope["type"] != "http" or self._is_open(scope["path"]):
+        if self._is_open(scope["path"]):
             await self._app(scope, receive, send)
             return
         caller = self._identify(scope)
@@ -53,7 +54,7 @@ class Authentication:
     def _is_open(self, path: str) -> bool:
         return is_open(path) or (is_metrics(path) and not self._rules.metrics_need_key)
 
-    def _identify(self, scope: HTTPScope) -> Caller | Problem:
+    def _identify(self, scope: Scope) -> Caller | Problem:
         """The caller, or why there is none."""
         text = _sent_key(scope)
         has_keys = self._keys.has_keys
@@ -77,16 +78,18 @@ class Authentication:
         return _unauthorized(given)
 
 
-def _sent_key(scope: HTTPScope) -> str | None:
-    """The text of the first key that was sent; a bearer token comes before `x-api-key`."""
-    headers = {name: value.decode("latin-1").strip() for name, value in reversed(scope["headers"])}
+def _sent_key(scope: Scope) -> str | None:
+    """The text of the key that was sent; a bearer token comes before `x-api-key`."""
+    headers: dict[bytes, str] = {
+        name: value.decode("latin-1").strip() for name, value in scope["headers"]
+    }
     kind, _, token = headers.get(b"authorization", "").partition(" ")
     if kind.lower() == "bearer" and token.strip():
         return token.strip()
     return headers.get(b"x-api-key") or None
 
 
-def _anonymous(scope: HTTPScope) -> Caller:
+def _anonymous(scope: Scope) -> Caller:
     """Somebody without a key; limits tell them apart by their address."""
     client = scope["client"]
     address = client[0] if client else "unknown"

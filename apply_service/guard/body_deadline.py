@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, Message, Receive, ReceiveMessage, Scope, Send
 
 from apply_service.guard.paths import is_under
 from apply_service.problems import ProblemError, make_problem
@@ -22,9 +22,6 @@ class BodyDeadline:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve with a `receive` that raises ProblemError (408)."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         body = _Body(receive, self._timeout_s, is_streamed=_is_streamed(scope))
 
         async def send_and_close(message: Message) -> None:
@@ -46,7 +43,7 @@ class _Body:
         self._is_complete = False
         self.is_late = False
 
-    async def receive(self) -> HTTPReceiveMessage:
+    async def receive(self) -> ReceiveMessage:
         """The next message; raises ProblemError (408) if the body takes too long."""
         if self._is_complete:
             return await self._receive()  # nothing but the client's going is left to wait for
@@ -69,9 +66,9 @@ class _Body:
             ) from error
         if not self._is_streamed:
             self._left_s = max(0.0, self._left_s - (loop.time() - started))
-        self._is_complete = not message.get("more_body", False)
+        self._is_complete = message["type"] != "http.request" or not message["more_body"]
         return message
 
 
-def _is_streamed(scope: HTTPScope) -> bool:
+def _is_streamed(scope: Scope) -> bool:
     return is_under(scope["path"], _STREAMED_PREFIX)

@@ -10,19 +10,15 @@ from dataclasses import dataclass
 from apply_service.guard.key_file import Scope
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Caller:
-    """The owner of a verified key, or somebody without one; `name` tells callers apart in limits.
-
-    `num_tokens` adds up what the engine computed for this one request.
-    """
+    """The owner of a verified key, or somebody without one; limits count by `name`."""
 
     name: str
     scopes: frozenset[Scope]
     key_id: str | None = None
     key_sha256: str | None = None
     is_limited: bool = True
-    num_tokens: int = 0
 
     def may(self, scope: Scope | None) -> bool:
         """Whether a scope is among the caller's; None needs none, admin has them all."""

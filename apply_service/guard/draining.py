@@ -54,7 +54,7 @@ class Draining:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or serve and count."""
-        if scope["type"] != "http" or is_open(scope["path"]):
+        if is_open(scope["path"]):
             await self._app(scope, receive, send)
             return
         if self._drain.is_draining:

@@ -40,7 +40,7 @@ class HostCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or pass on."""
-        if scope["type"] == "http" and not is_open(scope["path"]):
+        if not is_open(scope["path"]):
             hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
             wrong = next((host for host in hosts if not self._allowed.has(host)), None)
             if wrong is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,9 +20,6 @@ class KeepAlive:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve; answers that are no event streams pass untouched."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         stream = _EventStream(send, self._interval_s)
         try:
             await self._app(scope, receive, stream.send)
@@ -72,7 +70,7 @@ class _EventStream:
                     )
 
 
-def _is_event_stream(headers: list[tuple[bytes, bytes]]) -> bool:
+def _is_event_stream(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     return any(
         name.lower() == b"content-type" and value.startswith(b"text/event-stream")
         for name, value in headers

@@ -186,9 +186,7 @@ class KeyFile:
             )
         return document.keys
 
-    def _change(
-        self, change: Callable[[tuple[KeyRecord, ...]], tuple[KeyRecord, ...]]
-    ) -> None:
+    def _change(self, change: Callable[[tuple[KeyRecord, ...]], tuple[KeyRecord, ...]]) -> None:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with FileLock(f"{self.path}.lock", timeout=_LOCK_TIMEOUT_S, mode=0o600):

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from apply_service.guard.key_file import KeyFile, KeyFileError, KeyRecord, hash_key
 
 # How long a revoked key may go on to work.
-RELOAD_INTERVAL_S = 1.0
+RELOAD_S = 1.0
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -26,9 +26,11 @@ class KeyRing:
         file: KeyFile,
         *,
         extra: tuple[KeyRecord, ...] = (),
+        reload_s: float = RELOAD_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Read the file. Raises KeyFileError."""
+        """Read the file, and look every `reload_s` seconds for changes. Raises KeyFileError."""
+        self._reload_s = reload_s
         self._file = file
         self._extra = extra
         self._clock = clock
@@ -62,7 +64,7 @@ class KeyRing:
 
     def _refresh(self) -> None:
         """Read the file again if it changed; what cannot be read leaves the keys as they are."""
-        if self._clock() < self._checked_at + RELOAD_INTERVAL_S:
+        if self._clock() < self._checked_at + self._reload_s:
             return
         self._checked_at = self._clock()
         version = self._stat()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from apply_service.guard.refusal import refuse
 from apply_service.problems import make_problem
@@ -34,8 +34,8 @@ class OriginCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, answer a preflight, or pass on."""
-        origin = _header(scope, b"origin") if scope["type"] == "http" else None
-        if scope["type"] != "http" or origin is None:
+        origin = _header(scope, b"origin")
+        if origin is None:
             await self._app(scope, receive, send)
         elif origin in self._allowed or "*" in self._allowed:
             await self._serve_allowed(scope, receive, send)
@@ -51,11 +51,11 @@ class OriginCheck:
             )
             await refuse(scope, send, problem)
 
-    async def _serve_allowed(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+    async def _serve_allowed(self, scope: Scope, receive: Receive, send: Send) -> None:
         origin = (_header(scope, b"origin") or "").encode("latin-1")
         allowing: _Headers = [(b"access-control-allow-origin", origin), (b"vary", b"origin")]
         is_preflight = _header(scope, b"access-control-request-method") is not None
-        if scope["method"] == "OPTIONS" and is_preflight:
+        if scope.get("method") == "OPTIONS" and is_preflight:
             headers = [*allowing, *_PREFLIGHT_HEADERS]
             await send({"type": "http.response.start", "status": 204, "headers": headers})
             await send({"type": "http.response.body", "body": b"", "more_body": False})

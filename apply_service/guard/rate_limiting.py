@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from apply_service.guard.paths import needed_scope
 from apply_service.guard.caller import current_caller
+from apply_service.guard.paths import needed_scope
 from apply_service.guard.rate_limits import RateLimits, Refusal
 from apply_service.guard.refusal import refuse
 from apply_service.problems import Problem, make_problem
+from apply_service.request_record import current_record
 
 
 class RateLimiting:
@@ -21,7 +22,7 @@ class RateLimiting:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or serve and charge the caller for the tokens."""
         caller = current_caller()
-        is_work = scope["type"] == "http" and needed_scope(scope["path"]) in ("apply", "batch")
+        is_work = needed_scope(scope["path"]) in ("apply", "batch")
         if caller is None or not caller.is_limited or not is_work:
             await self._app(scope, receive, send)
             return
@@ -40,7 +41,13 @@ class RateLimiting:
         try:
             await self._app(scope, receive, send_with_limits)
         finally:
-            await self._limits.finish(admission, num_tokens=caller.num_tokens)
+            await self._limits.finish(admission, num_tokens=_num_tokens())
+
+
+def _num_tokens() -> int:
+    """What the edits of the request that is served have cost."""
+    record = current_record()
+    return 0 if record is None else record.num_prompt_tokens + record.num_output_tokens
 
 
 def _problem(refusal: Refusal) -> Problem:

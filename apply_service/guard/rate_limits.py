@@ -181,6 +181,11 @@ class RateLimits:
             await self._add({_key("tokens", admission.name, self._clock()): num_tokens})
         await self._release(admission)
 
+    async def close(self) -> None:
+        """Let go of the Redis."""
+        if self._shared is not None:
+            await self._shared.__aexit__(None, None, None)
+
     async def _try_hold(self, name: str, lease_id: str, now: float) -> Refusal | None:
         """Take a place among the requests that run, or tell that there is none."""
         limit = self._settings.max_concurrent

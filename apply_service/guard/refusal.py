@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
 from litestar.types import Scope, Send
 
-from apply_service.guard.request_ids import current_request_id
 from apply_service.http_errors import error_answer
 from apply_service.problems import Problem
 
@@ -21,7 +19,6 @@ async def refuse(
     closes: bool = False,
 ) -> None:
     """Send a problem in the shape of the path; `closes` ends the connection behind it."""
-    problem = msgspec.structs.replace(problem, request_id=current_request_id())
     answer = error_answer(scope["path"], problem)
     fields = {"content-type": answer.media_type, "content-length": str(len(answer.body))}
     fields |= answer.headers

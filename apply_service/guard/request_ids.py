@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import re
 import uuid
-from contextvars import ContextVar
 
+import structlog
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
+
+from apply_service.request_id import named
 
 HEADER = b"x-request-id"
 # What may stand in a header, in a log line and in a file name without harm.
 _VALID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
-
-# Follows a request through its tasks and threads; set by `RequestIds` alone.
-_CURRENT: ContextVar[str | None] = ContextVar("request_id", default=None)
-
-
-def current_request_id() -> str | None:
-    """The id of the HTTP request that is being served, None outside of one."""
-    return _CURRENT.get()
 
 
 class RequestIds:
@@ -29,9 +23,6 @@ class RequestIds:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve with the id known to everything behind."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         request_id = _given_id(scope) or f"req-{uuid.uuid4().hex}"
 
         async def send_with_id(message: Message) -> None:
@@ -39,11 +30,8 @@ class RequestIds:
                 message["headers"] = [*message["headers"], (HEADER, request_id.encode())]
             await send(message)
 
-        token = _CURRENT.set(request_id)
-        try:
+        with named(request_id), structlog.contextvars.bound_contextvars(request_id=request_id):
             await self._app(scope, receive, send_with_id)
-        finally:
-            _CURRENT.reset(token)
 
 
 def _given_id(scope: Scope) -> str | None:

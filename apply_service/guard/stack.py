@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from litestar.types import ASGIApp
@@ -15,8 +16,6 @@ from apply_service.guard.key_ring import KeyRing
 from apply_service.guard.origins import OriginCheck
 from apply_service.guard.rate_limiting import RateLimiting
 from apply_service.guard.rate_limits import RateLimits
-from apply_service.guard.request_ids import RequestIds
-from apply_service.guard.response_headers import ResponseHeaders
 from apply_service.guard.root_path import RootPath
 
 
@@ -30,7 +29,7 @@ class Protection:
     drain: Drain
     allowed_hosts: AllowedHosts | None = None
     allowed_origins: tuple[str, ...] = ()
-    root_path: str = ""
+    root_path: str = "/"
     receive_timeout_s: float = 30.0
     keep_alive_s: float = 10.0
 
@@ -38,10 +37,8 @@ class Protection:
 def protect(app: ASGIApp, protection: Protection) -> ASGIApp:
     """The app behind everything that guards it."""
     hosts = protection.allowed_hosts
-    layers = [
-        RequestIds,
-        ResponseHeaders,
-        lambda app: RootPath(app, protection.root_path) if protection.root_path else app,
+    layers: list[Callable[[ASGIApp], ASGIApp]] = [
+        lambda app: RootPath(app, protection.root_path) if protection.root_path != "/" else app,
         lambda app: HostCheck(app, hosts) if hosts is not None else app,
         lambda app: OriginCheck(app, protection.allowed_origins),
         lambda app: Draining(app, protection.drain),
