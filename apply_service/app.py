@@ -20,11 +20,17 @@ from apply_service.request_log import RequestLog
 from apply_service.routes.apply import FORESEEN_ERRORS, apply
 from apply_service.routes.health import live, metrics, ready
 from apply_service.routes.models import list_models
+from apply_service.routes.tools import describe_edit_file
 from apply_service.service import ApplyService
+from apply_service.tracing import Tracing
 
 
 def create_app(
-    service: ApplyService, *, max_body_bytes: int, protection: Protection | None = None
+    service: ApplyService,
+    *,
+    max_body_bytes: int,
+    protection: Protection | None = None,
+    tracing: Tracing | None = None,
 ) -> Litestar:
     """The application; starting it starts to load the model, stopping it drains the engine.
 
@@ -45,7 +51,7 @@ def create_app(
         (*FORESEEN_ERRORS, HTTPException, Exception), handle_error
     )
     app = Litestar(
-        route_handlers=[apply, list_models, live, ready, metrics],
+        route_handlers=[apply, list_models, describe_edit_file, live, ready, metrics],
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
         exception_handlers=handlers,
         lifespan=[lifespan],
@@ -63,7 +69,8 @@ def create_app(
     handler = app.asgi_handler
     if protection is not None:
         handler = protect(handler, protection)
-    app.asgi_handler = RequestIds(ResponseHeaders(RequestLog(handler, service.telemetry)))
+    log = RequestLog(handler, service.telemetry, tracing)
+    app.asgi_handler = RequestIds(ResponseHeaders(log))
     return app
 
 

@@ -38,7 +38,7 @@ def format_table(loaded: LoadedSettings) -> str:
     rows = [
         (
             field.name,
-            _format(field, getattr(loaded.settings, field.name)),
+            shown_value(field, getattr(loaded.settings, field.name)),
             loaded.origins[field.name],
         )
         for field in setting_fields()
@@ -53,13 +53,14 @@ def format_markdown() -> str:
     """The whole of docs/configuration.md."""
     rows = [
         f"| `{field.name}` | `{field.flag}` | `{field.variable}` | {_type_name(field)}"
-        f" | `{_format(field, field.default)}` | {field.description} |\n"
+        f" | `{shown_value(field, field.default)}` | {field.description} |\n"
         for field in setting_fields()
     ]
     return _INTRODUCTION + "".join(rows)
 
 
-def _format(field: SettingField, value: Any) -> str:
+def shown_value(field: SettingField, value: Any) -> str:
+    """A value as people write it, without passwords."""
     if value is None:
         return "unset"
     if field.is_url:
