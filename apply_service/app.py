@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from litestar import Litestar
@@ -13,9 +12,12 @@ from litestar.openapi.plugins import JsonRenderPlugin
 
 from apply_service.http_errors import handle_error
 from apply_service.routes.apply import FORESEEN_ERRORS, apply
+from apply_service.routes.chat import chat_completions
+from apply_service.routes.code_apply import code_apply
 from apply_service.routes.health import live, metrics, ready
-from apply_service.routes.models import list_models
+from apply_service.routes.models import list_models, show_model
 from apply_service.service import ApplyService
+from apply_service.version import service_version
 
 
 def create_app(service: ApplyService, *, max_body_bytes: int) -> Litestar:
@@ -33,24 +35,25 @@ def create_app(service: ApplyService, *, max_body_bytes: int) -> Litestar:
         (*FORESEEN_ERRORS, HTTPException, Exception), handle_error
     )
     return Litestar(
-        route_handlers=[apply, list_models, live, ready, metrics],
+        route_handlers=[
+            apply,
+            chat_completions,
+            code_apply,
+            list_models,
+            show_model,
+            live,
+            ready,
+            metrics,
+        ],
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
         exception_handlers=handlers,
         lifespan=[lifespan],
         logging_config=None,
         openapi_config=OpenAPIConfig(
             title="apply-service",
-            version=_version(),
+            version=service_version(),
             path="/schema",
             render_plugins=[JsonRenderPlugin(path=["/", "/openapi.json"])],
         ),
         request_max_body_size=max_body_bytes,
     )
-
-
-def _version() -> str:
-    """The installed version; a source tree that is not installed has none."""
-    try:
-        return version("apply-service")
-    except PackageNotFoundError:
-        return "0"

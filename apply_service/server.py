@@ -13,6 +13,7 @@ from types import FrameType
 import uvicorn
 
 from apply_service.app import create_app
+from apply_service.compat.settings import CompatSettings, parse_aliases
 from apply_service.config import Settings
 from apply_service.listener import url_of
 from apply_service.model_loading import load_model
@@ -38,6 +39,9 @@ def serve(settings: Settings, listener: socket.socket) -> int:
         drain_s=settings.drain_s,
         cache_sharing=settings.cache_sharing,
         default_use_model=settings.use_model,
+        compat=CompatSettings(
+            review=settings.compat_review, model_aliases=parse_aliases(settings.model_aliases)
+        ),
     )
     server = uvicorn.Server(
         uvicorn.Config(
