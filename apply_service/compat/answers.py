@@ -53,11 +53,18 @@ class AnswerHead:
         )
 
 
-def usage_of(stats: RequestStats) -> ChatUsage:
-    """Tokens, and how many of them drafts foretold: accepted ones are a part of the completion."""
+def usage_of(stats: RequestStats, *, num_predicted_tokens: int | None = None) -> ChatUsage:
+    """Tokens, and how many of them were foretold: accepted ones are a part of the completion.
+
+    With a number of predicted tokens those are what is accepted or not. Without one, drafts are,
+    which are made from the file and the update again and again.
+    """
     figures = [reference for name, reference in stats.by_reference.items() if name != _OWN_OUTPUT]
-    num_drafted = sum(reference.drafted for reference in figures)
-    num_accepted = min(sum(reference.accepted for reference in figures), stats.num_output_tokens)
+    num_drafted = num_predicted_tokens
+    if num_drafted is None:
+        num_drafted = sum(reference.drafted for reference in figures)
+    num_accepted = sum(reference.accepted for reference in figures)
+    num_accepted = min(num_accepted, num_drafted, stats.num_output_tokens)
     return ChatUsage(
         prompt_tokens=stats.num_prompt_tokens,
         completion_tokens=stats.num_output_tokens,

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from apply_service.compat.chat_schemas import FinishReason, LogprobToken
 from apply_service.compat.stop_texts import StopCutter, StopTokens
 from apply_service.edit_request import SamplingOptions
-from apply_service.engine_requests import make_proposer
 from apply_service.errors import PromptTooLongError, WithdrawnError
 from apply_service.prompts.chat import ChatProfile
 from apply_service.prompts.chat_template import ChatMessage
@@ -20,6 +19,7 @@ from apply_service.prompts.prompt import Prompt
 from batching.async_engine import AsyncEngine, RequestHandle
 from batching.events import Failed, Finished, RequestStats, TokenLogprob, Tokens
 from batching.request import EngineRequest, SamplingParams
+from lookup.edit_proposer import EditProposer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChatPiece:
-    """The next piece of an answer and, if they are wanted, its tokens; one of both is not empty."""
+    """The next piece of an answer and, if they are wanted, the tokens that begin in it."""
 
     text: str
     tokens: tuple[LogprobToken, ...]
@@ -49,10 +49,11 @@ class ChatPiece:
 
 @dataclass(frozen=True, slots=True)
 class ChatEnd:
-    """The end of an answer."""
+    """The end of an answer; `num_predicted_tokens` are those of the caller's prediction."""
 
     reason: FinishReason
     stats: RequestStats
+    num_predicted_tokens: int
 
 
 class ChatPipeline:
@@ -90,7 +91,7 @@ class ChatPipeline:
                 stop_token_ids=prompt.stop_token_ids,
                 has_logprobs=request.has_logprobs,
             ),
-            proposer=make_proposer(prompt) if self._max_draft_tokens else None,
+            proposer=_proposer_of(prompt) if self._max_draft_tokens else None,
             stop_checker=StopTokens(request.stops, prompt) if request.stops else None,
             max_draft_tokens=self._max_draft_tokens,
             deadline=None if request.deadline_s is None else started_at + request.deadline_s,
@@ -134,18 +135,28 @@ class ChatRun:
             if isinstance(event, Tokens):
                 self._tokens.hold(event.logprobs)
                 text = self._cutter.push(self._decoder.push(event.token_ids))
-                piece = ChatPiece(text, self._tokens.take(text))
             elif isinstance(event, Finished):
                 text = self._cutter.push(self._decoder.finish()) + self._cutter.finish()
-                piece = ChatPiece(text, self._tokens.take(text))
             elif isinstance(event, Failed):
                 raise event.error
             else:
                 raise WithdrawnError(f"the request {event.request_id} was cancelled")
-            if piece.text or piece.tokens:
-                yield piece
+            if text:
+                yield ChatPiece(text, self._tokens.take(text))
             if isinstance(event, Finished):
-                yield ChatEnd("stop" if self._cutter.has_stopped else event.reason, event.stats)
+                reason = "stop" if self._cutter.has_stopped else event.reason
+                yield ChatEnd(reason, event.stats, len(self._prompt.prediction_token_ids))
+
+
+def _proposer_of(prompt: Prompt) -> EditProposer:
+    """Drafts from the prediction and from what the answer has said before."""
+    prediction = prompt.prediction_token_ids
+    return EditProposer(
+        original=(),
+        snippet_segments=(),
+        prediction=prediction,
+        end_token_ids=prompt.end_token_ids if prediction else (),
+    )
 
 
 class _HeldTokens:

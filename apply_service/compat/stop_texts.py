@@ -28,7 +28,7 @@ class StopTokens:
             self._tail += self._tokenizer.decode_bytes([token_id])
             if any(stop in self._tail for stop in self._stops):
                 return position + 1
-            self._tail = self._tail[len(self._tail) - self._num_kept :] if self._num_kept else b""
+            self._tail = self._tail[max(0, len(self._tail) - self._num_kept) :]
         return None
 
 

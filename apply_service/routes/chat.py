@@ -17,7 +17,13 @@ from apply_service.compat.answers import (
     usage_of,
 )
 from apply_service.compat.chat_run import ChatEnd, ChatRequest, ChatRun
-from apply_service.compat.chat_schemas import ChatBody, ChatCompletion, ChoiceLogprobs, LogprobToken
+from apply_service.compat.chat_schemas import (
+    ChatBody,
+    ChatCompletion,
+    ChatUsage,
+    ChoiceLogprobs,
+    LogprobToken,
+)
 from apply_service.compat.edits import ChatEdit, chat_edit_of, no_edit_problem
 from apply_service.compat.error_shapes import openai_error
 from apply_service.compat.messages import messages_of, prediction_of
@@ -148,7 +154,7 @@ async def _whole_chat(run: ChatRun, service: ApplyService, *, has_logprobs: bool
                 head_of(run.request_id, service),
                 "".join(text),
                 finish_reason=item.reason,
-                usage=usage_of(item.stats),
+                usage=_chat_usage(item),
                 logprobs=ChoiceLogprobs(content=tokens) if has_logprobs else None,
             )
         text.append(item.text)
@@ -165,7 +171,7 @@ async def _stream_chat(
         async for item in run:
             if isinstance(item, ChatEnd):
                 yield writer.end(item.reason)
-                yield writer.usage(usage_of(item.stats))
+                yield writer.usage(_chat_usage(item))
                 yield STREAM_END
             else:
                 logprobs = ChoiceLogprobs(content=list(item.tokens)) if has_logprobs else None
@@ -178,3 +184,7 @@ async def _stream_chat(
         yield sse(openai_error(problem))
     finally:
         run.cancel()
+
+
+def _chat_usage(end: ChatEnd) -> ChatUsage:
+    return usage_of(end.stats, num_predicted_tokens=end.num_predicted_tokens)
