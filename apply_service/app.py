@@ -11,11 +11,13 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from apply_service.http_errors import handle_error
+from apply_service.request_log import RequestLog
 from apply_service.routes.apply import FORESEEN_ERRORS, apply
 from apply_service.routes.chat import chat_completions
 from apply_service.routes.code_apply import code_apply
 from apply_service.routes.health import live, metrics, ready
 from apply_service.routes.models import list_models, show_model
+from apply_service.routes.tools import describe_edit_file
 from apply_service.service import ApplyService
 from apply_service.version import service_version
 
@@ -34,13 +36,14 @@ def create_app(service: ApplyService, *, max_body_bytes: int) -> Litestar:
     handlers: dict[Any, Any] = dict.fromkeys(
         (*FORESEEN_ERRORS, HTTPException, Exception), handle_error
     )
-    return Litestar(
+    app = Litestar(
         route_handlers=[
             apply,
             chat_completions,
             code_apply,
             list_models,
             show_model,
+            describe_edit_file,
             live,
             ready,
             metrics,
@@ -57,3 +60,6 @@ def create_app(service: ApplyService, *, max_body_bytes: int) -> Litestar:
         ),
         request_max_body_size=max_body_bytes,
     )
+    # Around routing as well, so that requests to unknown addresses are counted.
+    app.asgi_handler = RequestLog(app.asgi_handler, service.telemetry)
+    return app

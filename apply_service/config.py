@@ -172,6 +172,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Literal["debug", "info", "warning", "error"],
         Meta(description="How much the server writes to its log on stderr."),
     ] = "info"
+    log_format: Annotated[
+        Literal["auto", "console", "json"],
+        Meta(description="Lines of the log; auto is console on a terminal, else json."),
+    ] = "auto"
+    log_text: Annotated[
+        bool,
+        Meta(
+            description="Whether the log may have the text of edits; for finding faults, never on a"
+            " server that others use."
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from litestar.exceptions import HTTPException
 
 from apply_service.compat.error_shapes import shape_of
 from apply_service.errors import ApplyError, NotReadyError
+from apply_service.private_text import PRIVATE_ERROR
 from apply_service.problems import Problem, make_problem, problem_of
 from batching.errors import EngineError
 
@@ -98,6 +99,9 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
 
 
 def log_failure(error: Exception) -> None:
-    """Write an error of the server's own to the log, with its traceback."""
-    is_expected = isinstance(error, ApplyError | EngineError | HTTPException)
-    _LOGGER.error("request failed: %s", error, exc_info=None if is_expected else error)
+    """Write an error of the server's own to the log, an unforeseen one with its traceback."""
+    if isinstance(error, ApplyError | EngineError | HTTPException):
+        _LOGGER.error("request failed: %s", error)
+    else:
+        name = type(error).__name__
+        _LOGGER.error("request failed: %s", name, exc_info=error, extra=PRIVATE_ERROR)

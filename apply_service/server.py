@@ -16,6 +16,7 @@ from apply_service.app import create_app
 from apply_service.compat.settings import CompatSettings, parse_aliases
 from apply_service.config import Settings
 from apply_service.listener import url_of
+from apply_service.log_format import configure_logging
 from apply_service.model_loading import load_model
 from apply_service.pipeline import PipelineLimits
 from apply_service.service import ApplyService
@@ -25,9 +26,10 @@ _LOGGER = logging.getLogger(__name__)
 
 def serve(settings: Settings, listener: socket.socket) -> int:
     """Serve until SIGTERM (0) or Ctrl-C (KeyboardInterrupt); 1 if the model cannot be loaded."""
-    logging.basicConfig(
-        level=settings.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    configure_logging(
+        settings.log_level,
+        settings.log_format,
+        shows_text=settings.log_text,
         stream=sys.stderr,
     )
     service = ApplyService(

@@ -138,20 +138,28 @@ class ApplyService:
         loaded = await asyncio.to_thread(self._load_model)
         engine = AsyncEngine(loaded.engine)
         engine.start()
-        self.telemetry.watch_engine(engine.stats)
         info, profile = engine.model_info, loaded.profile
+        fingerprint = system_fingerprint(info.fingerprint, loaded.adapter_sha256)
+        self.telemetry.watch_engine(
+            engine.stats, name=loaded.name, profile=profile.name, fingerprint=fingerprint
+        )
         chat = None
         if isinstance(profile, ChatProfile):
-            chat = ChatPipeline(engine, profile, max_draft_tokens=self._limits.max_draft_tokens)
+            chat = ChatPipeline(
+                engine,
+                profile,
+                max_draft_tokens=self._limits.max_draft_tokens,
+                observe=self.telemetry.observe_request,
+            )
         self._served = ServedModel(
             name=loaded.name,
             created=int(time.time()),
-            fingerprint=system_fingerprint(info.fingerprint, loaded.adapter_sha256),
+            fingerprint=fingerprint,
             info=info,
             profile_name=profile.name,
             constraints=profile.constraints,
             engine=engine,
-            pipeline=ApplyPipeline(engine, profile, self._limits),
+            pipeline=ApplyPipeline(engine, profile, self._limits, self.telemetry),
             chat=chat,
         )
         _LOGGER.info("ready: model %s, profile %s", loaded.name, loaded.profile.name)

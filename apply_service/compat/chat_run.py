@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
-from apply_service.compat.chat_schemas import FinishReason, LogprobToken
-from apply_service.compat.stop_texts import StopCutter, StopTokens
+from apply_service.compat.chat_answer import ChatAnswer, ChatEnd, ChatPiece
+from apply_service.compat.stop_texts import StopTokens
 from apply_service.edit_request import SamplingOptions
 from apply_service.errors import PromptTooLongError, WithdrawnError
 from apply_service.prompts.chat import ChatProfile
 from apply_service.prompts.chat_template import ChatMessage
 from apply_service.prompts.prompt import Prompt
 from batching.async_engine import AsyncEngine, RequestHandle
-from batching.events import Failed, Finished, RequestStats, TokenLogprob, Tokens
+from batching.events import Cancelled, Failed, Finished, RequestStats
 from batching.request import EngineRequest, SamplingParams
 from lookup.edit_proposer import EditProposer
 
@@ -39,27 +38,18 @@ class ChatRequest:
     cache_salt: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class ChatPiece:
-    """The next piece of an answer and, if they are wanted, the tokens that begin in it."""
-
-    text: str
-    tokens: tuple[LogprobToken, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ChatEnd:
-    """The end of an answer; `num_predicted_tokens` are those of the caller's prediction."""
-
-    reason: FinishReason
-    stats: RequestStats
-    num_predicted_tokens: int
-
-
 class ChatPipeline:
-    """Runs conversations on one engine."""
+    """Runs conversations on one engine; `observe` takes the figures of each that finishes."""
 
-    def __init__(self, engine: AsyncEngine, profile: ChatProfile, *, max_draft_tokens: int) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        profile: ChatProfile,
+        *,
+        max_draft_tokens: int,
+        observe: Callable[[RequestStats], None],
+    ) -> None:
+        self._observe = observe
         self._engine = engine
         self._profile = profile
         self._max_draft_tokens = max_draft_tokens
@@ -71,9 +61,9 @@ class ChatPipeline:
             self._profile.build_conversation, request.messages, prediction=request.prediction
         )
         engine_request = self._engine_request(request, prompt, started_at)
-        return ChatRun(
-            self._engine.submit(engine_request), engine_request.request_id, prompt, request
-        )
+        answer = ChatAnswer(prompt, request.stops)
+        handle = self._engine.submit(engine_request)
+        return ChatRun(handle, answer, engine_request.request_id, observe=self._observe)
 
     def _engine_request(
         self, request: ChatRequest, prompt: Prompt, started_at: float
@@ -117,14 +107,17 @@ class ChatRun:
     """One answer under way. Iterate for its pieces and, last, its end; `cancel` withdraws it."""
 
     def __init__(
-        self, handle: RequestHandle, request_id: str, prompt: Prompt, request: ChatRequest
+        self,
+        handle: RequestHandle,
+        answer: ChatAnswer,
+        request_id: str,
+        *,
+        observe: Callable[[RequestStats], None],
     ) -> None:
         self.request_id = request_id
         self._handle = handle
-        self._prompt = prompt
-        self._decoder = prompt.stream_decoder()
-        self._cutter = StopCutter(request.stops)
-        self._tokens = _HeldTokens(prompt)
+        self._answer = answer
+        self._observe = observe
 
     def cancel(self) -> None:
         """Give the answer up."""
@@ -132,20 +125,16 @@ class ChatRun:
 
     async def __aiter__(self) -> AsyncIterator[ChatPiece | ChatEnd]:
         async for event in self._handle:
-            if isinstance(event, Tokens):
-                self._tokens.hold(event.logprobs)
-                text = self._cutter.push(self._decoder.push(event.token_ids))
-            elif isinstance(event, Finished):
-                text = self._cutter.push(self._decoder.finish()) + self._cutter.finish()
-            elif isinstance(event, Failed):
+            if isinstance(event, Failed):
                 raise event.error
-            else:
+            if isinstance(event, Cancelled):
                 raise WithdrawnError(f"the request {event.request_id} was cancelled")
-            if text:
-                yield ChatPiece(text, self._tokens.take(text))
+            piece = self._answer.push(event)
+            if piece.text:
+                yield piece
             if isinstance(event, Finished):
-                reason = "stop" if self._cutter.has_stopped else event.reason
-                yield ChatEnd(reason, event.stats, len(self._prompt.prediction_token_ids))
+                self._observe(event.stats)
+                yield self._answer.end(event)
 
 
 def _proposer_of(prompt: Prompt) -> EditProposer:
@@ -157,37 +146,3 @@ def _proposer_of(prompt: Prompt) -> EditProposer:
         prediction=prediction,
         end_token_ids=prompt.end_token_ids if prediction else (),
     )
-
-
-class _HeldTokens:
-    """Tokens with log-probabilities that wait until the text that they begin is shown."""
-
-    def __init__(self, prompt: Prompt) -> None:
-        self._prompt = prompt
-        self._held: deque[LogprobToken] = deque()
-        self._num_written = 0
-        self._num_shown = 0
-
-    def hold(self, logprobs: Sequence[TokenLogprob]) -> None:
-        """Take the tokens of an event, none if they are not wanted."""
-        tokenizer = self._prompt.tokenizer
-        for entry in logprobs:
-            if entry.token_id in tokenizer.special_token_ids:
-                continue
-            spelling = tokenizer.decode_bytes([entry.token_id])
-            self._held.append(
-                LogprobToken(
-                    token=spelling.decode("utf-8", "replace"),
-                    logprob=entry.logprob,
-                    bytes=list(spelling),
-                )
-            )
-
-    def take(self, text: str) -> tuple[LogprobToken, ...]:
-        """The tokens that begin within what is shown, with `text` as the next of it."""
-        self._num_shown += len("".join(self._prompt.substitution.apply([text])).encode())
-        taken = []
-        while self._held and self._num_written < self._num_shown:
-            taken.append(self._held.popleft())
-            self._num_written += len(taken[-1].bytes)
-        return tuple(taken)

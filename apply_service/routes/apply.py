@@ -109,11 +109,9 @@ async def _events(body: ApplyBody, service: ApplyService, run: ApplyRun) -> Asyn
 
 
 def _result(body: ApplyBody, service: ApplyService, outcome: Outcome) -> ApplyResult:
-    """The answer to a body, counted. Raises RejectedError."""
+    """The answer to a body. Raises RejectedError."""
     served = service.served
-    result = answer_of(body, outcome, model=served.name, fingerprint=served.fingerprint)
-    service.telemetry.count_outcome(outcome)
-    return result
+    return answer_of(body, outcome, model=served.name, fingerprint=served.fingerprint)
 
 
 def _event(name: str, value: Any) -> bytes:

@@ -16,7 +16,8 @@ from apply_service.compat.answers import (
     sse,
     usage_of,
 )
-from apply_service.compat.chat_run import ChatEnd, ChatRequest, ChatRun
+from apply_service.compat.chat_answer import ChatEnd
+from apply_service.compat.chat_run import ChatRequest, ChatRun
 from apply_service.compat.chat_schemas import (
     ChatBody,
     ChatCompletion,

@@ -37,7 +37,6 @@ async def settle_edit(
     run = await service.served.pipeline.start(edit)
     outcome = await finish_for_client(request.receive, run, run.outcome())
     check_verdict(outcome, service.compat.review)
-    service.telemetry.count_outcome(outcome)
     return outcome
 
 

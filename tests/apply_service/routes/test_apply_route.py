@@ -410,11 +410,13 @@ def test_metrics_count_results_and_problems(client: TestClient[Any]) -> None:
     for sample in (
         'apply_requests_total{result="applied"} 1.0',
         'apply_requests_total{result="empty-update"} 1.0',
-        "apply_kv_blocks 512.0",
-        'apply_seconds_count{stage="total"} 1.0',
+        "apply_kv_cache_blocks 512.0",
+        "apply_e2e_request_latency_seconds_count 1.0",
+        'apply_http_requests_total{method="POST",route="/v1/apply",status="200"} 1.0',
+        'apply_http_requests_total{method="POST",route="/v1/apply",status="400"} 1.0',
     ):
         assert sample in response.text
-    assert "apply_drafted_tokens_total" in response.text
+    assert "apply_spec_decode_num_draft_tokens_total" in response.text
 
 
 @pytest.mark.parametrize("path", ["/schema", "/schema/openapi.json"])
