@@ -19,10 +19,13 @@ from apply_service.routes.health import live, metrics, ready
 from apply_service.routes.models import list_models, show_model
 from apply_service.routes.tools import describe_edit_file
 from apply_service.service import ApplyService
+from apply_service.tracing import Tracing
 from apply_service.version import service_version
 
 
-def create_app(service: ApplyService, *, max_body_bytes: int) -> Litestar:
+def create_app(
+    service: ApplyService, *, max_body_bytes: int, tracing: Tracing | None = None
+) -> Litestar:
     """The application; starting it starts to load the model, stopping it drains the engine."""
 
     @asynccontextmanager
@@ -61,5 +64,5 @@ def create_app(service: ApplyService, *, max_body_bytes: int) -> Litestar:
         request_max_body_size=max_body_bytes,
     )
     # Around routing as well, so that requests to unknown addresses are counted.
-    app.asgi_handler = RequestLog(app.asgi_handler, service.telemetry)
+    app.asgi_handler = RequestLog(app.asgi_handler, service.telemetry, tracing)
     return app

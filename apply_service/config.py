@@ -183,6 +183,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             " server that others use."
         ),
     ] = False
+    otlp_endpoint: Annotated[
+        str | None,
+        Meta(
+            extra=_URL,
+            description="OpenTelemetry collector that traces are sent to by HTTP, such as"
+            " http://127.0.0.1:4318; unset, that of OTEL_EXPORTER_OTLP_ENDPOINT, if any.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

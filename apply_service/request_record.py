@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from apply_service.outcome import Outcome
 from batching.events import RequestStats
 
+# A batch of very many edits is traced no further than this.
+MAX_STAGES = 1000
+
 Attributes = dict[str, str | int | float]
 
 # Follows a request through its tasks and threads; set by `recording` alone.
@@ -49,7 +52,7 @@ class RequestRecord:
 
     def add_generation(self, stats: RequestStats) -> None:
         """Add the stages of a request to the engine that has just finished."""
-        if not self.keeps_stages:
+        if not self.keeps_stages or len(self.stages) >= MAX_STAGES:
             return
         spans = {"queue": stats.queue_s, "prefill": stats.prefill_s, "decode": stats.decode_s}
         attributes: dict[str, Attributes] = {
@@ -91,7 +94,7 @@ def recording(record: RequestRecord) -> Iterator[None]:
 def stage(name: str) -> Iterator[None]:
     """Note the time that passes inside, if the request that is served keeps its stages."""
     record = _CURRENT.get()
-    if record is None or not record.keeps_stages:
+    if record is None or not record.keeps_stages or len(record.stages) >= MAX_STAGES:
         yield
         return
     start_ns = time.time_ns()

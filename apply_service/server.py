@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import signal
 import socket
 import sys
@@ -20,6 +21,7 @@ from apply_service.log_format import configure_logging
 from apply_service.model_loading import load_model
 from apply_service.pipeline import PipelineLimits
 from apply_service.service import ApplyService
+from apply_service.tracing import open_tracing
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -32,6 +34,7 @@ def serve(settings: Settings, listener: socket.socket) -> int:
         shows_text=settings.log_text,
         stream=sys.stderr,
     )
+    tracing = open_tracing(settings.otlp_endpoint, os.environ)
     service = ApplyService(
         partial(load_model, settings, report=_LOGGER.info),
         limits=PipelineLimits(
@@ -47,7 +50,7 @@ def serve(settings: Settings, listener: socket.socket) -> int:
     )
     server = uvicorn.Server(
         uvicorn.Config(
-            create_app(service, max_body_bytes=settings.max_body_bytes),
+            create_app(service, max_body_bytes=settings.max_body_bytes, tracing=tracing),
             lifespan="on",
             log_config=None,
             access_log=False,
@@ -57,7 +60,11 @@ def serve(settings: Settings, listener: socket.socket) -> int:
     service.on_load_failed(partial(setattr, server, "should_exit", True))
     signal.signal(signal.SIGTERM, _outlive_shutdown)
     _LOGGER.info("listening on %s, loading the model %s", url_of(listener), settings.model)
-    server.run(sockets=[listener])
+    try:
+        server.run(sockets=[listener])
+    finally:
+        if tracing is not None:
+            tracing.close()
     return 0 if service.load_error is None else 1
 
 
