@@ -13,6 +13,7 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from apply_service.http_errors import handle_error
 from apply_service.request_log import RequestLog
 from apply_service.routes.apply import FORESEEN_ERRORS, apply
+from apply_service.routes.batches import batches
 from apply_service.routes.chat import chat_completions
 from apply_service.routes.code_apply import code_apply
 from apply_service.routes.health import live, metrics, ready
@@ -44,6 +45,7 @@ def create_app(
             apply,
             chat_completions,
             code_apply,
+            batches,
             list_models,
             show_model,
             describe_edit_file,

@@ -165,6 +165,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     deadline_s: Annotated[
         float, Meta(gt=0, description="Seconds until a request is given up, waiting included.")
     ] = 25.0
+    batch_deadline_s: Annotated[
+        float,
+        Meta(gt=0, description="The same for edits in batch priority, which let others go first."),
+    ] = 3600.0
+    max_batch_in_flight: Annotated[
+        int,
+        Meta(ge=1, le=256, description="Lines of one batch that are under way at the same time."),
+    ] = 16
     drain_s: Annotated[
         float, Meta(ge=0, description="Seconds that running requests get when the server stops.")
     ] = 20.0

@@ -8,6 +8,8 @@ from msgspec import Meta
 from apply_service.edit.verdict import Status
 from apply_service.outcome import Source
 
+PriorityName = Literal["interactive", "batch"]
+
 
 class Base64Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file as its bytes, in any text encoding; the answer comes in the same form."""
@@ -67,7 +69,7 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     k: Annotated[
         Annotated[int, Meta(ge=1, le=256)] | None, Meta(description="Longest draft in tokens.")
     ] = None
-    priority: Literal["interactive", "batch"] = "interactive"
+    priority: PriorityName = "interactive"
     model: str | None = None
     response: Annotated[
         Literal["file", "diff", "both", "edits"],

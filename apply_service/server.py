@@ -20,7 +20,7 @@ from apply_service.listener import url_of
 from apply_service.log_format import configure_logging
 from apply_service.model_loading import load_model
 from apply_service.pipeline import PipelineLimits
-from apply_service.service import ApplyService
+from apply_service.service import ApplyService, BatchLimits
 from apply_service.tracing import open_tracing
 
 _LOGGER = logging.getLogger(__name__)
@@ -44,6 +44,9 @@ def serve(settings: Settings, listener: socket.socket) -> int:
         drain_s=settings.drain_s,
         cache_sharing=settings.cache_sharing,
         default_use_model=settings.use_model,
+        batch_limits=BatchLimits(
+            max_in_flight=settings.max_batch_in_flight, deadline_s=settings.batch_deadline_s
+        ),
         compat=CompatSettings(
             review=settings.compat_review, model_aliases=parse_aliases(settings.model_aliases)
         ),

@@ -20,6 +20,7 @@ from apply_service.model_manifest import ModelStoreError
 from apply_service.pipeline import ApplyPipeline, PipelineLimits
 from apply_service.prompts.chat import ChatProfile
 from apply_service.prompts.profile import Profile, PromptError
+from apply_service.schemas import PriorityName
 from apply_service.telemetry import Telemetry
 from apply_service.tenant import CacheSharing
 from apply_service.version import system_fingerprint
@@ -29,6 +30,21 @@ from batching.engine import Engine
 from batching.errors import EngineError
 
 _LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchLimits:
+    """What holds for edits in batch priority.
+
+    `max_in_flight` lines of one batch are under way at once. `deadline_s` is longer than that of
+    other edits, because these go first.
+    """
+
+    max_in_flight: int = 16
+    deadline_s: float = 3600.0
+
+
+DEFAULT_BATCH_LIMITS = BatchLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +84,14 @@ class ApplyService:
         drain_s: float,
         cache_sharing: CacheSharing = "key",
         default_use_model: UseModel = "always",
+        batch_limits: BatchLimits = DEFAULT_BATCH_LIMITS,
         compat: CompatSettings | None = None,
     ) -> None:
         self.telemetry = Telemetry()
         self.cache_sharing = cache_sharing
-        self.default_deadline_s = default_deadline_s
+        self.batch_limits = batch_limits
+        self.batch_turn = asyncio.Semaphore(1)
+        self._default_deadline_s = default_deadline_s
         self.default_use_model = default_use_model
         self.compat = compat or CompatSettings()
         self._load_model = load_model
@@ -82,6 +101,11 @@ class ApplyService:
         self._load_error: BaseException | None = None
         self._served: ServedModel | None = None
         self._loading: asyncio.Task[None] | None = None
+
+    def deadline_of(self, priority: PriorityName) -> float:
+        """Seconds that an edit of a priority gets if it says nothing else."""
+        is_batch = priority == "batch"
+        return self.batch_limits.deadline_s if is_batch else self._default_deadline_s
 
     def on_load_failed(self, tell: Callable[[], None]) -> None:
         """Call `tell` on the event loop if the model cannot be loaded; `load_error` says why."""

@@ -123,7 +123,7 @@ async def _answer_chat(
             max_tokens=max_tokens_of(body),
             stops=stops_of(body),
             has_logprobs=bool(body.logprobs),
-            deadline_s=service.default_deadline_s,
+            deadline_s=service.deadline_of("interactive"),
             cache_salt=salt,
         )
     )

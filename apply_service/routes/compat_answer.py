@@ -31,7 +31,7 @@ async def settle_edit(
     edit = replace(
         edit,
         use_model=service.default_use_model,
-        deadline_s=service.default_deadline_s,
+        deadline_s=service.deadline_of("interactive"),
         cache_salt=cache_salt_of(request.headers.get("authorization"), service.cache_sharing),
     )
     run = await service.served.pipeline.start(edit)
