@@ -14,12 +14,13 @@ from types import FrameType
 import uvicorn
 
 from apply_service.app import create_app
+from apply_service.compat.settings import CompatSettings, parse_aliases
 from apply_service.config import Settings
 from apply_service.listener import url_of
 from apply_service.log_format import configure_logging
 from apply_service.model_loading import load_model
 from apply_service.pipeline import PipelineLimits
-from apply_service.service import ApplyService
+from apply_service.service import ApplyService, BatchLimits
 from apply_service.tracing import open_tracing
 
 _LOGGER = logging.getLogger(__name__)
@@ -43,6 +44,12 @@ def serve(settings: Settings, listener: socket.socket) -> int:
         drain_s=settings.drain_s,
         cache_sharing=settings.cache_sharing,
         default_use_model=settings.use_model,
+        batch_limits=BatchLimits(
+            max_in_flight=settings.max_batch_in_flight, deadline_s=settings.batch_deadline_s
+        ),
+        compat=CompatSettings(
+            review=settings.compat_review, model_aliases=parse_aliases(settings.model_aliases)
+        ),
     )
     server = uvicorn.Server(
         uvicorn.Config(
