@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from litestar import Litestar
@@ -18,11 +17,15 @@ from apply_service.guard.stack import Protection, protect
 from apply_service.http_errors import handle_error
 from apply_service.request_log import RequestLog
 from apply_service.routes.apply import FORESEEN_ERRORS, apply
+from apply_service.routes.batches import batches
+from apply_service.routes.chat import chat_completions
+from apply_service.routes.code_apply import code_apply
 from apply_service.routes.health import live, metrics, ready
-from apply_service.routes.models import list_models
+from apply_service.routes.models import list_models, show_model
 from apply_service.routes.tools import describe_edit_file
 from apply_service.service import ApplyService
 from apply_service.tracing import Tracing
+from apply_service.version import service_version
 
 
 def create_app(
@@ -51,14 +54,25 @@ def create_app(
         (*FORESEEN_ERRORS, HTTPException, Exception), handle_error
     )
     app = Litestar(
-        route_handlers=[apply, list_models, describe_edit_file, live, ready, metrics],
+        route_handlers=[
+            apply,
+            chat_completions,
+            code_apply,
+            batches,
+            list_models,
+            show_model,
+            describe_edit_file,
+            live,
+            ready,
+            metrics,
+        ],
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
         exception_handlers=handlers,
         lifespan=[lifespan],
         logging_config=None,
         openapi_config=OpenAPIConfig(
             title="apply-service",
-            version=_version(),
+            version=service_version(),
             path="/schema",
             servers=[Server(url=protection.root_path if protection else "/")],
             render_plugins=[JsonRenderPlugin(path=["/", "/openapi.json"])],
@@ -72,11 +86,3 @@ def create_app(
     log = RequestLog(handler, service.telemetry, tracing)
     app.asgi_handler = RequestIds(ResponseHeaders(log))
     return app
-
-
-def _version() -> str:
-    """The installed version; a source tree that is not installed has none."""
-    try:
-        return version("apply-service")
-    except PackageNotFoundError:
-        return "0"

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import msgspec
 from msgspec import Meta
 
+from apply_service.compat.settings import DEFAULT_ALIASES
 from batching.config import DEFAULT_CHUNK_TOKENS
 
 ENVIRONMENT_PREFIX = "APPLY_SERVICE_"
@@ -202,6 +203,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             " where the deterministic merge is known to need none."
         ),
     ] = "always"
+    model_aliases: Annotated[
+        str,
+        Meta(
+            description="Names, separated by commas, that mean the served model in requests, as"
+            " clients of other services send them."
+        ),
+    ] = ",".join(DEFAULT_ALIASES)
+    compat_review: Annotated[
+        Literal["refuse", "accept"],
+        Meta(
+            description="What /v1/chat/completions and /v1/code/apply do with a result that needs"
+            " review: answer 422, or return it with its findings."
+        ),
+    ] = "refuse"
     max_file_bytes: Annotated[
         int, Meta(ge=1, extra=_BYTES, description="Largest original or update of a request.")
     ] = 1 << 20
@@ -211,6 +226,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     deadline_s: Annotated[
         float, Meta(gt=0, description="Seconds until a request is given up, waiting included.")
     ] = 25.0
+    batch_deadline_s: Annotated[
+        float,
+        Meta(gt=0, description="The same for edits in batch priority, which let others go first."),
+    ] = 3600.0
+    max_batch_in_flight: Annotated[
+        int,
+        Meta(ge=1, le=256, description="Lines of one batch that are under way at the same time."),
+    ] = 16
     drain_s: Annotated[
         float,
         Meta(

@@ -170,7 +170,8 @@ class ApplyPipeline:
             )
         if edit.sampling.max_tokens is not None:
             return edit.sampling.max_tokens
-        return min(default_max_tokens(prompt), limit - len(prompt.token_ids))
+        ceiling = limit if edit.max_answer_tokens is None else edit.max_answer_tokens
+        return min(default_max_tokens(prompt), limit - len(prompt.token_ids), ceiling)
 
     def _engine_request(self, plan: EditPlan, region_prompt: RegionPrompt) -> EngineRequest:
         edit, sampling = plan.edit, plan.edit.sampling

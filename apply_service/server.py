@@ -15,6 +15,7 @@ import uvicorn
 from litestar import Litestar
 
 from apply_service.app import create_app
+from apply_service.compat.settings import CompatSettings, parse_aliases
 from apply_service.config import Settings
 from apply_service.guard.connection import ConnectionLimits, GuardedProtocol
 from apply_service.guard.draining import Drain
@@ -24,7 +25,7 @@ from apply_service.listener import url_of
 from apply_service.log_format import configure_logging
 from apply_service.model_loading import load_model
 from apply_service.pipeline import PipelineLimits
-from apply_service.service import ApplyService
+from apply_service.service import ApplyService, BatchLimits
 from apply_service.tracing import open_tracing
 
 _LOGGER = logging.getLogger(__name__)
@@ -44,17 +45,7 @@ def serve(settings: Settings, listener: socket.socket) -> int:
     drain = Drain()
     protection = protection_of(settings, listener, drain)
     tracing = open_tracing(settings.otlp_endpoint, os.environ)
-    service = ApplyService(
-        partial(load_model, settings, report=_LOGGER.info),
-        limits=PipelineLimits(
-            max_file_bytes=settings.max_file_bytes, max_draft_tokens=settings.max_draft_tokens
-        ),
-        default_deadline_s=settings.deadline_s,
-        drain_s=settings.drain_s,
-        cache_sharing=settings.cache_sharing,
-        default_use_model=settings.use_model,
-        stall_s=settings.stall_s,
-    )
+    service = _service(settings)
     app = create_app(
         service, max_body_bytes=settings.max_body_bytes, protection=protection, tracing=tracing
     )
@@ -70,6 +61,26 @@ def serve(settings: Settings, listener: socket.socket) -> int:
         if tracing is not None:
             tracing.close()
     return 0 if service.load_error is None else 1
+
+
+def _service(settings: Settings) -> ApplyService:
+    return ApplyService(
+        partial(load_model, settings, report=_LOGGER.info),
+        limits=PipelineLimits(
+            max_file_bytes=settings.max_file_bytes, max_draft_tokens=settings.max_draft_tokens
+        ),
+        default_deadline_s=settings.deadline_s,
+        drain_s=settings.drain_s,
+        cache_sharing=settings.cache_sharing,
+        default_use_model=settings.use_model,
+        stall_s=settings.stall_s,
+        batch_limits=BatchLimits(
+            max_in_flight=settings.max_batch_in_flight, deadline_s=settings.batch_deadline_s
+        ),
+        compat=CompatSettings(
+            review=settings.compat_review, model_aliases=parse_aliases(settings.model_aliases)
+        ),
+    )
 
 
 def _web_config(settings: Settings, app: Litestar) -> uvicorn.Config:
