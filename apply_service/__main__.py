@@ -1,4 +1,4 @@
-"""The command line: `apply-service serve|apply|model|cache|bench|config`."""
+"""The command line: `apply-service serve|apply|model|cache|bench|config|doctor`."""
 
 from __future__ import annotations
 
@@ -93,6 +93,12 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     serve = subparsers.add_parser("serve", help="serve edits over HTTP")
     _add_setting_flags(serve, setting_fields())
     _add_apply_command(subparsers)
+    if arguments[:1] == ["doctor"]:
+        from apply_service.doctor.command import add_doctor_command
+
+        _add_setting_flags(add_doctor_command(subparsers), setting_fields())
+    else:
+        subparsers.add_parser("doctor", help="look whether everything is in place to serve")
     config = subparsers.add_parser("config", help="show the settings and where they come from")
     config.add_argument("--markdown", action="store_true", help="write docs/configuration.md")
     _add_setting_flags(config, setting_fields())
@@ -123,6 +129,10 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
 
         sys.stdout.write(format_table(loaded))
         return EXIT_OK
+    if args.command == "doctor":
+        from apply_service.doctor.command import run_doctor
+
+        return run_doctor(args, loaded)
     if args.command == "cache":
         from apply_service.cache_commands import run_cache_command
 

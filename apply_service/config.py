@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import msgspec
 from msgspec import Meta
 
+from apply_service.compat.settings import DEFAULT_ALIASES
 from batching.config import DEFAULT_CHUNK_TOKENS
 
 ENVIRONMENT_PREFIX = "APPLY_SERVICE_"
@@ -141,6 +142,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             " where the deterministic merge is known to need none."
         ),
     ] = "always"
+    model_aliases: Annotated[
+        str,
+        Meta(
+            description="Names, separated by commas, that mean the served model in requests, as"
+            " clients of other services send them."
+        ),
+    ] = ",".join(DEFAULT_ALIASES)
+    compat_review: Annotated[
+        Literal["refuse", "accept"],
+        Meta(
+            description="What /v1/chat/completions and /v1/code/apply do with a result that needs"
+            " review: answer 422, or return it with its findings."
+        ),
+    ] = "refuse"
     max_file_bytes: Annotated[
         int, Meta(ge=1, extra=_BYTES, description="Largest original or update of a request.")
     ] = 1 << 20
@@ -150,6 +165,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     deadline_s: Annotated[
         float, Meta(gt=0, description="Seconds until a request is given up, waiting included.")
     ] = 25.0
+    batch_deadline_s: Annotated[
+        float,
+        Meta(gt=0, description="The same for edits in batch priority, which let others go first."),
+    ] = 3600.0
+    max_batch_in_flight: Annotated[
+        int,
+        Meta(ge=1, le=256, description="Lines of one batch that are under way at the same time."),
+    ] = 16
     drain_s: Annotated[
         float, Meta(ge=0, description="Seconds that running requests get when the server stops.")
     ] = 20.0
@@ -157,6 +180,25 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Literal["debug", "info", "warning", "error"],
         Meta(description="How much the server writes to its log on stderr."),
     ] = "info"
+    log_format: Annotated[
+        Literal["auto", "console", "json"],
+        Meta(description="Lines of the log; auto is console on a terminal, else json."),
+    ] = "auto"
+    log_text: Annotated[
+        bool,
+        Meta(
+            description="Whether the log may have the text of edits; for finding faults, never on a"
+            " server that others use."
+        ),
+    ] = False
+    otlp_endpoint: Annotated[
+        str | None,
+        Meta(
+            extra=_URL,
+            description="OpenTelemetry collector that traces are sent to by HTTP, such as"
+            " http://127.0.0.1:4318; unset, that of OTEL_EXPORTER_OTLP_ENDPOINT, if any.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -64,7 +64,7 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (PromptError, 500, "prompt-failed", "The prompt could not be built"),
     (RequestTooLongError, 413, "prompt-too-long", "The prompt is too long"),
     (QueueFullError, 429, "queue-full", "The queue is full"),
-    (EngineStoppedError, 503, "stopping", "The server is stopping"),
+    (EngineStoppedError, 503, "shutting_down", "The server is shutting down"),
     (DeadlineExceededError, 504, "deadline-exceeded", "The deadline passed"),
     (EngineError, 500, "engine-failed", "The engine failed"),
 )
@@ -82,7 +82,10 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: float | None = None
     limit: float | None = None
     remedy: str | None = None
+    retry_after_s: float | None = None
+    finish_reason: Literal["length"] | None = None
     id: str | None = None
+    request_id: str | None = None
     findings: list[FindingBody] | None = None
 
 
@@ -94,21 +97,35 @@ class ProblemError(Exception):
         self.problem = problem
 
 
-class RejectedError(ProblemError):
-    """A result that failed its checks; it is not returned."""
+class VerdictError(ProblemError):
+    """A result that is not returned because of its verdict."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: Outcome, *, code: str, title: str, remedy: str) -> None:
         findings = [finding_body(finding) for finding in outcome.verdict.findings]
+        severity = "error" if outcome.verdict.status == "rejected" else "warning"
         super().__init__(
             make_problem(
                 422,
-                code="rejected",
-                title="The result failed its checks",
-                detail="; ".join(f.message for f in findings if f.severity == "error"),
-                remedy='see the hint of each finding; checks "off" returns the text as it is',
+                code=code,
+                title=title,
+                detail="; ".join(f.message for f in findings if f.severity == severity),
+                remedy=remedy,
+                finish_reason="length" if outcome.ending == "length" else None,
                 id=outcome.request_id,
                 findings=findings,
             )
+        )
+
+
+class RejectedError(VerdictError):
+    """A result that failed its checks."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(
+            outcome,
+            code="rejected",
+            title="The result failed its checks",
+            remedy='see the hint of each finding; checks "off" returns the text as it is',
         )
 
 

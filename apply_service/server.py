@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import signal
 import socket
 import sys
@@ -13,22 +14,27 @@ from types import FrameType
 import uvicorn
 
 from apply_service.app import create_app
+from apply_service.compat.settings import CompatSettings, parse_aliases
 from apply_service.config import Settings
 from apply_service.listener import url_of
+from apply_service.log_format import configure_logging
 from apply_service.model_loading import load_model
 from apply_service.pipeline import PipelineLimits
-from apply_service.service import ApplyService
+from apply_service.service import ApplyService, BatchLimits
+from apply_service.tracing import open_tracing
 
 _LOGGER = logging.getLogger(__name__)
 
 
 def serve(settings: Settings, listener: socket.socket) -> int:
     """Serve until SIGTERM (0) or Ctrl-C (KeyboardInterrupt); 1 if the model cannot be loaded."""
-    logging.basicConfig(
-        level=settings.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    configure_logging(
+        settings.log_level,
+        settings.log_format,
+        shows_text=settings.log_text,
         stream=sys.stderr,
     )
+    tracing = open_tracing(settings.otlp_endpoint, os.environ)
     service = ApplyService(
         partial(load_model, settings, report=_LOGGER.info),
         limits=PipelineLimits(
@@ -38,10 +44,16 @@ def serve(settings: Settings, listener: socket.socket) -> int:
         drain_s=settings.drain_s,
         cache_sharing=settings.cache_sharing,
         default_use_model=settings.use_model,
+        batch_limits=BatchLimits(
+            max_in_flight=settings.max_batch_in_flight, deadline_s=settings.batch_deadline_s
+        ),
+        compat=CompatSettings(
+            review=settings.compat_review, model_aliases=parse_aliases(settings.model_aliases)
+        ),
     )
     server = uvicorn.Server(
         uvicorn.Config(
-            create_app(service, max_body_bytes=settings.max_body_bytes),
+            create_app(service, max_body_bytes=settings.max_body_bytes, tracing=tracing),
             lifespan="on",
             log_config=None,
             access_log=False,
@@ -51,7 +63,11 @@ def serve(settings: Settings, listener: socket.socket) -> int:
     service.on_load_failed(partial(setattr, server, "should_exit", True))
     signal.signal(signal.SIGTERM, _outlive_shutdown)
     _LOGGER.info("listening on %s, loading the model %s", url_of(listener), settings.model)
-    server.run(sockets=[listener])
+    try:
+        server.run(sockets=[listener])
+    finally:
+        if tracing is not None:
+            tracing.close()
     return 0 if service.load_error is None else 1
 
 

@@ -25,9 +25,9 @@ from batching.events import Cancelled, Event, Failed, Finished
 from batching.lower_tiers import LowerTiers
 from batching.model_runner import ModelRunner
 from batching.prefix_cache import PrefixCache
-from batching.request import EngineRequest
+from batching.request import EngineRequest, Priority
 from batching.scheduler import Scheduler
-from batching.stats import EngineCounters, EngineStats
+from batching.stats import EngineCounters, EngineGauges, EngineStats
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -102,6 +102,8 @@ class Engine:
             if not self._is_accepting:
                 raise EngineStoppedError("the engine is stopping and takes no new requests")
             limit = self._config.max_waiting + self._config.max_running
+            if request.priority is Priority.BATCH:
+                limit = max(1, limit // 2)  # the rest of the queue is for interactive requests
             if len(self._live_ids) >= limit:
                 raise QueueFullError(
                     f"{len(self._live_ids)} requests are queued or running, the limit is {limit};"
@@ -134,12 +136,14 @@ class Engine:
     def stats(self) -> EngineStats:
         """A snapshot; each figure is exact, together they may be a step apart."""
         return self._counters.snapshot(
-            num_waiting=self._scheduler.num_waiting,
-            num_running=self._scheduler.num_running,
-            num_blocks=self._block_pool.num_blocks,
-            num_free_blocks=self._block_pool.num_free_blocks,
-            preemptions=self._scheduler.num_preemptions,
-            tiers=self._prefix_cache.stats(),
+            EngineGauges(
+                num_waiting=self._scheduler.num_waiting,
+                num_running=self._scheduler.num_running,
+                num_blocks=self._block_pool.num_blocks,
+                num_free_blocks=self._block_pool.num_free_blocks,
+                preemptions=self._scheduler.num_preemptions,
+                tiers=self._prefix_cache.stats(),
+            )
         )
 
     def wait_for_stores(self, timeout_s: float) -> bool:

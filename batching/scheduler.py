@@ -13,7 +13,8 @@ from batching.config import SchedulerConfig
 from batching.errors import DeadlineExceededError, EngineError, StepFailedError
 from batching.events import Cancelled, Event, Failed, Finished, FinishReason, Tokens
 from batching.prefix_cache import PrefixCache
-from batching.request import EngineRequest, RequestState, RequestStatus
+from batching.request import EngineRequest, Priority, RequestState, RequestStatus
+from batching.service_classes import ServiceClasses
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
 from batching.token_budget import TokenDemand, TokenShare, share_tokens
 
@@ -32,10 +33,11 @@ class Scheduler:
         self, config: SchedulerConfig, *, block_pool: BlockPool, prefix_cache: PrefixCache
     ) -> None:
         self._config = config
-        # Every running request gets a row in each step, so there can be no more of them than rows.
+        # Each running request of the best class gets a row, so there are no more than rows.
         self._max_running = min(config.max_running, config.max_tokens_per_step)
         self._block_pool = block_pool
         self._prefix_cache = prefix_cache
+        self._classes = ServiceClasses(config)
         self._waiting: list[RequestState] = []
         self._running: list[RequestState] = []
         self._num_preemptions = 0
@@ -47,7 +49,7 @@ class Scheduler:
 
     @property
     def num_running(self) -> int:
-        """Requests that have a row in every step."""
+        """Requests that hold blocks; batch requests among them may get no row in a step."""
         return len(self._running)
 
     @property
@@ -66,6 +68,8 @@ class Scheduler:
         state = RequestState(request, chain=chain, now=now)
         state.take_forced()
         self._waiting.append(state)
+        if request.priority is Priority.INTERACTIVE:
+            self._classes.note_interactive(now)
 
     def cancel(self, request_id: str) -> list[Event]:
         """Drop a request at its owner's wish; no event if it has ended already."""
@@ -115,16 +119,17 @@ class Scheduler:
 
     def schedule(self, now: float) -> StepPlan:
         """Plan the next step; an empty plan means that nobody is waiting or running."""
-        self._waiting.sort(key=lambda state: self._rank(state, now))
+        self._classes.promote(self._live(), now)
+        self._waiting.sort(key=self._classes.rank)
         self._begin_loads(now)
         self._admit(now)
-        self._running.sort(key=lambda state: self._rank(state, now))
-        candidates = list(self._running)
+        self._running.sort(key=self._classes.rank)
+        candidates, budget = self._classes.begin_step(tuple(self._running), now)
         demands = [
             TokenDemand(state.num_uncomputed_tokens, self._max_draft_tokens(state))
             for state in candidates
         ]
-        shares = share_tokens(demands, self._config.max_tokens_per_step)
+        shares = share_tokens(demands, budget)
         # Known tokens get their blocks before any draft does: a draft must not cause a preemption.
         grown = [
             (state, share)
@@ -135,6 +140,7 @@ class Scheduler:
 
     def commit(self, plan: StepPlan, result: StepResult, *, now: float) -> Iterator[Event]:
         """Take a step's result into the requests and say what is new. The only writer of counts."""
+        self._classes.end_step(plan, now)
         states = {state.request.request_id: state for state in self._running}
         for scheduled, verified in zip(plan.scheduled, result.verified, strict=True):
             yield from self._commit_request(
@@ -149,7 +155,7 @@ class Scheduler:
                 return
             if state.load is not None and state.load_ended is None:
                 state.load_ended = now
-            self._preempt_lower_class(state, now)
+            self._preempt_lower_class(state)
             if len(self._running) >= self._max_running or not self._try_start(state):
                 return
             if state.load is not None:
@@ -184,11 +190,10 @@ class Scheduler:
         self._release_blocks(state)
         return False
 
-    def _preempt_lower_class(self, state: RequestState, now: float) -> None:
+    def _preempt_lower_class(self, state: RequestState) -> None:
         """Preempt requests of a lower class while they are what keeps `state` from starting."""
-        priority_class, _ = self._rank(state, now)
-        lower = [s for s in self._running if self._rank(s, now)[0] > priority_class]
-        lower.sort(key=lambda s: self._rank(s, now))
+        rank = self._classes.rank
+        lower = sorted((s for s in self._running if rank(s)[0] > rank(state)[0]), key=rank)
         num_blocks = self._num_blocks(state.num_wanted_tokens)
         while lower and (
             len(self._running) >= self._max_running or self._block_pool.num_free_blocks < num_blocks
@@ -355,11 +360,6 @@ class Scheduler:
         if state.request.proposer is None and state.constrained is None:
             return 0
         return min(state.request.max_draft_tokens, self._config.max_draft_tokens)
-
-    def _rank(self, state: RequestState, now: float) -> tuple[int, float]:
-        """Sort key: class, improved by one for each `ageing_s` of age, then arrival."""
-        aged = int((now - state.arrival) / self._config.ageing_s)
-        return max(0, state.request.priority - aged), state.arrival
 
     def _num_blocks(self, num_tokens: int) -> int:
         return -(-num_tokens // self._config.block_size)
