@@ -124,7 +124,7 @@ def test_mistakes_are_explained(
 
 def test_status(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["status"]) == 0
-    assert capfd.readouterr().out == "ready\nmodel oracle: 4096 tokens, profile embedded\n"
+    assert capfd.readouterr().out.startswith("ready\nmodel oracle: 4096 tokens, profile embedded\n")
     assert main(["status", "--url", "http://127.0.0.1:9"]) == 1
     assert "Connection refused" in capfd.readouterr().err
 

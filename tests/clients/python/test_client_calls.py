@@ -147,7 +147,7 @@ def test_many_edits_at_once(caller: Caller) -> None:
 
 def test_status_and_models(caller: Caller) -> None:
     assert caller.status().is_ready
-    (model,) = caller.models()
+    model, *_ = caller.models()
     assert (model.id, model.profile, model.max_context_tokens) == ("oracle", "embedded", 4096)
 
 
