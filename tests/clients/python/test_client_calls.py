@@ -95,7 +95,7 @@ def test_a_rejected_result_has_findings_with_hints(caller: Caller) -> None:
     assert [finding.severity for finding in caught.value.findings] == ["error"]
     assert all(finding.hint for finding in caught.value.findings)
     assert caught.value.request_id
-    assert caught.value.request_id.startswith("apply-")
+    assert caught.value.request_id.startswith("req-")
     with pytest.raises(EditRejectedError):
         caller.stream(edit)
     unchecked = ApplyOptions(use_model="never", checks="off")
