@@ -14,8 +14,10 @@ from batching.errors import DeadlineExceededError, EngineError, StepFailedError
 from batching.events import Cancelled, Event, Failed, Finished, FinishReason, Tokens
 from batching.prefix_cache import PrefixCache
 from batching.request import EngineRequest, RequestState, RequestStatus
+from batching.row_planner import PlannedRows, RowPlanner
+from batching.step_costs import StepCosts
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
-from batching.token_budget import TokenDemand, TokenShare, share_tokens
+from batching.victims import find_victims, rank
 
 # Waiting requests, first in line, whose prompts are searched in lower tiers before they start.
 _MAX_LOADS_AHEAD = 8
@@ -29,8 +31,14 @@ class Scheduler:
     """
 
     def __init__(
-        self, config: SchedulerConfig, *, block_pool: BlockPool, prefix_cache: PrefixCache
+        self,
+        config: SchedulerConfig,
+        *,
+        block_pool: BlockPool,
+        prefix_cache: PrefixCache,
+        costs: StepCosts | None = None,
     ) -> None:
+        """With `costs` drafts are as long as they are worth, without them all are equally long."""
         self._config = config
         # Every running request gets a row in each step, so there can be no more of them than rows.
         self._max_running = min(config.max_running, config.max_tokens_per_step)
@@ -38,7 +46,13 @@ class Scheduler:
         self._prefix_cache = prefix_cache
         self._waiting: list[RequestState] = []
         self._running: list[RequestState] = []
+        self._row_planner = RowPlanner(
+            max_rows=config.max_tokens_per_step,
+            max_draft_tokens=config.max_draft_tokens,
+            costs=costs,
+        )
         self._num_preemptions = 0
+        self._promoted_at = float("-inf")
 
     @property
     def num_waiting(self) -> int:
@@ -47,7 +61,7 @@ class Scheduler:
 
     @property
     def num_running(self) -> int:
-        """Requests that have a row in every step."""
+        """Requests that hold blocks; all have a row in every step, or the best class of them."""
         return len(self._running)
 
     @property
@@ -115,23 +129,20 @@ class Scheduler:
 
     def schedule(self, now: float) -> StepPlan:
         """Plan the next step; an empty plan means that nobody is waiting or running."""
-        self._waiting.sort(key=lambda state: self._rank(state, now))
+        self._promote(now)
+        self._waiting.sort(key=rank)
         self._begin_loads(now)
         self._admit(now)
-        self._running.sort(key=lambda state: self._rank(state, now))
-        candidates = list(self._running)
-        demands = [
-            TokenDemand(state.num_uncomputed_tokens, self._max_draft_tokens(state))
-            for state in candidates
-        ]
-        shares = share_tokens(demands, self._config.max_tokens_per_step)
+        self._running.sort(key=rank)
+        entitled = [state for state in self._running if self._is_entitled(state)]
         # Known tokens get their blocks before any draft does: a draft must not cause a preemption.
         grown = [
-            (state, share)
-            for state, share in zip(candidates, shares, strict=True)
-            if state.status is RequestStatus.RUNNING and self._try_grow(state, share.num_tokens)
+            rows
+            for rows in self._row_planner.plan(entitled)
+            if rows.state.status is RequestStatus.RUNNING
+            and self._try_grow(rows.state, rows.num_tokens)
         ]
-        return StepPlan(tuple(self._schedule_request(state, share) for state, share in grown))
+        return StepPlan(tuple(self._schedule_request(rows) for rows in grown))
 
     def commit(self, plan: StepPlan, result: StepResult, *, now: float) -> Iterator[Event]:
         """Take a step's result into the requests and say what is new. The only writer of counts."""
@@ -149,8 +160,7 @@ class Scheduler:
                 return
             if state.load is not None and state.load_ended is None:
                 state.load_ended = now
-            self._preempt_lower_class(state, now)
-            if len(self._running) >= self._max_running or not self._try_start(state):
+            if not self._is_entitled(state) or not self._try_start(state):
                 return
             if state.load is not None:
                 state.load.end()
@@ -173,34 +183,55 @@ class Scheduler:
                 )
 
     def _try_start(self, state: RequestState) -> bool:
-        """Take what is cached of a request's tokens and reserve blocks for the rest of them."""
+        """Take what is cached of a request's tokens and reserve blocks for the rest of them.
+
+        Requests of lower classes give way if that is what makes the difference.
+        """
         state.block_ids = self._prefix_cache.take_prefix(
             state.chain, state.token_ids[: state.num_prefix_tokens], state.load
         )
         state.num_stored_blocks = len(state.block_ids)
         state.num_computed_tokens = len(state.block_ids) * self._config.block_size
-        if self._try_reserve_for(state, state.num_wanted_tokens):
-            return True
-        self._release_blocks(state)
-        return False
+        victims = find_victims(
+            [one for one in self._running if one.priority > state.priority],
+            self._block_pool,
+            num_blocks=self._num_blocks(state.num_wanted_tokens) - len(state.block_ids),
+            num_places=len(self._running) + 1 - self._max_running,
+        )
+        if victims is None:
+            self._release_blocks(state)
+            return False
+        for victim in victims:
+            self._preempt(victim)
+        has_room = self._try_reserve_for(state, state.num_wanted_tokens)
+        assert has_room, "the victims held what was missing"
+        return True
 
-    def _preempt_lower_class(self, state: RequestState, now: float) -> None:
-        """Preempt requests of a lower class while they are what keeps `state` from starting."""
-        priority_class, _ = self._rank(state, now)
-        lower = [s for s in self._running if self._rank(s, now)[0] > priority_class]
-        lower.sort(key=lambda s: self._rank(s, now))
-        num_blocks = self._num_blocks(state.num_wanted_tokens)
-        while lower and (
-            len(self._running) >= self._max_running or self._block_pool.num_free_blocks < num_blocks
-        ):
-            self._preempt(lower.pop())
+    def _is_entitled(self, state: RequestState) -> bool:
+        """Whether a request may have rows: nobody of a class above its own is running."""
+        return all(one.request.priority >= state.priority for one in self._running)
 
-    def _schedule_request(self, state: RequestState, share: TokenShare) -> ScheduledRequest:
+    def _promote(self, now: float) -> None:
+        """Let one request that has waited for long count as interactive.
+
+        Only one in `ageing_s`, or a long queue of them would be in everybody's way together.
+        """
+        if now - self._promoted_at < self._config.ageing_s:
+            return
+        aged = [
+            state
+            for state in self._live()
+            if state.priority > 0 and now - state.arrival >= self._config.ageing_s
+        ]
+        if aged:
+            min(aged, key=rank).is_promoted = True
+            self._promoted_at = now
+
+    def _schedule_request(self, planned: PlannedRows) -> ScheduledRequest:
         """The entry of one request; its draft is cut to the blocks that are free."""
+        state, draft = planned.state, planned.draft
         start = state.num_computed_tokens
-        stop = start + share.num_tokens
-        is_at_end = stop == state.num_tokens and not state.is_answer_complete
-        draft = state.propose(share.max_draft_tokens) if is_at_end else None
+        stop = start + planned.num_tokens
         if draft is not None and not self._try_reserve_for(state, stop + len(draft)):
             room = len(state.block_ids) * self._config.block_size - stop
             draft = state.cut_draft(draft, room)
@@ -213,7 +244,7 @@ class Scheduler:
             start=start,
             block_ids=tuple(state.block_ids),
             draft=draft,
-            has_logits=is_at_end if rows is None else bool(rows),
+            has_logits=state.is_end(planned.num_tokens) if rows is None else bool(rows),
             output_position=stop - len(state.request.prompt_token_ids),
             sampling=state.request.sampling,
             constrained_rows=rows,
@@ -234,9 +265,12 @@ class Scheduler:
         reason: FinishReason | None = None
         if verified.token_ids:
             state.decode_passes += 1
-            num_kept, reason = self._find_end(state, verified.token_ids)
+            num_kept, reason = state.find_end(verified.token_ids)
             token_ids = verified.token_ids[:num_kept]
-            state.write(token_ids, scheduled.draft, num_accepted=verified.num_accepted)
+            num_asked, num_held = state.write(
+                token_ids, scheduled.draft, num_accepted=verified.num_accepted
+            )
+            self._row_planner.observe(scheduled, num_verified=num_asked, num_held=num_held)
             if token_ids:
                 yield Tokens(request.request_id, token_ids, verified.logprobs[:num_kept])
         if state.first_token is None and state.num_computed_tokens >= len(request.prompt_token_ids):
@@ -279,27 +313,6 @@ class Scheduler:
         if reason is not None:
             self._drop(state)
             yield Finished(request.request_id, reason, state.stats(now), tuple(state.evidence))
-
-    def _find_end(
-        self, state: RequestState, token_ids: tuple[int, ...]
-    ) -> tuple[int, FinishReason | None]:
-        """How many of the new tokens to keep, and why the answer ends there, if it does.
-
-        A stop token is kept as the last token of the answer.
-        """
-        request = state.request
-        room = request.sampling.max_tokens - state.num_output_tokens
-        num_kept = min(len(token_ids), room)
-        reason: FinishReason | None = "length" if len(token_ids) >= room else None
-        for position, token_id in enumerate(token_ids[:num_kept]):
-            if token_id in request.sampling.stop_token_ids:
-                num_kept, reason = position + 1, "stop"
-                break
-        if request.stop_checker is not None:
-            num_before_stop = request.stop_checker.push(token_ids[:num_kept])
-            if num_before_stop is not None:
-                num_kept, reason = num_before_stop, "stop"
-        return num_kept, reason
 
     def _try_grow(self, state: RequestState, num_tokens: int) -> bool:
         """Blocks for the next `num_tokens` tokens, by preempting requests of lower rank if need be.
@@ -350,16 +363,6 @@ class Scheduler:
         num_blocks = self._num_blocks(state.num_tokens)
         self._block_pool.release(state.block_ids[num_blocks:])
         del state.block_ids[num_blocks:]
-
-    def _max_draft_tokens(self, state: RequestState) -> int:
-        if state.request.proposer is None and state.constrained is None:
-            return 0
-        return min(state.request.max_draft_tokens, self._config.max_draft_tokens)
-
-    def _rank(self, state: RequestState, now: float) -> tuple[int, float]:
-        """Sort key: class, improved by one for each `ageing_s` of age, then arrival."""
-        aged = int((now - state.arrival) / self._config.ageing_s)
-        return max(0, state.request.priority - aged), state.arrival
 
     def _num_blocks(self, num_tokens: int) -> int:
         return -(-num_tokens // self._config.block_size)
