@@ -142,6 +142,9 @@ class ApplyRun:
                 outcome = await asyncio.to_thread(
                     _conclude_attempt, self._plan, submitted.prepared, answers
                 )
+            if _is_over_ceiling(self._plan, answers):
+                best, merged = outcome, None
+                break
             best = _better(best, outcome)
             if outcome.confidence is not None and _has_same_text(outcome, merged):
                 merged = None  # the same merge, of which less is known
@@ -228,6 +231,19 @@ async def _forward(
         arrived.put_nowait((place, event))
 
 
+def _is_over_ceiling(plan: EditPlan, answers: list[Answer]) -> bool:
+    """Whether a try needs more tokens than the caller allows."""
+    ceiling = plan.edit.max_answer_tokens
+    if ceiling is None:
+        return False
+    sizes = [len(answer.token_ids) for answer in answers]
+    is_cut = any(
+        answer.ending == "length" and size >= ceiling
+        for answer, size in zip(answers, sizes, strict=True)
+    )
+    return is_cut or sum(sizes) > ceiling
+
+
 def _conclude_attempt(plan: EditPlan, prepared: PreparedAttempt, answers: list[Answer]) -> Outcome:
     """Splice the regions into the file and judge it."""
     lines: list[str] = []
@@ -243,6 +259,8 @@ def _conclude_attempt(plan: EditPlan, prepared: PreparedAttempt, answers: list[A
         lines.extend(answer.lines)
         position = region.end
         ending = ending if answer.ending == "complete" else answer.ending
+    if _is_over_ceiling(plan, answers):
+        ending = "length"
     lines.extend(plan.original_lines[position:])
     outcome = conclude(
         plan,

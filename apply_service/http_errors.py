@@ -6,7 +6,6 @@ API's.
 
 import logging
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +13,19 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
-from apply_service.errors import ApplyError, NotReadyError
+from apply_service.compat.error_shapes import shape_of
+from apply_service.errors import ApplyError, NotReadyError, ShuttingDownError
 from apply_service.private_text import PRIVATE_ERROR
 from apply_service.problems import Problem, make_problem, problem_of
-from batching.errors import EngineError
+from batching.errors import EngineError, EngineStoppedError
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 1.0
 
 _LOGGER = logging.getLogger(__name__)
+
+# Whoever asks for readiness is told so often enough; they are no failures of the server.
+_EXPECTED = (NotReadyError, ShuttingDownError, EngineStoppedError)
 
 _HTTP_KINDS = {
     404: ("not-found", "There is nothing at this address"),
@@ -58,11 +61,15 @@ class ErrorAnswer:
 
 def error_answer(path: str, problem: Problem) -> ErrorAnswer:
     """The answer that a client of `path` understands; busy servers say when to come back."""
-    media_type, body = MEDIA_TYPE, msgspec.json.encode(problem)
-    for prefix, shape in _SHAPES:
-        if path.startswith(prefix):
-            media_type, body = "application/json", msgspec.json.encode(shape(problem))
+    shape = shape_of(path)
+    if shape is None:
+        media_type, body = MEDIA_TYPE, msgspec.json.encode(problem)
+    else:
+        media_type, body = "application/json", msgspec.json.encode(shape(problem))
     headers = {}
+    if problem.code == "deadline-exceeded":
+        # OpenAI's clients would ask again at once, twice, and wait as long each time.
+        headers["X-Should-Retry"] = "false"
     if problem.status in (429, 503):
         seconds = RETRY_AFTER_S if problem.retry_after_s is None else problem.retry_after_s
         headers["Retry-After"] = str(max(1, math.ceil(seconds)))
@@ -82,8 +89,7 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
             detail=f"the body is larger than {limit} bytes",
             remedy="send a smaller file, or raise max_body_bytes",
         )
-    # Whoever polls for readiness is told so often enough; it is no failure of the server.
-    if problem.status >= 500 and not isinstance(error, NotReadyError):
+    if problem.status >= 500 and not isinstance(error, _EXPECTED):
         log_failure(error)
     answer = error_answer(request.scope["path"], problem)
     return Response(
@@ -101,26 +107,3 @@ def log_failure(error: Exception) -> None:
     else:
         name = type(error).__name__
         _LOGGER.error("request failed: %s", name, exc_info=error, extra=PRIVATE_ERROR)
-
-
-def _openai_error(problem: Problem) -> dict[str, Any]:
-    kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-    kind = "server_error" if problem.status >= 500 else "invalid_request_error"
-    error = {
-        "message": problem.detail,
-        "type": kinds.get(problem.status, kind),
-        "param": problem.field,
-        "code": problem.code,
-    }
-    return {"error": error}
-
-
-def _flat_error(problem: Problem) -> dict[str, Any]:
-    return {"error": problem.detail, "code": problem.code}
-
-
-# What an error looks like under the paths of other APIs.
-_SHAPES: tuple[tuple[str, Callable[[Problem], Any]], ...] = (
-    ("/v1/chat", _openai_error),
-    ("/v1/code", _flat_error),
-)

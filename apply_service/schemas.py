@@ -247,9 +247,12 @@ class RegionEndEvent(msgspec.Struct, frozen=True):
 
 
 class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
-    """A model that is served."""
+    """A model that is served, or with `root` another name for it."""
 
     id: str
+    created: int
+    root: str
+    system_fingerprint: str
     max_context_tokens: int
     profile: str
     object: Literal["model"] = "model"
@@ -257,7 +260,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelList(msgspec.Struct, frozen=True, kw_only=True):
-    """The models that are served."""
+    """The model that is served, then its other names."""
 
     data: list[ModelCard]
     object: Literal["list"] = "list"

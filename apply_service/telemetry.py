@@ -28,6 +28,8 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0,
 _TOKEN_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 _TOKENS = (16, 64, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
 _TOKENS_PER_PASS = (1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 128)
+# Problems that are verdicts.
+_VERDICTS = ("rejected", "needs-review")
 _CONFIDENCES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)
 
 _REQUEST_HISTOGRAMS = {
@@ -124,11 +126,11 @@ class Telemetry:
             self._of_requests[name].observe(value)
 
     def count_problem(self, code: str) -> None:
-        """Add an edit that ended in a problem; `rejected` was counted when it was decided."""
+        """Add an edit that ended in a problem; a verdict was counted when it was made."""
         record = current_record()
         if record is not None:
             record.problems[code] += 1
-        if code != "rejected":
+        if code not in _VERDICTS:
             self._edits.labels(code).inc()
 
     def count_http(self, method: str, route: str, status: int | None, *, seconds: float) -> None:

@@ -1,6 +1,5 @@
 """`POST /v1/apply`: one edit, answered whole or as server-sent events."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -11,12 +10,11 @@ from litestar.di import NamedDependency
 from litestar.openapi import ResponseSpec
 from litestar.params import JSONBody
 from litestar.response import Stream
-from litestar.types import Receive
 
 from apply_service.apply_run import ApplyRun
 from apply_service.edit.snippet_error import SnippetError
 from apply_service.edit.text_file import TextFileError
-from apply_service.errors import ApplyError, WithdrawnError
+from apply_service.errors import ApplyError
 from apply_service.http_errors import log_failure
 from apply_service.json_body import ApplyBodyRequest
 from apply_service.outcome import Outcome
@@ -27,6 +25,7 @@ from apply_service.problems import (
     problem_of,
 )
 from apply_service.prompts.errors import PromptError
+from apply_service.routes.disconnect import finish_for_client
 from apply_service.schemas import ApplyBody, ApplyResult
 from apply_service.service import ApplyService
 from apply_service.tenant import cache_salt_of
@@ -68,7 +67,8 @@ async def apply(
     try:
         run = await start_edit(data, service, request.headers.get("authorization"))
         if not data.stream:
-            return Response(await _answer(request.receive, data, service, run))
+            outcome = await finish_for_client(request.receive, run, run.outcome())
+            return Response(edit_result(data, service, outcome))
     except FORESEEN_ERRORS as error:
         service.telemetry.count_problem(problem_of(error).code)
         raise
@@ -100,29 +100,7 @@ async def start_edit(body: ApplyBody, service: ApplyService, authorization: str 
 def edit_result(body: ApplyBody, service: ApplyService, outcome: Outcome) -> ApplyResult:
     """The answer to a body. Raises RejectedError."""
     served = service.served
-    return answer_of(body, outcome, model=served.name, fingerprint=served.info.fingerprint)
-
-
-async def _answer(
-    receive: Receive, body: ApplyBody, service: ApplyService, run: ApplyRun
-) -> ApplyResult:
-    """The whole answer; the run is given up when the client goes away."""
-    working = asyncio.create_task(run.outcome())
-    watching = asyncio.create_task(_wait_for_disconnect(receive))
-    try:
-        await asyncio.wait([working, watching], return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise WithdrawnError(f"the client of {run.request_id} went away")
-        return edit_result(body, service, working.result())
-    finally:
-        run.cancel()
-        working.cancel()
-        watching.cancel()
-
-
-async def _wait_for_disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    return answer_of(body, outcome, model=served.name, fingerprint=served.fingerprint)
 
 
 async def _events(body: ApplyBody, service: ApplyService, run: ApplyRun) -> AsyncIterator[bytes]:

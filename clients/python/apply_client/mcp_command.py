@@ -6,8 +6,10 @@ import argparse
 import asyncio
 from typing import Any
 
-from apply_client.address import DEFAULT_URL, KEY_VARIABLE, URL_VARIABLE, resolve_address
+from apply_client.address import KEY_VARIABLE, resolve_address
 from apply_client.errors import ApplyClientError
+from apply_client.exit_codes import EXIT_OK
+from apply_client.service_flags import add_url_flag
 from apply_client.workspace import DEFAULT_MAX_FILE_BYTES, Workspace
 from apply_client.write_policy import WritePolicy
 
@@ -22,11 +24,11 @@ def add_mcp_command(subparsers: Any) -> None:
         "mcp",
         help="offer edit_file to a coding agent, over stdio",
         description="An MCP server over stdio with the tools edit_file and edit_files. Results that"
-        " are sure are written into files below DIR; nothing outside is read or written."
-        f" {URL_VARIABLE} names the service and {KEY_VARIABLE} holds the API key, if there is one.",
+        " are sure are written into files below DIR; nothing outside is read or written. The API"
+        f" key of the service, if it wants one, is read from {KEY_VARIABLE}.",
     )
     parser.add_argument("--root", required=True, metavar="DIR", help="the folder of the project")
-    parser.add_argument("--url", help=f"address of the service, {DEFAULT_URL} by default")
+    add_url_flag(parser)
     parser.add_argument(
         "--accept-review", action="store_true", help="write results that need review as well"
     )
@@ -54,4 +56,4 @@ def run_mcp(args: argparse.Namespace) -> int:
             " the repository, run: pip install './clients/python[mcp]'"
         ) from error
     asyncio.run(serve_stdio(workspace, policy, address))
-    return 0
+    return EXIT_OK

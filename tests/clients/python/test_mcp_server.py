@@ -421,14 +421,17 @@ def test_stdout_has_the_protocol_and_nothing_else(url: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("flags", "message"),
+    ("flags", "exit_code", "message"),
     [
-        (["--root", "/nowhere/at/all"], "is no folder"),
-        (["--root", "/"], "whole disk"),
-        (["--root", ".", "--url", "localhost:1"], "the address 'localhost:1' cannot be used"),
+        (["--root", "/nowhere/at/all"], 1, "is no folder"),
+        (["--root", "/"], 1, "whole disk"),
+        (["--root", ".", "--url", "localhost:1"], 2, "the address 'localhost:1' cannot be used"),
+        ([], 2, "--root"),
     ],
 )
-def test_a_server_that_cannot_start_says_why(flags: list[str], message: str) -> None:
+def test_a_server_that_cannot_start_says_why(
+    flags: list[str], exit_code: int, message: str
+) -> None:
     process = subprocess.run(
         [sys.executable, "-m", "apply_client", "mcp", *flags],
         stdin=subprocess.DEVNULL,
@@ -437,7 +440,7 @@ def test_a_server_that_cannot_start_says_why(flags: list[str], message: str) -> 
         env={**os.environ, "PYTHONPATH": str(ROOT / "clients" / "python")},
         check=False,
     )
-    assert process.returncode == 1
+    assert process.returncode == exit_code
     assert process.stdout == ""
     assert message in process.stderr
     assert "Traceback" not in process.stderr
