@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from litestar import Litestar
@@ -10,16 +9,36 @@ from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import Server
 
+from apply_service.guard.request_ids import RequestIds
+from apply_service.guard.response_headers import ResponseHeaders
+from apply_service.guard.stack import Protection, protect
 from apply_service.http_errors import handle_error
+from apply_service.request_log import RequestLog
 from apply_service.routes.apply import FORESEEN_ERRORS, apply
+from apply_service.routes.batches import batches
+from apply_service.routes.chat import chat_completions
+from apply_service.routes.code_apply import code_apply
 from apply_service.routes.health import live, metrics, ready
-from apply_service.routes.models import list_models
+from apply_service.routes.models import list_models, show_model
+from apply_service.routes.tools import describe_edit_file
 from apply_service.service import ApplyService
+from apply_service.tracing import Tracing
+from apply_service.version import service_version
 
 
-def create_app(service: ApplyService, *, max_body_bytes: int) -> Litestar:
-    """The application; starting it starts to load the model, stopping it drains the engine."""
+def create_app(
+    service: ApplyService,
+    *,
+    max_body_bytes: int,
+    protection: Protection | None = None,
+    tracing: Tracing | None = None,
+) -> Litestar:
+    """The application; starting it starts to load the model, stopping it drains the engine.
+
+    Without a protection everybody may do everything, which is for tests and for use in-process.
+    """
 
     @asynccontextmanager
     async def lifespan(_app: Litestar) -> AsyncIterator[None]:
@@ -28,29 +47,42 @@ def create_app(service: ApplyService, *, max_body_bytes: int) -> Litestar:
             yield
         finally:
             await service.stop()
+            if protection is not None:
+                await protection.limits.close()
 
     handlers: dict[Any, Any] = dict.fromkeys(
         (*FORESEEN_ERRORS, HTTPException, Exception), handle_error
     )
-    return Litestar(
-        route_handlers=[apply, list_models, live, ready, metrics],
+    app = Litestar(
+        route_handlers=[
+            apply,
+            chat_completions,
+            code_apply,
+            batches,
+            list_models,
+            show_model,
+            describe_edit_file,
+            live,
+            ready,
+            metrics,
+        ],
         dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
         exception_handlers=handlers,
         lifespan=[lifespan],
         logging_config=None,
         openapi_config=OpenAPIConfig(
             title="apply-service",
-            version=_version(),
+            version=service_version(),
             path="/schema",
+            servers=[Server(url=protection.root_path if protection else "/")],
             render_plugins=[JsonRenderPlugin(path=["/", "/openapi.json"])],
         ),
         request_max_body_size=max_body_bytes,
     )
-
-
-def _version() -> str:
-    """The installed version; a source tree that is not installed has none."""
-    try:
-        return version("apply-service")
-    except PackageNotFoundError:
-        return "0"
+    # Around routing as well, so that unknown addresses are guarded and counted like all others.
+    handler = app.asgi_handler
+    if protection is not None:
+        handler = protect(handler, protection)
+    log = RequestLog(handler, service.telemetry, tracing)
+    app.asgi_handler = RequestIds(ResponseHeaders(log))
+    return app

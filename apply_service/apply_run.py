@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from apply_service.conclusion import (
     conclude,
@@ -19,6 +20,7 @@ from apply_service.errors import DeadlineTooShortError, WithdrawnError
 from apply_service.outcome import Outcome
 from apply_service.region_answer import Answer, AnswerReader
 from apply_service.region_prompt import PreparedAttempt
+from apply_service.request_record import stage
 from apply_service.run_events import (
     RegionDone,
     RegionRestart,
@@ -55,6 +57,16 @@ class AttemptSupply:
     observe: Callable[[RequestStats], None]
 
 
+class RunObserver(Protocol):
+    """Told what runs come to, on the event loop."""
+
+    def observe_request(self, stats: RequestStats) -> None:
+        """A request to the engine finished."""
+
+    def observe_outcome(self, outcome: Outcome) -> None:
+        """A run has its outcome."""
+
+
 class ApplyRun:
     """One edit under way. Iterate for its events and, last, the outcome; then it is over.
 
@@ -68,6 +80,7 @@ class ApplyRun:
         supply: AttemptSupply | None = None,
         *,
         decided: Outcome | None = None,
+        observer: RunObserver | None = None,
     ) -> None:
         """A run over the attempts of `supply`, the first of which is submitted by `begin`.
 
@@ -77,6 +90,7 @@ class ApplyRun:
         self._plan = plan
         self._supply = supply
         self._decided = decided
+        self._observer = observer
         self._current: SubmittedAttempt | None = None
         self._stats: list[RequestStats] = []
         self._num_regions = 0
@@ -108,7 +122,7 @@ class ApplyRun:
 
     async def __aiter__(self) -> AsyncIterator[RunEvent | Outcome]:
         if self._decided is not None:
-            yield self._decided
+            yield self._told(self._decided)
             return
         merged = await self._merged()
         best: Outcome | None = None
@@ -124,9 +138,13 @@ class ApplyRun:
                 for restart in self._restarts(start_index):
                     yield restart
                 break
-            outcome = await asyncio.to_thread(
-                _conclude_attempt, self._plan, submitted.prepared, answers
-            )
+            with stage("verdict"):
+                outcome = await asyncio.to_thread(
+                    _conclude_attempt, self._plan, submitted.prepared, answers
+                )
+            if _is_over_ceiling(self._plan, answers):
+                best, merged = outcome, None
+                break
             best = _better(best, outcome)
             if outcome.confidence is not None and _has_same_text(outcome, merged):
                 merged = None  # the same merge, of which less is known
@@ -138,7 +156,7 @@ class ApplyRun:
             if self._current is not None:
                 for restart in self._restarts(start_index):
                     yield restart
-        yield with_figures(_better(best, merged), self._plan, self._stats)
+        yield self._told(with_figures(_better(best, merged), self._plan, self._stats))
 
     def _restarts(self, start_index: int) -> list[RegionRestart]:
         """That all regions from one on are to be forgotten."""
@@ -192,10 +210,18 @@ class ApplyRun:
             for reader in readers:
                 reader.cancel()
 
+    def _told(self, outcome: Outcome) -> Outcome:
+        """The outcome, of which the observer knows."""
+        if self._observer is not None:
+            self._observer.observe_outcome(outcome)
+        return outcome
+
     def _note(self, stats: RequestStats) -> None:
         self._stats.append(stats)
         if self._supply is not None:
             self._supply.observe(stats)
+        if self._observer is not None:
+            self._observer.observe_request(stats)
 
 
 async def _forward(
@@ -203,6 +229,19 @@ async def _forward(
 ) -> None:
     async for event in handle:
         arrived.put_nowait((place, event))
+
+
+def _is_over_ceiling(plan: EditPlan, answers: list[Answer]) -> bool:
+    """Whether a try needs more tokens than the caller allows."""
+    ceiling = plan.edit.max_answer_tokens
+    if ceiling is None:
+        return False
+    sizes = [len(answer.token_ids) for answer in answers]
+    is_cut = any(
+        answer.ending == "length" and size >= ceiling
+        for answer, size in zip(answers, sizes, strict=True)
+    )
+    return is_cut or sum(sizes) > ceiling
 
 
 def _conclude_attempt(plan: EditPlan, prepared: PreparedAttempt, answers: list[Answer]) -> Outcome:
@@ -220,6 +259,8 @@ def _conclude_attempt(plan: EditPlan, prepared: PreparedAttempt, answers: list[A
         lines.extend(answer.lines)
         position = region.end
         ending = ending if answer.ending == "complete" else answer.ending
+    if _is_over_ceiling(plan, answers):
+        ending = "length"
     lines.extend(plan.original_lines[position:])
     outcome = conclude(
         plan,

@@ -55,6 +55,7 @@ def conclude(
         diff=unified_diff(plan.edit.original.decode(), plan.file.join(lines), path=plan.edit.path),
         source=source,
         total_s=time.monotonic() - plan.started_at,
+        ending=ending,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 from apply_service.config import LoadedSettings, SettingField, format_size, setting_fields
 
 _PASSWORD = re.compile(r"(://[^/@:]*:).*(@)")
+_TYPE_NAMES = {"str": "text", "int": "integer", "float": "number", "bool": "true or false"}
 _INTRODUCTION = """\
 # Configuration
 
@@ -37,7 +38,7 @@ def format_table(loaded: LoadedSettings) -> str:
     rows = [
         (
             field.name,
-            _format(field, getattr(loaded.settings, field.name)),
+            shown_value(field, getattr(loaded.settings, field.name)),
             loaded.origins[field.name],
         )
         for field in setting_fields()
@@ -52,17 +53,20 @@ def format_markdown() -> str:
     """The whole of docs/configuration.md."""
     rows = [
         f"| `{field.name}` | `{field.flag}` | `{field.variable}` | {_type_name(field)}"
-        f" | `{_format(field, field.default)}` | {field.description} |\n"
+        f" | `{shown_value(field, field.default)}` | {field.description} |\n"
         for field in setting_fields()
     ]
     return _INTRODUCTION + "".join(rows)
 
 
-def _format(field: SettingField, value: Any) -> str:
+def shown_value(field: SettingField, value: Any) -> str:
+    """A value as people write it, without passwords."""
     if value is None:
         return "unset"
     if field.is_url:
         return _PASSWORD.sub(r"\1***\2", value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return format_size(value) if field.is_size else str(value)
 
 
@@ -73,6 +77,4 @@ def _type_name(field: SettingField) -> str:
     if get_origin(plain) is Literal:
         return ", ".join(f"`{choice}`" for choice in get_args(plain))
     members = [member for member in get_args(plain) or (plain,) if member is not type(None)]
-    return " or ".join(
-        {"str": "text", "int": "integer", "float": "number"}[m.__name__] for m in members
-    )
+    return " or ".join(_TYPE_NAMES[member.__name__] for member in members)

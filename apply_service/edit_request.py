@@ -34,6 +34,10 @@ class EditRequest:
     `use_model` "never" is the deterministic merge with its verdict, "auto" takes it where it needs
     no model to be trusted.
 
+    `max_answer_tokens` is a ceiling, of which most is not used: a try that needs more is rejected,
+    and nothing else is tried. `sampling.max_tokens` is room that must be there, and a try that
+    needs more is followed by others.
+
     `max_draft_tokens` 0 turns speculation off, None takes the server's setting. `deadline_s` None
     waits as long as it takes. Requests share cached work only with those of the same `cache_salt`.
     """
@@ -50,6 +54,7 @@ class EditRequest:
     constraint: Constraint | None = None
     use_model: UseModel = "always"
     sampling: SamplingOptions = SamplingOptions()
+    max_answer_tokens: int | None = None
     max_draft_tokens: int | None = None
     priority: Priority = Priority.INTERACTIVE
     deadline_s: float | None = None

@@ -1,20 +1,31 @@
-"""Turns every error of a handler into an `application/problem+json` answer."""
+"""Turns every error into an answer, in the shape that clients of its path read.
+
+The service's own shape is `application/problem+json`; paths that stand for another API have that
+API's.
+"""
 
 import logging
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
-from apply_service.errors import ApplyError, NotReadyError
+from apply_service.compat.error_shapes import shape_of
+from apply_service.errors import ApplyError, NotReadyError, ShuttingDownError
+from apply_service.private_text import PRIVATE_ERROR
 from apply_service.problems import Problem, make_problem, problem_of
-from batching.errors import EngineError
+from batching.errors import EngineError, EngineStoppedError
 
 MEDIA_TYPE = "application/problem+json"
-RETRY_AFTER_S = 1
+RETRY_AFTER_S = 1.0
 
 _LOGGER = logging.getLogger(__name__)
+
+# Whoever asks for readiness is told so often enough; they are no failures of the server.
+_EXPECTED = (NotReadyError, ShuttingDownError, EngineStoppedError)
 
 _HTTP_KINDS = {
     404: ("not-found", "There is nothing at this address"),
@@ -38,18 +49,36 @@ def _http_detail(error: HTTPException) -> str:
     return "; ".join([error.detail, *named])
 
 
-def problem_response(problem: Problem) -> Response[Problem]:
-    """The HTTP answer of a problem; busy servers say when to come back."""
-    is_busy = problem.status in (429, 503)
-    return Response(
-        problem,
-        status_code=problem.status,
-        media_type=MEDIA_TYPE,
-        headers={"Retry-After": str(RETRY_AFTER_S)} if is_busy else None,
-    )
+@dataclass(frozen=True, slots=True)
+class ErrorAnswer:
+    """An error as it goes over the wire."""
+
+    status: int
+    media_type: str
+    headers: dict[str, str]
+    body: bytes
 
 
-def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+def error_answer(path: str, problem: Problem) -> ErrorAnswer:
+    """The answer that a client of `path` understands; busy servers say when to come back."""
+    shape = shape_of(path)
+    if shape is None:
+        media_type, body = MEDIA_TYPE, msgspec.json.encode(problem)
+    else:
+        media_type, body = "application/json", msgspec.json.encode(shape(problem))
+    headers = {}
+    if problem.code == "deadline-exceeded":
+        # OpenAI's clients would ask again at once, twice, and wait as long each time.
+        headers["X-Should-Retry"] = "false"
+    if problem.status in (429, 503):
+        seconds = RETRY_AFTER_S if problem.retry_after_s is None else problem.retry_after_s
+        headers["Retry-After"] = str(max(1, math.ceil(seconds)))
+    if problem.status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="apply-service"'
+    return ErrorAnswer(problem.status, media_type, headers, body)
+
+
+def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """Exception handler of the whole app."""
     problem = http_problem_of(error) if isinstance(error, HTTPException) else problem_of(error)
     if problem.status == 413 and problem.limit is None and isinstance(error, HTTPException):
@@ -60,13 +89,21 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
             detail=f"the body is larger than {limit} bytes",
             remedy="send a smaller file, or raise max_body_bytes",
         )
-    # Whoever polls for readiness is told so often enough; it is no failure of the server.
-    if problem.status >= 500 and not isinstance(error, NotReadyError):
+    if problem.status >= 500 and not isinstance(error, _EXPECTED):
         log_failure(error)
-    return problem_response(problem)
+    answer = error_answer(request.scope["path"], problem)
+    return Response(
+        answer.body,
+        status_code=answer.status,
+        media_type=answer.media_type,
+        headers=answer.headers,
+    )
 
 
 def log_failure(error: Exception) -> None:
-    """Write an error of the server's own to the log, with its traceback."""
-    is_expected = isinstance(error, ApplyError | EngineError | HTTPException)
-    _LOGGER.error("request failed: %s", error, exc_info=None if is_expected else error)
+    """Write an error of the server's own to the log, an unforeseen one with its traceback."""
+    if isinstance(error, ApplyError | EngineError | HTTPException):
+        _LOGGER.error("request failed: %s", error)
+    else:
+        name = type(error).__name__
+        _LOGGER.error("request failed: %s", name, exc_info=error, extra=PRIVATE_ERROR)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 from litestar import Request
@@ -17,8 +17,10 @@ _UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
 _MISSING = re.compile(r"missing required field `(?P<name>[^`]*)`")
 
 
-class ApplyBodyRequest(Request[Any, Any, Any]):
-    """A request whose JSON is an `ApplyBody`; types are never converted."""
+class JsonRequest(Request[Any, Any, Any]):
+    """A request whose JSON is a `body_type`; types are never converted."""
+
+    body_type: ClassVar[type]
 
     async def body(self) -> bytes:
         """The raw body. Raises ProblemError (400) if there is none."""
@@ -27,9 +29,15 @@ class ApplyBodyRequest(Request[Any, Any, Any]):
             raise _invalid_json(b"", "the body is empty")
         return body
 
-    async def json(self) -> ApplyBody:
+    async def json(self) -> Any:
         """The decoded body. Raises ProblemError (400)."""
-        return decode_body(await self.body(), ApplyBody)
+        return decode_body(await self.body(), self.body_type)
+
+
+class ApplyBodyRequest(JsonRequest):
+    """A request to `/v1/apply`."""
+
+    body_type = ApplyBody
 
 
 def decode_body(body: bytes, body_type: type[T]) -> T:

@@ -20,19 +20,10 @@ def find_hub_model(name: str, *, revision: str | None, report: Report) -> Path:
 
     Raises `ModelNotFoundError` if it does not exist, may not be read, or no network is there.
     """
-    try:
-        model_dir = Path(
-            snapshot_download(name, revision=revision, allow_patterns=_FILES, local_files_only=True)
-        )
-        check_model_dir(model_dir)
-        return model_dir
-    except HFValidationError:
-        raise ModelNotFoundError(
-            f"{name!r} is neither a path that exists nor the name of a model;"
-            " check its spelling, or use the default model `embedded`"
-        ) from None
-    except (LocalEntryNotFoundError, ModelNotFoundError):
-        report(f"fetching {name}")
+    found = try_find_local(name, revision=revision)
+    if found is not None:
+        return found
+    report(f"fetching {name}")
     try:
         model_dir = Path(snapshot_download(name, revision=revision, allow_patterns=_FILES))
     except OSError as error:
@@ -42,6 +33,29 @@ def find_hub_model(name: str, *, revision: str | None, report: Report) -> Path:
             " check name, revision and network, or give the path of a model's folder"
         ) from error
     check_model_dir(model_dir)
+    return model_dir
+
+
+def try_find_local(name: str, *, revision: str | None) -> Path | None:
+    """The folder of a model that was fetched whole before; None if it was not.
+
+    Raises `ModelNotFoundError` if nothing can have this name.
+    """
+    try:
+        model_dir = Path(
+            snapshot_download(name, revision=revision, allow_patterns=_FILES, local_files_only=True)
+        )
+    except HFValidationError:
+        raise ModelNotFoundError(
+            f"{name!r} is neither a path that exists nor the name of a model;"
+            " check its spelling, or use the default model `embedded`"
+        ) from None
+    except LocalEntryNotFoundError:
+        return None
+    try:
+        check_model_dir(model_dir)
+    except ModelNotFoundError:
+        return None
     return model_dir
 
 

@@ -41,7 +41,12 @@ def load_model(settings: Settings, *, report: Callable[[str], None]) -> LoadedMo
             ),
         )
     )
-    return LoadedModel(name=location.name, engine=engine, profile=profile)
+    return LoadedModel(
+        name=location.name,
+        engine=engine,
+        profile=profile,
+        adapter_sha256=location.manifest.adapter_sha256 if location.manifest else None,
+    )
 
 
 def _cache_of(settings: Settings) -> CacheConfig:

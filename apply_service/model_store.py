@@ -15,7 +15,7 @@ import platformdirs
 from filelock import FileLock
 
 from apply_service.model_adapter import SHIPPED_ADAPTER_DIR, Adapter, find_adapter
-from apply_service.model_hub import check_model_dir, find_hub_model
+from apply_service.model_hub import check_model_dir, find_hub_model, try_find_local
 from apply_service.model_manifest import (
     FORMAT_VERSION,
     MANIFEST_NAME,
@@ -118,6 +118,17 @@ class ModelStore:
             return self._resolve_gguf(path)
         model_dir = find_hub_model(name_or_path, revision=revision, report=self._report)
         return ModelLocation(model_dir, _profile_of(name_or_path), name_or_path, model_dir.name)
+
+    def resolve_offline(self, name_or_path: str, revision: str | None = None) -> ModelLocation:
+        """Like `resolve`, but a model that would be fetched is a `ModelNotPreparedError`."""
+        is_ours = name_or_path in (EMBEDDED_NAME, BASE_NAME)
+        is_here = is_ours or Path(name_or_path).expanduser().exists()
+        if not is_here and try_find_local(name_or_path, revision=revision) is None:
+            raise ModelNotPreparedError(
+                f"the model {name_or_path!r} is not on this machine; `apply-service model prepare"
+                f" {name_or_path}` fetches it, and so does the first start"
+            )
+        return self.resolve(name_or_path, revision)
 
     def prepared(self) -> list[ModelLocation]:
         """Every prepared model, by folder name; damaged manifests are left out."""

@@ -8,7 +8,7 @@ from typing import Literal
 from apply_service.decision import Decision
 from apply_service.edit.regions import Region
 from apply_service.edit.text_file import TextFile
-from apply_service.edit.verdict import Verdict
+from apply_service.edit.verdict import AnswerEnding, Verdict
 from batching.events import ReferenceStats, RequestStats, RowEvidence
 
 Source = Literal["model", "merge", "original", "update"]
@@ -24,7 +24,7 @@ class Outcome:
     bytes of the result. With status `rejected` the text is what the model wrote, not a merge.
     `original` is what was edited. `regions` are the lines of it that the model rewrote: all of
     them in scope "file", none if it was not asked. `confidence` and `decisions` are the model's
-    where it was bound to the valid merges.
+    where it was bound to the valid merges. `ending` says how the model's answer ended.
     """
 
     request_id: str
@@ -35,6 +35,7 @@ class Outcome:
     diff: str
     source: Source
     total_s: float
+    ending: AnswerEnding = "complete"
     scope: Literal["file", "region"] = "file"
     regions: tuple[Region, ...] = ()
     confidence: float | None = None

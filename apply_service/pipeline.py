@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from apply_service.apply_run import ApplyRun, AttemptSupply, SubmittedAttempt
+from apply_service.apply_run import ApplyRun, AttemptSupply, RunObserver, SubmittedAttempt
 from apply_service.attempt import attempts_of
 from apply_service.conclusion import try_conclude_alone
 from apply_service.edit_plan import EditPlan, plan_edit
 from apply_service.edit_request import EditRequest
 from apply_service.engine_requests import default_max_tokens, make_proposer
-from apply_service.errors import DeadlineTooShortError, PromptTooLongError
+from apply_service.errors import BusyError, DeadlineTooShortError, PromptTooLongError
+from apply_service.private_text import TEXT_LOGGER
 from apply_service.prompts.profile import Profile
+from apply_service.queue_estimate import QueueEstimate
 from apply_service.region_prompt import PreparedAttempt, RegionPrompt, build_prompts
+from apply_service.request_record import stage
 from apply_service.speed_estimate import SpeedEstimate
 from batching.async_engine import AsyncEngine
-from batching.errors import EngineError
+from batching.errors import EngineError, QueueFullError
+from batching.events import RequestStats
 from batching.request import EngineRequest, SamplingParams
 
 
@@ -32,13 +37,24 @@ class PipelineLimits:
 
 
 class ApplyPipeline:
-    """Plans edits and runs them on one engine with one prompt profile."""
+    """Plans edits and runs them on one engine with one prompt profile.
 
-    def __init__(self, engine: AsyncEngine, profile: Profile, limits: PipelineLimits) -> None:
+    `observer` is told of every request to the engine that finishes and of every outcome, once.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        profile: Profile,
+        limits: PipelineLimits,
+        observer: RunObserver | None = None,
+    ) -> None:
         self._engine = engine
         self._profile = profile
         self._limits = limits
+        self._observer = observer
         self._speed = SpeedEstimate()
+        self._queue = QueueEstimate()
 
     async def start(self, edit: EditRequest) -> ApplyRun:
         """Check, plan and submit an edit.
@@ -46,20 +62,26 @@ class ApplyPipeline:
         Raises ApplyError, SnippetError, TextFileError, PromptError or EngineError before anything
         is computed.
         """
-        plan = await asyncio.to_thread(plan_edit, edit, max_file_bytes=self._limits.max_file_bytes)
+        with stage("plan"):
+            plan = await asyncio.to_thread(
+                plan_edit, edit, max_file_bytes=self._limits.max_file_bytes
+            )
+        if TEXT_LOGGER.isEnabledFor(logging.INFO):
+            TEXT_LOGGER.info("edit", extra={"id": plan.request_id, **_texts_of(edit)})
         return await self.run(plan)
 
     async def run(self, plan: EditPlan) -> ApplyRun:
         """Submit a plan. Raises ApplyError, PromptError or EngineError."""
-        alone = await asyncio.to_thread(try_conclude_alone, plan)
+        with stage("verdict"):
+            alone = await asyncio.to_thread(try_conclude_alone, plan)
         if alone is not None:
-            return ApplyRun(plan, decided=alone)
+            return ApplyRun(plan, decided=alone, observer=self._observer)
         supply = AttemptSupply(
             prepare=partial(next, self._prepared_attempts(plan), None),
             submit=partial(self._submit, plan),
-            observe=self._speed.observe,
+            observe=self._observe,
         )
-        run = ApplyRun(plan, supply)
+        run = ApplyRun(plan, supply, observer=self._observer)
         await run.begin()
         return run
 
@@ -97,11 +119,18 @@ class ApplyPipeline:
         try:
             for prompt in prepared.prompts:
                 handles.append(self._engine.submit(self._engine_request(plan, prompt)))
-        except EngineError:
+        except EngineError as error:
             for handle in handles:
                 handle.cancel()
+            if isinstance(error, QueueFullError):
+                wait_s = self._queue.wait_s(self._engine.stats())
+                raise BusyError(str(error), retry_after_s=round(wait_s, 3)) from error
             raise
         return SubmittedAttempt(prepared, tuple(handles))
+
+    def _observe(self, stats: RequestStats) -> None:
+        self._speed.observe(stats)
+        self._queue.observe(stats)
 
     def _check_deadline(self, plan: EditPlan, prepared: PreparedAttempt) -> None:
         """Raise DeadlineTooShortError if the attempt would not end in time, as far as is known."""
@@ -141,7 +170,8 @@ class ApplyPipeline:
             )
         if edit.sampling.max_tokens is not None:
             return edit.sampling.max_tokens
-        return min(default_max_tokens(prompt), limit - len(prompt.token_ids))
+        ceiling = limit if edit.max_answer_tokens is None else edit.max_answer_tokens
+        return min(default_max_tokens(prompt), limit - len(prompt.token_ids), ceiling)
 
     def _engine_request(self, plan: EditPlan, region_prompt: RegionPrompt) -> EngineRequest:
         edit, sampling = plan.edit, plan.edit.sampling
@@ -171,6 +201,15 @@ class ApplyPipeline:
             cache_salt=edit.cache_salt,
             deadline=None if edit.deadline_s is None else plan.started_at + edit.deadline_s,
         )
+
+
+def _texts_of(edit: EditRequest) -> dict[str, str | None]:
+    return {
+        "original": edit.original.decode(),
+        "update": edit.update,
+        "instruction": edit.instruction,
+        "path": edit.path,
+    }
 
 
 def _value(error: PromptTooLongError) -> float:

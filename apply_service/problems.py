@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -21,17 +21,21 @@ from apply_service.edit.text_file import (
     TextFileError,
 )
 from apply_service.errors import (
+    BusyError,
     DeadlineTooShortError,
+    EngineStalledError,
     FileTooLargeError,
     LimitError,
     NotReadyError,
     PromptTooLongError,
+    ShuttingDownError,
     UnavailableOptionError,
     UnknownModelError,
     WithdrawnError,
 )
 from apply_service.outcome import Outcome
 from apply_service.prompts.errors import PromptError, TextNotEncodableError
+from apply_service.request_id import current_request_id
 from apply_service.schemas import ApplyBody, ApplyResult, FindingBody
 from apply_service.wire_conversion import finding_body, result_of
 from batching.errors import (
@@ -54,6 +58,8 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (FileTooLargeError, 413, "file-too-large", "The file is too large"),
     (PromptTooLongError, 413, "prompt-too-long", "The prompt is too long"),
     (DeadlineTooShortError, 422, "deadline-too-short", "The deadline is too short"),
+    (ShuttingDownError, 503, "shutting_down", "The server is shutting down"),
+    (EngineStalledError, 503, "engine-stalled", "The engine does not work"),
     (NotReadyError, 503, "not-ready", "The model is being loaded"),
     (WithdrawnError, 503, "withdrawn", "The request was cancelled"),
     (BinaryFileError, 400, "binary-file", "The file is binary"),
@@ -64,7 +70,7 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (PromptError, 500, "prompt-failed", "The prompt could not be built"),
     (RequestTooLongError, 413, "prompt-too-long", "The prompt is too long"),
     (QueueFullError, 429, "queue-full", "The queue is full"),
-    (EngineStoppedError, 503, "stopping", "The server is stopping"),
+    (EngineStoppedError, 503, "shutting_down", "The server is shutting down"),
     (DeadlineExceededError, 504, "deadline-exceeded", "The deadline passed"),
     (EngineError, 500, "engine-failed", "The engine failed"),
 )
@@ -82,7 +88,10 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: float | None = None
     limit: float | None = None
     remedy: str | None = None
+    retry_after_s: float | None = None
+    finish_reason: Literal["length"] | None = None
     id: str | None = None
+    request_id: str | None = None
     findings: list[FindingBody] | None = None
 
 
@@ -94,21 +103,35 @@ class ProblemError(Exception):
         self.problem = problem
 
 
-class RejectedError(ProblemError):
-    """A result that failed its checks; it is not returned."""
+class VerdictError(ProblemError):
+    """A result that is not returned because of its verdict."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: Outcome, *, code: str, title: str, remedy: str) -> None:
         findings = [finding_body(finding) for finding in outcome.verdict.findings]
+        severity = "error" if outcome.verdict.status == "rejected" else "warning"
         super().__init__(
             make_problem(
                 422,
-                code="rejected",
-                title="The result failed its checks",
-                detail="; ".join(f.message for f in findings if f.severity == "error"),
-                remedy='see the hint of each finding; checks "off" returns the text as it is',
+                code=code,
+                title=title,
+                detail="; ".join(f.message for f in findings if f.severity == severity),
+                remedy=remedy,
+                finish_reason="length" if outcome.ending == "length" else None,
                 id=outcome.request_id,
                 findings=findings,
             )
+        )
+
+
+class RejectedError(VerdictError):
+    """A result that failed its checks."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(
+            outcome,
+            code="rejected",
+            title="The result failed its checks",
+            remedy='see the hint of each finding; checks "off" returns the text as it is',
         )
 
 
@@ -123,6 +146,7 @@ def answer_of(
 
 def make_problem(status: int, *, code: str, title: str, detail: str, **members: Any) -> Problem:
     """A problem of one of our codes."""
+    members.setdefault("request_id", current_request_id())
     return Problem(
         type=f"urn:apply-service:problem:{code}",
         title=title,
@@ -137,12 +161,14 @@ def problem_of(error: Exception) -> Problem:
     """The problem that an error is. What is not foreseen is a 500 without its text."""
     if isinstance(error, ProblemError):
         return error.problem
+    members: dict[str, Any] = {}
+    if isinstance(error, BusyError):
+        members["retry_after_s"] = error.retry_after_s
     for kind, status, code, title in _KINDS:
         if isinstance(error, kind):
-            limits: dict[str, Any] = {}
             if isinstance(error, LimitError):
-                limits = {"value": error.value, "limit": error.limit, "remedy": error.remedy}
-            return make_problem(status, code=code, title=title, detail=str(error), **limits)
+                members = {"value": error.value, "limit": error.limit, "remedy": error.remedy}
+            return make_problem(status, code=code, title=title, detail=str(error), **members)
     return make_problem(
         500,
         code="internal",

@@ -8,6 +8,8 @@ from msgspec import Meta
 from apply_service.edit.verdict import Status
 from apply_service.outcome import Source
 
+PriorityName = Literal["interactive", "batch"]
+
 
 class Base64Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file as its bytes, in any text encoding; the answer comes in the same form."""
@@ -67,7 +69,7 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     k: Annotated[
         Annotated[int, Meta(ge=1, le=256)] | None, Meta(description="Longest draft in tokens.")
     ] = None
-    priority: Literal["interactive", "batch"] = "interactive"
+    priority: PriorityName = "interactive"
     model: str | None = None
     response: Annotated[
         Literal["file", "diff", "both", "edits"],
@@ -245,9 +247,12 @@ class RegionEndEvent(msgspec.Struct, frozen=True):
 
 
 class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
-    """A model that is served."""
+    """A model that is served, or with `root` another name for it."""
 
     id: str
+    created: int
+    root: str
+    system_fingerprint: str
     max_context_tokens: int
     profile: str
     object: Literal["model"] = "model"
@@ -255,7 +260,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelList(msgspec.Struct, frozen=True, kw_only=True):
-    """The models that are served."""
+    """The model that is served, then its other names."""
 
     data: list[ModelCard]
     object: Literal["list"] = "list"

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from apply_service.compat.chat_run import ChatPipeline
+from apply_service.compat.settings import CompatSettings
 from apply_service.edit_request import Constraint, UseModel
 from apply_service.errors import (
+    EngineStalledError,
     NotReadyError,
+    ShuttingDownError,
     UnavailableOptionError,
     UnknownModelError,
 )
 from apply_service.model_manifest import ModelStoreError
 from apply_service.pipeline import ApplyPipeline, PipelineLimits
+from apply_service.prompts.chat import ChatProfile
 from apply_service.prompts.profile import Profile, PromptError
+from apply_service.schemas import PriorityName
 from apply_service.telemetry import Telemetry
 from apply_service.tenant import CacheSharing
+from apply_service.version import system_fingerprint
 from batching.async_engine import AsyncEngine
 from batching.config import ModelInfo
 from batching.engine import Engine
@@ -25,8 +33,20 @@ from batching.errors import EngineError
 
 _LOGGER = logging.getLogger(__name__)
 
-# Other names for whatever model is served, as clients of several models send them.
-ANY_MODEL_NAMES = frozenset({"auto", "default"})
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchLimits:
+    """What holds for edits in batch priority.
+
+    `max_in_flight` lines of one batch are under way at once. `deadline_s` is longer than that of
+    other edits, because these go first.
+    """
+
+    max_in_flight: int = 16
+    deadline_s: float = 3600.0
+
+
+DEFAULT_BATCH_LIMITS = BatchLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,18 +56,22 @@ class LoadedModel:
     name: str
     engine: Engine
     profile: Profile
+    adapter_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedModel:
-    """A model that takes requests."""
+    """A model that takes requests, since `created` (seconds since 1970); `chat` if it can chat."""
 
     name: str
+    created: int
+    fingerprint: str
     info: ModelInfo
     profile_name: str
     constraints: tuple[Constraint, ...]
     engine: AsyncEngine
     pipeline: ApplyPipeline
+    chat: ChatPipeline | None
 
 
 class ApplyService:
@@ -62,18 +86,31 @@ class ApplyService:
         drain_s: float,
         cache_sharing: CacheSharing = "key",
         default_use_model: UseModel = "always",
+        stall_s: float = 60.0,
+        batch_limits: BatchLimits = DEFAULT_BATCH_LIMITS,
+        compat: CompatSettings | None = None,
     ) -> None:
         self.telemetry = Telemetry()
         self.cache_sharing = cache_sharing
-        self.default_deadline_s = default_deadline_s
+        self.batch_limits = batch_limits
+        self.batch_turn = asyncio.Semaphore(1)
+        self._default_deadline_s = default_deadline_s
         self.default_use_model = default_use_model
+        self.compat = compat or CompatSettings()
         self._load_model = load_model
         self._limits = limits
         self._drain_s = drain_s
+        self._stall_s = stall_s
+        self._is_draining = False
         self._on_load_failed: Callable[[], None] = _nobody_to_tell
         self._load_error: BaseException | None = None
         self._served: ServedModel | None = None
         self._loading: asyncio.Task[None] | None = None
+
+    def deadline_of(self, priority: PriorityName) -> float:
+        """Seconds that an edit of a priority gets if it says nothing else."""
+        is_batch = priority == "batch"
+        return self.batch_limits.deadline_s if is_batch else self._default_deadline_s
 
     def on_load_failed(self, tell: Callable[[], None]) -> None:
         """Call `tell` on the event loop if the model cannot be loaded; `load_error` says why."""
@@ -96,13 +133,33 @@ class ApplyService:
         if self._served is not None:
             await self._served.engine.stop(self._drain_s)
 
+    def begin_drain(self) -> None:
+        """Be no longer ready; what runs goes on until `stop`."""
+        self._is_draining = True
+
+    async def fail_running(self) -> None:
+        """End what still runs, each request with an error that says why."""
+        if self._served is not None:
+            await self._served.engine.stop()
+
     def check_ready(self) -> None:
-        """Raise NotReadyError while the model is being loaded."""
+        """Raise NotReadyError while the model is being loaded, ShuttingDownError at the end."""
+        if self._is_draining:
+            raise ShuttingDownError("the server is shutting down and takes no new requests")
         _ = self.served
+
+    def check_alive(self) -> None:
+        """Raise EngineStalledError if the engine has work and does nothing, or has failed."""
+        stalled_s = 0.0 if self._served is None else self._served.engine.stalled_s()
+        if stalled_s > self._stall_s:
+            raise EngineStalledError(
+                f"requests are queued and the engine made no step for {stalled_s:.0f} s, the limit"
+                f" is {self._stall_s:g} s; restart the server"
+            )
 
     @property
     def is_ready(self) -> bool:
-        """Whether edits are taken."""
+        """Whether the model is loaded."""
         return self._served is not None
 
     @property
@@ -115,7 +172,7 @@ class ApplyService:
     def check_options(self, *, model: str | None, constraint: Constraint | None) -> None:
         """Raise UnknownModelError or UnavailableOptionError."""
         name = self.served.name
-        if model is not None and model != name and model not in ANY_MODEL_NAMES:
+        if model is not None and model != name and model not in self.compat.model_aliases:
             raise UnknownModelError(
                 f"the model {model!r} is not served; leave `model` out, or send {name!r}"
             )
@@ -130,14 +187,29 @@ class ApplyService:
         loaded = await asyncio.to_thread(self._load_model)
         engine = AsyncEngine(loaded.engine)
         engine.start()
-        self.telemetry.watch_engine(engine.stats)
+        info, profile = engine.model_info, loaded.profile
+        fingerprint = system_fingerprint(info.fingerprint, loaded.adapter_sha256)
+        self.telemetry.watch_engine(
+            engine.stats, name=loaded.name, profile=profile.name, fingerprint=fingerprint
+        )
+        chat = None
+        if isinstance(profile, ChatProfile):
+            chat = ChatPipeline(
+                engine,
+                profile,
+                max_draft_tokens=self._limits.max_draft_tokens,
+                observe=self.telemetry.observe_request,
+            )
         self._served = ServedModel(
             name=loaded.name,
-            info=engine.model_info,
-            profile_name=loaded.profile.name,
-            constraints=loaded.profile.constraints,
+            created=int(time.time()),
+            fingerprint=fingerprint,
+            info=info,
+            profile_name=profile.name,
+            constraints=profile.constraints,
             engine=engine,
-            pipeline=ApplyPipeline(engine, loaded.profile, self._limits),
+            pipeline=ApplyPipeline(engine, profile, self._limits, self.telemetry),
+            chat=chat,
         )
         _LOGGER.info("ready: model %s, profile %s", loaded.name, loaded.profile.name)
 

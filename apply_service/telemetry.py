@@ -1,102 +1,151 @@
-"""Figures for Prometheus, in a registry of its own. They are served, never sent anywhere."""
+"""Figures for Prometheus, in a registry of its own. They are served, never sent anywhere.
+
+What vLLM has too has its name here, with `apply_` where it says `vllm:`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
 
-from apply_service.cache_metrics import tier_metrics
+from apply_service.engine_metrics import EngineCollector
 from apply_service.outcome import Outcome
+from apply_service.request_record import current_record
+from batching.events import RequestStats
 from batching.stats import EngineStats
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0)
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0)
+_TOKEN_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+_TOKENS = (16, 64, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
 _TOKENS_PER_PASS = (1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 128)
+# Problems that are verdicts.
+_VERDICTS = ("rejected", "needs-review")
+_CONFIDENCES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)
 
-_GAUGES = {
-    "num_waiting": ("waiting_requests", "Requests that wait for their first step."),
-    "num_running": ("running_requests", "Requests that are being computed."),
-    "num_blocks": ("kv_blocks", "Blocks of the KV cache."),
-    "num_free_blocks": ("kv_free_blocks", "Blocks of the KV cache that no request holds."),
-}
-_TOTALS = {
-    "steps": ("steps", "Forward passes."),
-    "drafted": ("drafted_tokens", "Draft tokens that were verified."),
-    "accepted": ("accepted_tokens", "Draft tokens that held."),
-    "output_tokens": ("output_tokens", "Tokens of finished answers."),
-    "prompt_tokens": ("prompt_tokens", "Tokens of the prompts of finished requests."),
-    "cached_tokens": ("cached_tokens", "Prompt tokens that were found in the prefix cache."),
-    "cancelled": ("cancelled_requests", "Requests that their owners withdrew."),
+_REQUEST_HISTOGRAMS = {
+    "time_to_first_token_seconds": (_SECONDS, "Seconds until an answer's first token."),
+    "request_queue_time_seconds": (_SECONDS, "Seconds that a request to the model waited."),
+    "request_prefill_time_seconds": (_SECONDS, "Seconds in which a prompt was computed."),
+    "request_decode_time_seconds": (_SECONDS, "Seconds in which an answer was written."),
+    "request_time_per_output_token_seconds": (
+        _TOKEN_SECONDS,
+        "Seconds of decoding for each token behind an answer's first.",
+    ),
+    "request_prompt_tokens": (_TOKENS, "Tokens of a prompt."),
+    "request_generation_tokens": (_TOKENS, "Tokens of an answer."),
 }
 
 
 class Telemetry:
-    """Counts requests and outcomes; the engine's own figures are read when they are asked for."""
+    """Counts requests and edits; the engine's own figures are read when they are asked for."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "apply_requests",
-            "Edits by result: a status of the verdict, or the code of a problem.",
-            ["result"],
-            registry=self._registry,
+        ProcessCollector(registry=self._registry)
+        self._edits = self._counter(
+            "requests", "Edits by result: a status of the verdict, or a problem's code.", "result"
         )
-        self._findings = Counter(
-            "apply_findings", "Findings of verdicts by code.", ["code"], registry=self._registry
+        self._findings = self._counter("findings", "Findings of verdicts by code.", "code")
+        self._sources = self._counter("answers", "Edits by where the text comes from.", "source")
+        self._http_requests = self._counter(
+            "http_requests", "HTTP requests.", "method", "route", "status"
         )
-        self._seconds = Histogram(
-            "apply_seconds",
-            "Seconds of an edit by stage.",
-            ["stage"],
-            buckets=_SECONDS,
-            registry=self._registry,
+        self._http_seconds = self._histogram(
+            "http_request_duration_seconds", _SECONDS, "Seconds of an HTTP request.", "route"
         )
-        self._tokens_per_pass = Histogram(
-            "apply_tokens_per_target_pass",
-            "Output tokens of a forward pass, by edit.",
-            buckets=_TOKENS_PER_PASS,
+        self._edit_seconds = self._histogram(
+            "e2e_request_latency_seconds", _SECONDS, "Seconds of an edit from first to last."
+        )
+        self._confidence = self._histogram(
+            "confidence", _CONFIDENCES, "The model's confidence in an edit.", "verdict"
+        )
+        self._tokens_per_pass = self._histogram(
+            "tokens_per_target_pass", _TOKENS_PER_PASS, "Output tokens of a forward pass, by edit."
+        )
+        self._of_requests = {
+            name: self._histogram(name, buckets, text)
+            for name, (buckets, text) in _REQUEST_HISTOGRAMS.items()
+        }
+        self._model = Gauge(
+            "apply_model_info",
+            "1 for the model that is served.",
+            ["model_name", "profile", "fingerprint"],
             registry=self._registry,
         )
 
-    def watch_engine(self, read_stats: Callable[[], EngineStats]) -> None:
-        """Serve the figures of an engine as well."""
-        self._registry.register(_EngineCollector(read_stats))
+    def watch_engine(
+        self, read_stats: Callable[[], EngineStats], *, name: str, profile: str, fingerprint: str
+    ) -> None:
+        """Serve the figures of a model's engine as well."""
+        self._registry.register(EngineCollector(read_stats))
+        self._model.labels(name, profile, fingerprint).set(1)
 
-    def count_outcome(self, outcome: Outcome) -> None:
-        """Add an edit that was answered."""
-        self._requests.labels(outcome.verdict.status).inc()
+    def observe_outcome(self, outcome: Outcome) -> None:
+        """Add an edit that has its verdict; every edit that is run comes here once."""
+        record = current_record()
+        if record is not None:
+            record.add_outcome(outcome)
+        status = outcome.verdict.status
+        self._edits.labels(status).inc()
+        self._sources.labels(outcome.source).inc()
         for finding in outcome.verdict.findings:
             self._findings.labels(finding.code).inc()
-        stats = outcome.stats
-        stages = {"queue": stats.queue_s, "prefill": stats.prefill_s, "decode": stats.decode_s}
-        for stage, seconds in {**stages, "total": outcome.total_s}.items():
-            self._seconds.labels(stage).observe(seconds)
-        if stats.target_passes:
+        self._edit_seconds.observe(outcome.total_s)
+        if outcome.confidence is not None:
+            self._confidence.labels(status).observe(outcome.confidence)
+        if outcome.stats.target_passes:
             self._tokens_per_pass.observe(outcome.tokens_per_target_pass)
 
+    def observe_request(self, stats: RequestStats) -> None:
+        """Add a request to the model that ended; an edit makes one for each region it tries."""
+        record = current_record()
+        if record is not None:
+            record.add_generation(stats)
+        values = {
+            "time_to_first_token_seconds": stats.queue_s + stats.prefill_s,
+            "request_queue_time_seconds": stats.queue_s,
+            "request_prefill_time_seconds": stats.prefill_s,
+            "request_decode_time_seconds": stats.decode_s,
+            "request_prompt_tokens": stats.num_prompt_tokens,
+            "request_generation_tokens": stats.num_output_tokens,
+        }
+        if stats.num_output_tokens > 1:
+            seconds = stats.decode_s / (stats.num_output_tokens - 1)
+            values["request_time_per_output_token_seconds"] = seconds
+        for name, value in values.items():
+            self._of_requests[name].observe(value)
+
     def count_problem(self, code: str) -> None:
-        """Add an edit that ended in a problem."""
-        self._requests.labels(code).inc()
+        """Add an edit that ended in a problem; a verdict was counted when it was made."""
+        record = current_record()
+        if record is not None:
+            record.problems[code] += 1
+        if code not in _VERDICTS:
+            self._edits.labels(code).inc()
+
+    def count_http(self, method: str, route: str, status: int | None, *, seconds: float) -> None:
+        """Add an HTTP request; without a status the client had gone before there was an answer."""
+        self._http_requests.labels(method, route, str(status or "none")).inc()
+        self._http_seconds.labels(route).observe(seconds)
 
     def render(self) -> bytes:
         """All figures in the text format of Prometheus."""
         return bytes(generate_latest(self._registry))
 
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"apply_{name}", text, labels, registry=self._registry)
 
-class _EngineCollector:
-    """The engine's counters as they stand at the moment of a scrape."""
-
-    def __init__(self, read_stats: Callable[[], EngineStats]) -> None:
-        self._read_stats = read_stats
-
-    def collect(self) -> Iterator[Metric]:
-        """One family a figure."""
-        stats = self._read_stats()
-        for field, (name, text) in _GAUGES.items():
-            yield GaugeMetricFamily(f"apply_{name}", text, value=getattr(stats, field))
-        for field, (name, text) in _TOTALS.items():
-            yield CounterMetricFamily(f"apply_{name}", text, value=getattr(stats, field))
-        yield from tier_metrics(stats.tiers)
+    def _histogram(
+        self, name: str, buckets: tuple[float, ...], text: str, *labels: str
+    ) -> Histogram:
+        return Histogram(f"apply_{name}", text, labels, buckets=buckets, registry=self._registry)

@@ -22,7 +22,7 @@ class SchedulerConfig:
     """Limits of one step and of the queue.
 
     `max_tokens_per_step` is the token budget: rows of all requests in one forward pass.
-    `ageing_s` is the waiting time after which a request counts one priority class higher.
+    After `ageing_s` of waiting a batch request counts as interactive, one at a time.
     """
 
     block_size: int = 16

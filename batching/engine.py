@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -26,9 +27,9 @@ from batching.events import Cancelled, Event, Failed, Finished
 from batching.lower_tiers import LowerTiers
 from batching.model_runner import ModelRunner
 from batching.prefix_cache import PrefixCache
-from batching.request import EngineRequest
+from batching.request import EngineRequest, Priority
 from batching.scheduler import Scheduler
-from batching.stats import EngineCounters, EngineStats
+from batching.stats import EngineCounters, EngineGauges, EngineStats
 from batching.step_costs import StepCosts, StepSize
 
 _LOGGER = logging.getLogger(__name__)
@@ -92,6 +93,8 @@ class Engine:
         self._lock = threading.Lock()
         self._live_ids: set[str] = set()
         self._is_accepting = True
+        self._beat = time.monotonic()
+        self._has_failed = False
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
 
     @property
@@ -115,6 +118,8 @@ class Engine:
             if not self._is_accepting:
                 raise EngineStoppedError("the engine is stopping and takes no new requests")
             limit = self._config.max_waiting + self._config.max_running
+            if request.priority is Priority.BATCH:
+                limit = max(1, limit // 2)  # the rest of the queue is for interactive requests
             if len(self._live_ids) >= limit:
                 raise QueueFullError(
                     f"{len(self._live_ids)} requests are queued or running, the limit is {limit};"
@@ -149,13 +154,25 @@ class Engine:
     def stats(self) -> EngineStats:
         """A snapshot; each figure is exact, together they may be a step apart."""
         return self._counters.snapshot(
-            num_waiting=self._scheduler.num_waiting,
-            num_running=self._scheduler.num_running,
-            num_blocks=self._block_pool.num_blocks,
-            num_free_blocks=self._block_pool.num_free_blocks,
-            preemptions=self._scheduler.num_preemptions,
-            tiers=self._prefix_cache.stats(),
+            EngineGauges(
+                num_waiting=self._scheduler.num_waiting,
+                num_running=self._scheduler.num_running,
+                num_blocks=self._block_pool.num_blocks,
+                num_free_blocks=self._block_pool.num_free_blocks,
+                preemptions=self._scheduler.num_preemptions,
+                tiers=self._prefix_cache.stats(),
+            )
         )
+
+    def stalled_s(self) -> float:
+        """Seconds since the last sign of life while there is work; 0 without, inf after a failure.
+
+        A load of the prefix cache that all requests wait for shows no sign either.
+        """
+        if self._has_failed:
+            return math.inf
+        has_work = self._scheduler.num_waiting + self._scheduler.num_running > 0
+        return time.monotonic() - self._beat if has_work else 0.0
 
     def wait_for_stores(self, timeout_s: float) -> bool:
         """Wait until the lower tiers hold, or have dropped, what was computed so far.
@@ -189,12 +206,14 @@ class Engine:
         error: EngineError
         try:
             while self._take_commands():
+                self._beat = time.monotonic()
                 self._publish_all(self._scheduler.expire(time.monotonic()))
                 self._publish_all(self._scheduler.settle(time.monotonic()))
                 self.step()
             error = EngineStoppedError("the engine was stopped before the request was done")
         except Exception as failure:  # a bug of ours; without this its victims would wait forever
             _LOGGER.exception("the engine thread failed")
+            self._has_failed = True
             error = EngineStoppedError(f"the engine failed: {failure!r}; restart the service")
         self.refuse_new()
         self._publish_all(self._scheduler.fail_all(error))
@@ -207,6 +226,7 @@ class Engine:
         has_work = self._scheduler.has_work
         while not (has_work and self._commands.empty()):
             command = self._commands.get()
+            self._beat = time.monotonic()
             has_work = True
             if isinstance(command, _Stop):
                 return False

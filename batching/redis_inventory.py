@@ -15,6 +15,7 @@ CONNECT_TIMEOUT_S = 5.0
 # A scan of very many keys takes its time, but each answer comes soon.
 _TIMEOUT_S = 30.0
 _SCAN_COUNT = b"1000"
+_NUM_PINGS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,16 @@ class Inventory:
     used_bytes: int | None
     max_bytes: int | None
     policy: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFacts:
+    """How a server is set up, None where it does not say; `max_bytes` 0 is no limit."""
+
+    version: str | None
+    max_bytes: int | None
+    policy: str | None
+    round_trip_s: float
 
 
 class RedisInventory:
@@ -60,6 +71,21 @@ class RedisInventory:
             used_bytes=_number(memory.get("used_memory")),
             max_bytes=_number(memory.get("maxmemory")),
             policy=memory.get("maxmemory_policy"),
+        )
+
+    def server(self) -> ServerFacts:
+        """Ask the server about itself; the round trip is the best of a few."""
+        round_trips = []
+        for _ in range(_NUM_PINGS):
+            started = time.monotonic()
+            self._connection.call(b"PING")
+            round_trips.append(time.monotonic() - started)
+        memory, server = self._read_info(b"memory"), self._read_info(b"server")
+        return ServerFacts(
+            version=server.get("redis_version"),
+            max_bytes=_number(memory.get("maxmemory")),
+            policy=memory.get("maxmemory_policy"),
+            round_trip_s=min(round_trips),
         )
 
     def clear(self) -> int:

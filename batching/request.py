@@ -98,7 +98,6 @@ class RequestState:
         self.load_began: float | None = None
         self.load_ended: float | None = None
         self.arrival = now
-        self.is_promoted = False
         self.first_scheduled: float | None = None
         self.first_token: float | None = None
         self.target_passes = 0
@@ -153,11 +152,6 @@ class RequestState:
     def num_uncomputed_tokens(self) -> int:
         """Known tokens still to be computed; at least one while the request lives."""
         return self.num_wanted_tokens - self.num_computed_tokens
-
-    @property
-    def priority(self) -> int:
-        """The class that it counts as: its own, or the first once it has waited for long."""
-        return Priority.INTERACTIVE if self.is_promoted else self.request.priority
 
     @property
     def choice_offsets(self) -> tuple[int, ...] | None:

@@ -31,25 +31,25 @@ class RowPlanner:
     many rows as bring the most expected tokens a second. What they leave goes to known tokens.
     """
 
-    def __init__(self, *, max_rows: int, max_draft_tokens: int, costs: StepCosts | None) -> None:
+    def __init__(self, *, max_draft_tokens: int, costs: StepCosts | None) -> None:
         """Without `costs` all drafts are equally long: `max_draft_tokens`, if there is room."""
-        self._max_rows = max_rows
         self._max_draft_tokens = max_draft_tokens
         self._costs = costs
         self._budget = DraftBudget()
 
-    def plan(self, states: Sequence[RequestState]) -> list[PlannedRows]:
-        """The rows of all requests, best in rank first. Changes nothing but their last drafts."""
+    def plan(self, states: Sequence[RequestState], *, max_rows: int) -> list[PlannedRows]:
+        """The rows of all requests, best in rank first; together at most `max_rows`.
+
+        Changes nothing but what the requests last proposed.
+        """
         demands = [
             TokenDemand(state.num_uncomputed_tokens, self._longest_draft(state)) for state in states
         ]
-        shares = share_tokens(demands, self._max_rows)
-        drafts = self._drafts(states, demands, shares)
+        shares = share_tokens(demands, max_rows)
+        drafts = self._drafts(states, demands, shares, max_rows=max_rows)
         num_taken = sum(share.num_tokens for share in shares)
         num_taken += sum(len(draft) for draft in drafts if draft is not None)
-        num_tokens = fill_up(
-            demands, [share.num_tokens for share in shares], self._max_rows - num_taken
-        )
+        num_tokens = fill_up(demands, [share.num_tokens for share in shares], max_rows - num_taken)
         return [PlannedRows(*rows) for rows in zip(states, num_tokens, drafts, strict=True)]
 
     def observe(self, scheduled: ScheduledRequest, *, num_verified: int, num_held: int) -> None:
@@ -63,10 +63,12 @@ class RowPlanner:
         states: Sequence[RequestState],
         demands: Sequence[TokenDemand],
         shares: Sequence[TokenShare],
+        *,
+        max_rows: int,
     ) -> list[Draft | None]:
         """A draft for each request whose known tokens end in this step, or None."""
         num_known = sum(share.num_tokens for share in shares)
-        num_free = self._max_rows - num_known
+        num_free = max_rows - num_known
         drafts: list[Draft | None] = []
         for state, demand, share in zip(states, demands, shares, strict=True):
             longest = min(demand.max_draft_tokens, num_free)

@@ -13,11 +13,12 @@ from batching.config import SchedulerConfig
 from batching.errors import DeadlineExceededError, EngineError, StepFailedError
 from batching.events import Cancelled, Event, Failed, Finished, FinishReason, Tokens
 from batching.prefix_cache import PrefixCache
-from batching.request import EngineRequest, RequestState, RequestStatus
+from batching.request import EngineRequest, Priority, RequestState, RequestStatus
 from batching.row_planner import PlannedRows, RowPlanner
+from batching.service_classes import ServiceClasses
 from batching.step_costs import StepCosts
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
-from batching.victims import find_victims, rank
+from batching.victims import find_victims
 
 # Waiting requests, first in line, whose prompts are searched in lower tiers before they start.
 _MAX_LOADS_AHEAD = 8
@@ -40,19 +41,18 @@ class Scheduler:
     ) -> None:
         """With `costs` drafts are as long as they are worth, without them all are equally long."""
         self._config = config
-        # Every running request gets a row in each step, so there can be no more of them than rows.
+        # Each running request of the best class gets a row, so there are no more than rows.
         self._max_running = min(config.max_running, config.max_tokens_per_step)
         self._block_pool = block_pool
         self._prefix_cache = prefix_cache
+        self._classes = ServiceClasses(config)
         self._waiting: list[RequestState] = []
         self._running: list[RequestState] = []
         self._row_planner = RowPlanner(
-            max_rows=config.max_tokens_per_step,
             max_draft_tokens=config.max_draft_tokens,
             costs=costs,
         )
         self._num_preemptions = 0
-        self._promoted_at = float("-inf")
 
     @property
     def num_waiting(self) -> int:
@@ -61,7 +61,7 @@ class Scheduler:
 
     @property
     def num_running(self) -> int:
-        """Requests that hold blocks; all have a row in every step, or the best class of them."""
+        """Requests that hold blocks; batch requests among them may get no row in a step."""
         return len(self._running)
 
     @property
@@ -80,6 +80,8 @@ class Scheduler:
         state = RequestState(request, chain=chain, now=now)
         state.take_forced()
         self._waiting.append(state)
+        if request.priority is Priority.INTERACTIVE:
+            self._classes.note_interactive(now)
 
     def cancel(self, request_id: str) -> list[Event]:
         """Drop a request at its owner's wish; no event if it has ended already."""
@@ -129,16 +131,16 @@ class Scheduler:
 
     def schedule(self, now: float) -> StepPlan:
         """Plan the next step; an empty plan means that nobody is waiting or running."""
-        self._promote(now)
-        self._waiting.sort(key=rank)
+        self._classes.promote(self._live(), now)
+        self._waiting.sort(key=self._classes.rank)
         self._begin_loads(now)
         self._admit(now)
-        self._running.sort(key=rank)
-        entitled = [state for state in self._running if self._is_entitled(state)]
+        self._running.sort(key=self._classes.rank)
+        candidates, max_rows = self._classes.begin_step(tuple(self._running), now)
         # Known tokens get their blocks before any draft does: a draft must not cause a preemption.
         grown = [
             rows
-            for rows in self._row_planner.plan(entitled)
+            for rows in self._row_planner.plan(candidates, max_rows=max_rows)
             if rows.state.status is RequestStatus.RUNNING
             and self._try_grow(rows.state, rows.num_tokens)
         ]
@@ -146,6 +148,7 @@ class Scheduler:
 
     def commit(self, plan: StepPlan, result: StepResult, *, now: float) -> Iterator[Event]:
         """Take a step's result into the requests and say what is new. The only writer of counts."""
+        self._classes.end_step(plan, now)
         states = {state.request.request_id: state for state in self._running}
         for scheduled, verified in zip(plan.scheduled, result.verified, strict=True):
             yield from self._commit_request(
@@ -160,7 +163,7 @@ class Scheduler:
                 return
             if state.load is not None and state.load_ended is None:
                 state.load_ended = now
-            if not self._is_entitled(state) or not self._try_start(state):
+            if not self._try_start(state):
                 return
             if state.load is not None:
                 state.load.end()
@@ -192,8 +195,9 @@ class Scheduler:
         )
         state.num_stored_blocks = len(state.block_ids)
         state.num_computed_tokens = len(state.block_ids) * self._config.block_size
+        rank = self._classes.rank
         victims = find_victims(
-            [one for one in self._running if one.priority > state.priority],
+            sorted((one for one in self._running if rank(one)[0] > rank(state)[0]), key=rank),
             self._block_pool,
             num_blocks=self._num_blocks(state.num_wanted_tokens) - len(state.block_ids),
             num_places=len(self._running) + 1 - self._max_running,
@@ -206,26 +210,6 @@ class Scheduler:
         has_room = self._try_reserve_for(state, state.num_wanted_tokens)
         assert has_room, "the victims held what was missing"
         return True
-
-    def _is_entitled(self, state: RequestState) -> bool:
-        """Whether a request may have rows: nobody of a class above its own is running."""
-        return all(one.request.priority >= state.priority for one in self._running)
-
-    def _promote(self, now: float) -> None:
-        """Let one request that has waited for long count as interactive.
-
-        Only one in `ageing_s`, or a long queue of them would be in everybody's way together.
-        """
-        if now - self._promoted_at < self._config.ageing_s:
-            return
-        aged = [
-            state
-            for state in self._live()
-            if state.priority > 0 and now - state.arrival >= self._config.ageing_s
-        ]
-        if aged:
-            min(aged, key=rank).is_promoted = True
-            self._promoted_at = now
 
     def _schedule_request(self, planned: PlannedRows) -> ScheduledRequest:
         """The entry of one request; its draft is cut to the blocks that are free."""

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
 
 from batching.cache_stats import TierStats
-from batching.events import Cancelled, Failed, Finished
+from batching.events import Cancelled, Failed, Finished, FinishReason
 from batching.step_plan import StepPlan, StepResult
+
+_TOKEN_LIMITS = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
+_REQUEST_LIMITS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How often a value was at most each limit but over the one before; last, over all limits."""
+
+    limits: tuple[int, ...]
+    counts: tuple[int, ...]
+    sum: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineStats:
     """Gauges (`num_*`) and totals since start; `tiers` are those of the prefix cache below the
-    device."""
+    device. `accepted_by_position` counts accepted draft tokens by their place in the draft."""
 
     num_waiting: int
     num_running: int
@@ -20,8 +36,10 @@ class EngineStats:
     num_free_blocks: int
     preemptions: int
     steps: int
+    drafts: int
     drafted: int
     accepted: int
+    accepted_by_position: tuple[int, ...]
     forced: int
     output_tokens: int
     prompt_tokens: int
@@ -29,35 +47,56 @@ class EngineStats:
     finished: int
     failed: int
     cancelled: int
+    finished_by_reason: Mapping[str, int]
+    step_tokens: Histogram
+    step_requests: Histogram
     tiers: tuple[TierStats, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineGauges:
+    """What is so at this moment, and what others count."""
+
+    num_waiting: int
+    num_running: int
+    num_blocks: int
+    num_free_blocks: int
+    preemptions: int
+    tiers: tuple[TierStats, ...]
 
 
 class EngineCounters:
     """Totals since start; written on the engine thread, read anywhere."""
 
     def __init__(self) -> None:
-        self._steps = 0
+        self._drafts = 0
         self._drafted = 0
-        self._accepted = 0
+        self._accepted_lengths: Counter[int] = Counter()
         self._forced = 0
         self._output_tokens = 0
         self._prompt_tokens = 0
         self._cached_tokens = 0
-        self._finished = 0
+        self._finished: Counter[FinishReason] = Counter()
         self._failed = 0
         self._cancelled = 0
+        self._step_tokens = _HistogramCounts(_TOKEN_LIMITS)
+        self._step_requests = _HistogramCounts(_REQUEST_LIMITS)
 
     def count_step(self, plan: StepPlan, result: StepResult) -> None:
         """Add one executed step."""
-        self._steps += 1
+        self._step_tokens.add(plan.num_tokens)
+        self._step_requests.add(len(plan.scheduled))
         for scheduled, verified in zip(plan.scheduled, result.verified, strict=True):
-            self._drafted += len(scheduled.draft_token_ids)
-            self._accepted += verified.num_accepted
+            num_drafted = len(scheduled.draft_token_ids)
+            if num_drafted:
+                self._drafts += 1
+                self._drafted += num_drafted
+                self._accepted_lengths[verified.num_accepted] += 1
 
     def count_end(self, event: Finished | Failed | Cancelled) -> None:
         """Add the last event of a request."""
         if isinstance(event, Finished):
-            self._finished += 1
+            self._finished[event.reason] += 1
             self._output_tokens += event.stats.num_output_tokens
             self._prompt_tokens += event.stats.num_prompt_tokens
             self._cached_tokens += event.stats.num_cached_tokens
@@ -67,32 +106,56 @@ class EngineCounters:
         else:
             self._cancelled += 1
 
-    def snapshot(
-        self,
-        *,
-        num_waiting: int,
-        num_running: int,
-        num_blocks: int,
-        num_free_blocks: int,
-        preemptions: int,
-        tiers: tuple[TierStats, ...],
-    ) -> EngineStats:
+    def snapshot(self, gauges: EngineGauges) -> EngineStats:
         """The totals beside the gauges of the moment."""
+        accepted_by_position = _accepted_by_position(dict(self._accepted_lengths))
+        step_tokens = self._step_tokens.snapshot()
         return EngineStats(
-            num_waiting=num_waiting,
-            num_running=num_running,
-            num_blocks=num_blocks,
-            num_free_blocks=num_free_blocks,
-            preemptions=preemptions,
-            steps=self._steps,
+            num_waiting=gauges.num_waiting,
+            num_running=gauges.num_running,
+            num_blocks=gauges.num_blocks,
+            num_free_blocks=gauges.num_free_blocks,
+            preemptions=gauges.preemptions,
+            steps=sum(step_tokens.counts),
+            drafts=self._drafts,
             drafted=self._drafted,
-            accepted=self._accepted,
+            accepted=sum(accepted_by_position),
+            accepted_by_position=accepted_by_position,
             forced=self._forced,
             output_tokens=self._output_tokens,
             prompt_tokens=self._prompt_tokens,
             cached_tokens=self._cached_tokens,
-            finished=self._finished,
+            finished=self._finished.total(),
             failed=self._failed,
             cancelled=self._cancelled,
-            tiers=tiers,
+            finished_by_reason={reason: self._finished[reason] for reason in ("stop", "length")},
+            step_tokens=step_tokens,
+            step_requests=self._step_requests.snapshot(),
+            tiers=gauges.tiers,
         )
+
+
+@dataclass(slots=True)
+class _HistogramCounts:
+    """A histogram that grows."""
+
+    limits: tuple[int, ...]
+    counts: list[int] = field(init=False)
+    sum: int = 0
+
+    def __post_init__(self) -> None:
+        self.counts = [0] * (len(self.limits) + 1)
+
+    def add(self, value: int) -> None:
+        self.counts[bisect_left(self.limits, value)] += 1
+        self.sum += value
+
+    def snapshot(self) -> Histogram:
+        return Histogram(self.limits, tuple(self.counts), self.sum)
+
+
+def _accepted_by_position(counts_by_length: Mapping[int, int]) -> tuple[int, ...]:
+    """A draft of which n tokens held has one accepted token at each of the first n places."""
+    longest = max(counts_by_length, default=0)
+    ends = [counts_by_length.get(length, 0) for length in range(longest, 0, -1)]
+    return tuple(accumulate(ends))[::-1]

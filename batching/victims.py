@@ -8,11 +8,6 @@ from batching.block_pool import BlockPool
 from batching.request import RequestState
 
 
-def rank(state: RequestState) -> tuple[int, float]:
-    """Sort key: first the class, then the arrival."""
-    return state.priority, state.arrival
-
-
 def find_victims(
     candidates: Sequence[RequestState],
     block_pool: BlockPool,
@@ -22,8 +17,8 @@ def find_victims(
 ) -> list[RequestState] | None:
     """Who of `candidates` has to go so that `num_blocks` blocks and `num_places` places are free.
 
-    None if all of them would not do. The lowest in rank go first, and none whose blocks turn out
-    not to be needed.
+    Candidates are sorted by rank, and the last go first; none goes whose blocks turn out not to be
+    needed. None if all of them would not do.
     """
 
     def is_enough(chosen: Sequence[RequestState]) -> bool:
@@ -32,7 +27,7 @@ def find_victims(
 
     if not is_enough(candidates):
         return None
-    remaining = sorted(candidates, key=rank)
+    remaining = list(candidates)
     victims: list[RequestState] = []
     while not is_enough(victims):
         victims.append(remaining.pop())

@@ -167,5 +167,5 @@ def _truncated(ending: AnswerEnding) -> Finding:
         code="truncated",
         severity="error",
         message=reason.get(ending, ending),
-        hint="raise sampling.max_tokens, send a smaller file, or use a stronger model",
+        hint="raise max_tokens, send a smaller file, or use a stronger model",
     )

@@ -1,6 +1,5 @@
 """`POST /v1/apply`: one edit, answered whole or as server-sent events."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -11,12 +10,11 @@ from litestar.di import NamedDependency
 from litestar.openapi import ResponseSpec
 from litestar.params import JSONBody
 from litestar.response import Stream
-from litestar.types import Receive
 
 from apply_service.apply_run import ApplyRun
 from apply_service.edit.snippet_error import SnippetError
 from apply_service.edit.text_file import TextFileError
-from apply_service.errors import ApplyError, WithdrawnError
+from apply_service.errors import ApplyError
 from apply_service.http_errors import log_failure
 from apply_service.json_body import ApplyBodyRequest
 from apply_service.outcome import Outcome
@@ -27,6 +25,7 @@ from apply_service.problems import (
     problem_of,
 )
 from apply_service.prompts.errors import PromptError
+from apply_service.routes.disconnect import finish_for_client
 from apply_service.schemas import ApplyBody, ApplyResult
 from apply_service.service import ApplyService
 from apply_service.tenant import cache_salt_of
@@ -36,7 +35,7 @@ from batching.errors import EngineError
 # What an edit may fail with; anything else is a mistake of ours and a plain 500.
 FORESEEN_ERRORS = (ApplyError, SnippetError, TextFileError, PromptError, EngineError, ProblemError)
 
-_RESPONSES = {
+PROBLEM_RESPONSES = {
     status: ResponseSpec(Problem, description=description, media_type="application/problem+json")
     for status, description in {
         400: "The body is wrong; `field` or `detail` says where",
@@ -54,7 +53,7 @@ _RESPONSES = {
     ["/v1/apply", "/apply"],
     status_code=200,
     request_class=ApplyBodyRequest,
-    responses=_RESPONSES,
+    responses=PROBLEM_RESPONSES,
     summary="Merge a lazy update into a file",
     description="With `stream` the answer is a series of events: `token` with pieces of the text"
     " as it is written, framed by `region` and `region_done` for each part of the file that the"
@@ -66,9 +65,10 @@ async def apply(
 ) -> Response[ApplyResult]:
     """Start an edit; whatever is wrong with it is a problem before anything is streamed."""
     try:
-        run = await _start(data, service, request.headers.get("authorization"))
+        run = await start_edit(data, service, request.headers.get("authorization"))
         if not data.stream:
-            return Response(await _answer(request.receive, data, service, run))
+            outcome = await finish_for_client(request.receive, run, run.outcome())
+            return Response(edit_result(data, service, outcome))
     except FORESEEN_ERRORS as error:
         service.telemetry.count_problem(problem_of(error).code)
         raise
@@ -79,37 +79,28 @@ async def apply(
     )
 
 
-async def _start(body: ApplyBody, service: ApplyService, authorization: str | None) -> ApplyRun:
+async def start_edit(body: ApplyBody, service: ApplyService, authorization: str | None) -> ApplyRun:
+    """An edit on its way, in the name of its owner. Raises one of FORESEEN_ERRORS.
+
+    Of all edits in batch priority one is planned at a time, so that others find a thread free.
+    """
     service.check_options(model=body.model, constraint=body.constraint)
     edit = edit_of(
         body,
-        default_deadline_s=service.default_deadline_s,
+        default_deadline_s=service.deadline_of(body.priority),
         default_use_model=service.default_use_model,
     )
     edit = replace(edit, cache_salt=cache_salt_of(authorization, service.cache_sharing))
-    return await service.served.pipeline.start(edit)
+    if body.priority == "interactive":
+        return await service.served.pipeline.start(edit)
+    async with service.batch_turn:
+        return await service.served.pipeline.start(edit)
 
 
-async def _answer(
-    receive: Receive, body: ApplyBody, service: ApplyService, run: ApplyRun
-) -> ApplyResult:
-    """The whole answer; the run is given up when the client goes away."""
-    working = asyncio.create_task(run.outcome())
-    watching = asyncio.create_task(_wait_for_disconnect(receive))
-    try:
-        await asyncio.wait([working, watching], return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise WithdrawnError(f"the client of {run.request_id} went away")
-        return _result(body, service, working.result())
-    finally:
-        run.cancel()
-        working.cancel()
-        watching.cancel()
-
-
-async def _wait_for_disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+def edit_result(body: ApplyBody, service: ApplyService, outcome: Outcome) -> ApplyResult:
+    """The answer to a body. Raises RejectedError."""
+    served = service.served
+    return answer_of(body, outcome, model=served.name, fingerprint=served.fingerprint)
 
 
 async def _events(body: ApplyBody, service: ApplyService, run: ApplyRun) -> AsyncIterator[bytes]:
@@ -117,7 +108,7 @@ async def _events(body: ApplyBody, service: ApplyService, run: ApplyRun) -> Asyn
     try:
         async for item in run:
             if isinstance(item, Outcome):
-                yield _event("result", _result(body, service, item))
+                yield _event("result", edit_result(body, service, item))
             else:
                 yield _event(*event_of(item))
     except FORESEEN_ERRORS as error:
@@ -128,14 +119,6 @@ async def _events(body: ApplyBody, service: ApplyService, run: ApplyRun) -> Asyn
         yield _event("error", problem)
     finally:
         run.cancel()
-
-
-def _result(body: ApplyBody, service: ApplyService, outcome: Outcome) -> ApplyResult:
-    """The answer to a body, counted. Raises RejectedError."""
-    served = service.served
-    result = answer_of(body, outcome, model=served.name, fingerprint=served.info.fingerprint)
-    service.telemetry.count_outcome(outcome)
-    return result
 
 
 def _event(name: str, value: Any) -> bytes:

@@ -2,18 +2,39 @@
 
 from litestar import get
 from litestar.di import NamedDependency
+from litestar.params import FromPath
 
+from apply_service.errors import UnknownModelError
 from apply_service.schemas import ModelCard, ModelList
 from apply_service.service import ApplyService
 
 
-@get("/v1/models", summary="List the models that are served")
+@get("/v1/models", summary="List the model that is served, and the other names that it goes by")
 async def list_models(service: NamedDependency[ApplyService]) -> ModelList:
     """The one model that is loaded, none while it is being loaded."""
-    if not service.is_ready:
-        return ModelList(data=[])
+    return ModelList(data=_cards(service) if service.is_ready else [])
+
+
+@get("/v1/models/{model_id:path}", summary="Show one model, by any of its names")
+async def show_model(model_id: FromPath[str], service: NamedDependency[ApplyService]) -> ModelCard:
+    """The card of a name. Raises NotReadyError, UnknownModelError."""
+    name = model_id.lstrip("/")
+    cards = {card.id: card for card in _cards(service)}
+    if name not in cards:
+        raise UnknownModelError(f"the model {name!r} is not served; choose one of {list(cards)}")
+    return cards[name]
+
+
+def _cards(service: ApplyService) -> list[ModelCard]:
     served = service.served
-    limit = min(served.info.max_position, served.info.num_kv_tokens)
-    return ModelList(
-        data=[ModelCard(id=served.name, max_context_tokens=limit, profile=served.profile_name)]
-    )
+    return [
+        ModelCard(
+            id=name,
+            created=served.created,
+            root=served.name,
+            system_fingerprint=served.fingerprint,
+            max_context_tokens=min(served.info.max_position, served.info.num_kv_tokens),
+            profile=served.profile_name,
+        )
+        for name in dict.fromkeys((served.name, *service.compat.model_aliases))
+    ]

@@ -24,7 +24,7 @@ from batching.errors import (
     StepFailedError,
 )
 from batching.events import Cancelled, Failed, Tokens
-from batching.request import EngineRequest, SamplingParams
+from batching.request import EngineRequest, Priority, SamplingParams
 from batching.step_plan import StepPlan, StepResult
 
 KV_BYTES = 2 << 20
@@ -62,9 +62,7 @@ def generate_with_transformers(
 
 @pytest.fixture
 def running(tiny_model_dir: Path):
-    config = EngineConfig(
-        model_path=tiny_model_dir, kv_memory_bytes=KV_BYTES, draft_budget="fixed"
-    )
+    config = EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=KV_BYTES, draft_budget="fixed")
     with running_engine(config) as engine:
         yield engine
 
@@ -251,6 +249,26 @@ def test_a_full_queue_refuses_and_recovers(tiny_model_dir: Path) -> None:
             running.engine.submit(make_request("c", make_prompt(0, 20), 5))
         running.wait_all()
         running.run([make_request("d", make_prompt(0, 20), 5)])
+
+
+def test_batch_requests_leave_half_of_the_queue(tiny_model_dir: Path) -> None:
+    config = EngineConfig(
+        model_path=tiny_model_dir,
+        kv_memory_bytes=KV_BYTES,
+        scheduler=SchedulerConfig(max_running=1, max_waiting=3),
+    )
+
+    def batch_request(name: str, num_tokens: int) -> EngineRequest:
+        request = make_request(name, make_prompt(0, 20), num_tokens)
+        return dataclasses.replace(request, priority=Priority.BATCH)
+
+    with running_engine(config) as running:
+        for name in ("a", "b"):
+            running.submit(batch_request(name, 150))
+        with pytest.raises(QueueFullError, match="the limit is 2"):
+            running.engine.submit(batch_request("c", 5))
+        running.submit(make_request("d", make_prompt(0, 20), 5))
+        running.wait_all()
 
 
 def test_stop_fails_what_is_unfinished_and_refuses_what_comes_later(

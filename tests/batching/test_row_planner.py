@@ -41,7 +41,7 @@ def make_state(num_prompt: int, num_computed: int, k: int = 64) -> RequestState:
 
 
 def make_planner(costs: StepCosts | None) -> RowPlanner:
-    return RowPlanner(max_rows=MAX_ROWS, max_draft_tokens=64, costs=costs)
+    return RowPlanner(max_draft_tokens=64, costs=costs)
 
 
 def numbers(planned: Sequence[PlannedRows]) -> list[tuple[int, int]]:
@@ -78,7 +78,9 @@ states = st.lists(
 def test_rows_keep_to_the_budget_and_everybody_gets_one(
     states: list[RequestState], seed: int | None
 ) -> None:
-    planned = make_planner(None if seed is None else ErraticCosts(seed)).plan(states)
+    planned = make_planner(None if seed is None else ErraticCosts(seed)).plan(
+        states, max_rows=MAX_ROWS
+    )
     assert [rows.state for rows in planned] == states
     total = sum(sum(pair) for pair in numbers(planned))
     assert total <= MAX_ROWS
@@ -95,27 +97,29 @@ def test_drafts_that_fail_leave_their_rows_to_prompts() -> None:
     planner = make_planner(STEEP)
     decoding, prefilling = make_state(10, 9), make_state(290, 0)
     for _ in range(40):
-        refuse_drafts(planner, planner.plan([decoding, prefilling]))
-    (decode, prefill) = numbers(planner.plan([decoding, prefilling]))
+        refuse_drafts(planner, planner.plan([decoding, prefilling], max_rows=MAX_ROWS))
+    (decode, prefill) = numbers(planner.plan([decoding, prefilling], max_rows=MAX_ROWS))
     assert decode[1] <= 2
     assert prefill[0] >= MAX_ROWS - 3
 
 
 def test_drafts_that_hold_keep_half_of_the_rows_beside_a_long_prompt() -> None:
     planner = make_planner(FLAT)
-    planned = planner.plan([make_state(10, 9), make_state(11, 10), make_state(290, 0)])
+    planned = planner.plan(
+        [make_state(10, 9), make_state(11, 10), make_state(290, 0)], max_rows=MAX_ROWS
+    )
     assert [pair[1] for pair in numbers(planned)] == [32, 31, 0]
     assert numbers(planned)[2] == (63, 0)
 
 
 def test_a_prompt_that_ends_in_this_step_is_drafted_behind() -> None:
-    (rows,) = numbers(make_planner(FLAT).plan([make_state(20, 0)]))
+    (rows,) = numbers(make_planner(FLAT).plan([make_state(20, 0)], max_rows=MAX_ROWS))
     assert rows == (20, 64)
 
 
 @pytest.mark.parametrize("k", [0, 5, 64, 200])
 def test_k_of_a_request_is_the_most_it_gets(k: int) -> None:
-    (rows,) = numbers(make_planner(FLAT).plan([make_state(10, 9, k)]))
+    (rows,) = numbers(make_planner(FLAT).plan([make_state(10, 9, k)], max_rows=MAX_ROWS))
     assert rows == (1, min(k, 64))
 
 
@@ -123,14 +127,16 @@ def test_fixed_drafts_are_as_long_as_they_may_be() -> None:
     planner = make_planner(None)
     decoding = make_state(10, 9)
     for _ in range(40):
-        refuse_drafts(planner, planner.plan([decoding]))
-    assert numbers(planner.plan([decoding])) == [(1, 64)]
+        refuse_drafts(planner, planner.plan([decoding], max_rows=MAX_ROWS))
+    assert numbers(planner.plan([decoding], max_rows=MAX_ROWS)) == [(1, 64)]
 
 
 def test_drafts_shrink_as_requests_come() -> None:
     lengths = []
     for num_requests in (1, 4, 16, 64):
-        planned = make_planner(STEEP).plan([make_state(10 + i, 9 + i) for i in range(num_requests)])
+        planned = make_planner(STEEP).plan(
+            [make_state(10 + i, 9 + i) for i in range(num_requests)], max_rows=MAX_ROWS
+        )
         lengths.append(sum(len(rows.draft or ()) for rows in planned) / num_requests)
     assert lengths == sorted(lengths, reverse=True)
     assert lengths[0] > 10

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import settings
@@ -31,7 +32,12 @@ class SchedulerRun:
     """A scheduler with its pool, a runner that checks every plan, a clock, and all events."""
 
     def __init__(
-        self, *, num_blocks: int = 64, costs: StepCosts | None = None, **limits: int | float
+        self,
+        *,
+        num_blocks: int = 64,
+        costs: StepCosts | None = None,
+        step_s: Callable[[int], float] = lambda num_tokens: 0.0,
+        **limits: int | float,
     ) -> None:
         self.config = SchedulerConfig(
             **{"block_size": BLOCK_SIZE, "max_tokens_per_step": 32, "max_running": 8, **limits}
@@ -43,6 +49,7 @@ class SchedulerRun:
         )
         self.runner = TargetRunner(num_blocks=num_blocks, block_size=BLOCK_SIZE)
         self.now = 100.0
+        self._step_s = step_s
         self.targets: dict[str, list[int]] = {}
         self.outputs: dict[str, list[int]] = {}
         self.last_events: dict[str, Event] = {}
@@ -81,7 +88,7 @@ class SchedulerRun:
         has_preempted = self.scheduler.num_preemptions > self._num_preemptions
         names = [scheduled.request_id for scheduled in plan.scheduled]
         assert len(set(names)) == len(names) <= self.scheduler.num_running
-        assert bool(names) == bool(self.scheduler.num_running)
+        assert bool(names) == bool(self.scheduler.num_running), "nobody gets a row for nothing"
         assert len(names) <= self.config.max_running
         assert plan.num_tokens <= self.config.max_tokens_per_step
         assert self.scheduler.num_running + self.scheduler.num_waiting == len(self.live)
@@ -99,6 +106,7 @@ class SchedulerRun:
         plan = self.schedule()
         assert plan.scheduled or not self.live, "work is left but nothing is planned"
         result = self.runner.execute(plan)
+        self.now += self._step_s(plan.num_tokens)
         self.record(self.scheduler.commit(plan, result, now=self.now))
         self.pool.check_invariants()
         self._num_computed = {
@@ -241,7 +249,7 @@ def test_a_long_mixed_load_ends_well(seed: int) -> None:
             generator.randint(1, 24),
             error_rate=generator.choice([0.0, 0.3, 1.0]),
             priority=generator.choice(list(Priority)),
-            deadline=run.now + generator.uniform(0.1, 1.5) if generator.random() < 0.2 else None,
+            deadline=run.now + generator.uniform(0.5, 4.0) if generator.random() < 0.3 else None,
             cache_salt=generator.choice([b"", b"tenant"]),
         )
         if generator.random() < 0.2:
@@ -378,34 +386,55 @@ def test_batch_requests_are_not_starved_by_a_stream_of_interactive_ones() -> Non
     run.run()
 
 
-def test_batch_requests_get_no_rows_while_interactive_ones_run() -> None:
-    run = SchedulerRun(max_running=6)
+def test_batch_requests_get_no_rows_beside_interactive_ones() -> None:
+    run = SchedulerRun(num_blocks=128, max_tokens_per_step=64)
     for i in range(3):
         run.submit(f"batch {i}", make_prompt(i, 6), 30, priority=Priority.BATCH, error_rate=1.0)
+    for _ in range(3):
+        assert len(run.step().scheduled) == 3
+    run.submit("urgent", make_prompt(5, 20), 12, error_rate=1.0)
+    num_written = [len(run.outputs[f"batch {i}"]) for i in range(3)]
+    num_steps = 0
+    while "urgent" in run.live:
+        assert [scheduled.request_id for scheduled in run.step().scheduled] == ["urgent"]
+        num_steps += 1
+    assert num_steps == 12, "as many as it would have taken alone"
+    assert run.scheduler.num_preemptions == 0, "they keep what they have computed"
+    assert [len(run.outputs[f"batch {i}"]) for i in range(3)] == num_written
     assert len(run.step().scheduled) == 3
-    run.submit("waiting batch", make_prompt(7, 6), 3, priority=Priority.BATCH)
-    for i in range(2):
-        run.submit(f"urgent {i}", make_prompt(i + 20, 6), 5 + i, error_rate=1.0)
-    before = {name: len(tokens) for name, tokens in run.outputs.items() if "batch" in name}
-    while not {"urgent 0", "urgent 1"} <= run.last_events.keys():
-        assert all("urgent" in s.request_id for s in run.step().scheduled)
-    assert {name: len(run.outputs[name]) for name in before} == before
-    assert run.scheduler.num_preemptions == 0, "there was room for all of them"
     run.run()
 
 
-def test_only_one_batch_request_at_a_time_counts_as_interactive() -> None:
-    run = SchedulerRun(max_running=8, ageing_s=10.0)
-    for i in range(4):
-        run.submit(f"batch {i}", make_prompt(i, 6), 25, priority=Priority.BATCH, error_rate=1.0)
-    run.submit("stream 0", make_prompt(10, 6), 3, error_rate=1.0)
-    for i in range(1, 40):
-        run.now += 0.5
-        run.submit(f"stream {i}", make_prompt(i + 20, 6), 3, error_rate=1.0)
-        names = [scheduled.request_id for scheduled in run.step().scheduled]
-        assert sum("batch" in name for name in names) <= (run.now >= 110.0)
-    assert "batch 0" in run.last_events or run.outputs["batch 0"]
-    assert not run.outputs["batch 3"]
+def test_one_batch_request_at_a_time_grows_into_the_class_above() -> None:
+    run = SchedulerRun(num_blocks=256, ageing_s=10.0)
+    for i in range(3):
+        run.submit(f"batch {i}", make_prompt(i, 6), 4, priority=Priority.BATCH, error_rate=1.0)
+        run.now += 0.1
+    ends: dict[str, float] = {}
+    for i in range(60):
+        run.submit(f"r{i}", make_prompt(i + 3, 6), 3, error_rate=1.0)
+        for _ in range(2):
+            plan = run.step()
+            assert sum("batch" in one.request_id for one in plan.scheduled) <= 1
+            ends.update({name: run.now for name in run.last_events if name not in ends})
+            run.now += 0.5
+    times = [ends[f"batch {i}"] - 100.0 for i in range(3)]
+    assert 10.0 <= times[0] <= 13.0
+    assert all(10.0 <= later - earlier <= 14.0 for earlier, later in itertools.pairwise(times))
+    run.run()
+
+
+def test_steps_of_batch_requests_are_short_while_interactive_ones_may_come() -> None:
+    run = SchedulerRun(num_blocks=4096, max_tokens_per_step=512, step_s=lambda n: 0.002 * n)
+    run.submit("batch", make_prompt(1, 6000), 4, priority=Priority.BATCH)
+    assert run.step().num_tokens == 512, "nobody else has been there"
+    run.submit("urgent", make_prompt(2, 6), 2)
+    while "urgent" in run.live:
+        run.step()
+    sizes = [run.step().num_tokens for _ in range(40)]
+    assert all(0.03 <= 0.002 * size <= 0.07 for size in sizes[10:]), sizes
+    run.now += 61.0
+    assert run.step().num_tokens == 512
     run.run()
 
 

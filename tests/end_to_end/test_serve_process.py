@@ -148,7 +148,7 @@ def test_killed_in_mid_request_leaves_the_file(
 
 
 def _kill_when_busy(server: ServeProcess, url: str) -> None:
-    while "apply_running_requests 1.0" not in httpx.get(f"{url}/metrics").text:
+    while "apply_num_requests_running 1.0" not in httpx.get(f"{url}/metrics").text:
         time.sleep(0.01)
     server.process.kill()
 

@@ -15,7 +15,10 @@ from litestar.testing import TestClient
 from oracle_service import MODEL_NAME, OracleService
 
 from apply_service.app import create_app
+from apply_service.compat.settings import DEFAULT_ALIASES
+from apply_service.version import system_fingerprint
 
+FINGERPRINT = system_fingerprint("oracle-fingerprint", None)
 ORIGINAL = "import os\n\n\ndef name(path):\n    return os.path.basename(path)\n"
 UPDATE = "# ... existing code ...\ndef name(path):\n    return os.path.basename(path).lower()\n"
 MERGED = ORIGINAL.replace("(path)\n", "(path).lower()\n").replace(
@@ -76,7 +79,7 @@ def test_a_merge_comes_back_with_its_figures(client: TestClient[Any], path: str)
     assert result["source"] == "model"
     assert result["confidence"] is None
     assert result["model"] == MODEL_NAME
-    assert result["system_fingerprint"] == "oracle-fingerprint"
+    assert result["system_fingerprint"] == FINGERPRINT
     usage, speculation = result["usage"], result["speculation"]
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
     assert 0 < speculation["accepted"] <= speculation["drafted"]
@@ -380,18 +383,21 @@ def test_other_addresses_and_methods(client: TestClient[Any]) -> None:
 
 
 def test_models_and_health(client: TestClient[Any]) -> None:
-    assert client.get("/v1/models").json() == {
-        "object": "list",
-        "data": [
-            {
-                "id": MODEL_NAME,
-                "object": "model",
-                "owned_by": "apply-service",
-                "max_context_tokens": 4096,
-                "profile": "embedded",
-            }
-        ],
+    models = client.get("/v1/models").json()
+    served, *others = models["data"]
+    assert 0 < served.pop("created") <= time.time()
+    assert served == {
+        "id": MODEL_NAME,
+        "root": MODEL_NAME,
+        "object": "model",
+        "owned_by": "apply-service",
+        "system_fingerprint": FINGERPRINT,
+        "max_context_tokens": 4096,
+        "profile": "embedded",
     }
+    assert models["object"] == "list"
+    assert tuple(model["id"] for model in others) == DEFAULT_ALIASES
+    assert {model["root"] for model in others} == {MODEL_NAME}
     assert client.get("/health/live").json() == {"status": "live"}
     assert client.get("/health/ready").json() == {"status": "ready"}
 
@@ -404,11 +410,13 @@ def test_metrics_count_results_and_problems(client: TestClient[Any]) -> None:
     for sample in (
         'apply_requests_total{result="applied"} 1.0',
         'apply_requests_total{result="empty-update"} 1.0',
-        "apply_kv_blocks 512.0",
-        'apply_seconds_count{stage="total"} 1.0',
+        "apply_kv_cache_blocks 512.0",
+        "apply_e2e_request_latency_seconds_count 1.0",
+        'apply_http_requests_total{method="POST",route="/v1/apply",status="200"} 1.0',
+        'apply_http_requests_total{method="POST",route="/v1/apply",status="400"} 1.0',
     ):
         assert sample in response.text
-    assert "apply_drafted_tokens_total" in response.text
+    assert "apply_spec_decode_num_draft_tokens_total" in response.text
 
 
 @pytest.mark.parametrize("path", ["/schema", "/schema/openapi.json"])

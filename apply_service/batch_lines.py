@@ -1,0 +1,54 @@
+"""Lines of a batch's body out of bytes that come in pieces, each within a limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLine:
+    """One line, counted from 1, blank ones included; `content` is None if it was over the limit."""
+
+    number: int
+    content: bytes | None
+    num_bytes: int
+
+
+class LineSplitter:
+    """Holds at most one line, and of a line over the limit nothing but its length."""
+
+    def __init__(self, *, max_line_bytes: int) -> None:
+        self._max_line_bytes = max_line_bytes
+        self._buffer = bytearray()
+        self._num_bytes = 0
+        self._number = 1
+
+    def feed(self, piece: bytes) -> list[BatchLine]:
+        """The lines that this piece completes, without blank ones."""
+        *complete, rest = piece.split(b"\n")
+        lines = []
+        for part in complete:
+            self._add(part)
+            lines += self._take()
+        self._add(rest)
+        return lines
+
+    def end(self) -> list[BatchLine]:
+        """The last line, if there is no newline behind it."""
+        return self._take()
+
+    def _add(self, part: bytes) -> None:
+        self._num_bytes += len(part)
+        if self._num_bytes > self._max_line_bytes:
+            self._buffer.clear()
+        else:
+            self._buffer += part
+
+    def _take(self) -> list[BatchLine]:
+        content, num_bytes = bytes(self._buffer), self._num_bytes
+        is_kept = num_bytes <= self._max_line_bytes
+        line = BatchLine(self._number, content if is_kept else None, num_bytes)
+        self._buffer.clear()
+        self._num_bytes = 0
+        self._number += 1
+        return [] if is_kept and not content.strip() else [line]

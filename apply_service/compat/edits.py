@@ -1,0 +1,93 @@
+"""From the requests of other APIs to edits, which all take the way of `/v1/apply`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from apply_service.compat.chat_schemas import ChatBody
+from apply_service.compat.code_apply_schemas import CodeApplyBody
+from apply_service.compat.messages import messages_of, prediction_of
+from apply_service.compat.morph_message import EXAMPLE, MorphMessage, parse_morph_message
+from apply_service.compat.parameters import max_tokens_of, sampling_of
+from apply_service.edit.text_file import TextFile
+from apply_service.edit_request import EditRequest
+from apply_service.problems import ProblemError, make_problem
+
+
+@dataclass(frozen=True, slots=True)
+class ChatEdit:
+    """An edit that came as a chat message, and the message that says how it wants its answer."""
+
+    edit: EditRequest
+    message: MorphMessage
+
+
+def chat_edit_of(body: ChatBody) -> ChatEdit | None:
+    """The edit in the last message of the user, None if it has none. Raises ProblemError."""
+    texts = [message.content for message in messages_of(body) if message.role == "user"]
+    message = parse_morph_message(texts[-1]) if texts else None
+    if message is None:
+        return None
+    edit = EditRequest(
+        original=TextFile.from_text(message.code),
+        update=message.update,
+        instruction=message.instruction,
+        prediction=prediction_of(body),
+        sampling=sampling_of(body, temperature=0.0, seed=0),
+        max_answer_tokens=max_tokens_of(body),
+    )
+    return ChatEdit(edit, message)
+
+
+def code_apply_edit_of(body: CodeApplyBody) -> EditRequest:
+    """The edit of a body. Raises ProblemError (400) if a field is missing or said twice."""
+    original = _one_of(body, "initial_code", "initialCode")
+    update = _one_of(body, "edit_snippet", "editSnippet")
+    if original is None:
+        _refuse("initial_code", "`initial_code` (or `initialCode`) is missing", "send the file")
+    if update is None:
+        _refuse("edit_snippet", "`edit_snippet` (or `editSnippet`) is missing", "send the update")
+    return EditRequest(
+        original=TextFile.from_text(original),
+        update=update,
+        instruction=_one_of(body, "instruction", "instructions") or None,
+        prediction=body.prediction,
+    )
+
+
+def no_edit_problem(model: str) -> ProblemError:
+    """That a model which only applies edits was asked something else."""
+    return ProblemError(
+        make_problem(
+            400,
+            code="code-and-update-missing",
+            title="The request has no edit",
+            detail=f"the model {model!r} applies edits and does not chat, and the last user message"
+            " has no `<code>` that is followed by an `<update>`",
+            field="messages",
+            remedy=f"send one user message of this form:\n{EXAMPLE}",
+        )
+    )
+
+
+def _one_of(body: CodeApplyBody, first: str, second: str) -> str | None:
+    """The value of a field with two names, which may be said twice if it is the same."""
+    values: list[str | None] = [getattr(body, first), getattr(body, second)]
+    said = [value for value in values if value is not None]
+    if len(set(said)) > 1:
+        _refuse(second, f"`{first}` and `{second}` are different", "send one of them")
+    return said[0] if said else None
+
+
+def _refuse(field: str, detail: str, remedy: str) -> NoReturn:
+    raise ProblemError(
+        make_problem(
+            400,
+            code="invalid-field",
+            title="The body has a wrong field",
+            detail=detail,
+            field=field,
+            remedy=remedy,
+        )
+    )

@@ -1,0 +1,70 @@
+"""Errors in the shape that clients of other APIs read, made from the problem that they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from apply_service.problems import Problem
+
+Shape = Callable[[Problem], dict[str, Any]]
+
+_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+}
+# Where OpenAI has a code that clients look for, it is that one.
+_CODES = {
+    "unknown-model": "model_not_found",
+    "prompt-too-long": "context_length_exceeded",
+    "unsupported-parameter": "unsupported_parameter",
+}
+_MEMBERS = ("value", "limit", "remedy", "finish_reason", "id", "request_id", "findings")
+
+
+def shape_of(path: str) -> Shape | None:
+    """The shape of errors at an address, None where they are problem details."""
+    path = path.rstrip("/")
+    if path.endswith("/chat/completions") or "/v1/models/" in path:
+        return openai_error
+    return flat_error if path.endswith("/code/apply") else None
+
+
+def openai_error(problem: Problem) -> dict[str, Any]:
+    """`{"error": {"message", "type", "param", "code"}}`, with members of ours behind these."""
+    kind = "server_error" if problem.status >= 500 else "invalid_request_error"
+    error = {
+        "message": message_of(problem),
+        "type": _TYPES.get(problem.status, kind),
+        "param": "model" if problem.code == "unknown-model" else problem.field,
+        "code": _code_of(problem),
+    }
+    return {"error": error | _members_of(problem)}
+
+
+def flat_error(problem: Problem) -> dict[str, Any]:
+    """`{"error": "…"}`, with members of ours beside it."""
+    return {"error": message_of(problem), "code": _code_of(problem)} | _members_of(problem)
+
+
+def message_of(problem: Problem) -> str:
+    """All that there is to say, for clients that show nothing but the message."""
+    if not problem.findings:
+        is_new = problem.remedy is not None and problem.remedy not in problem.detail
+        return f"{problem.detail}; {problem.remedy}" if is_new else problem.detail
+    lines = [problem.title]
+    for finding in problem.findings:
+        place = "" if finding.line is None else f" in line {finding.line}"
+        lines.append(f"{finding.severity} {finding.code}{place}: {finding.message}")
+        lines.append(f"  hint: {finding.hint}")
+    return "\n".join([*lines, problem.remedy or ""]).rstrip()
+
+
+def _code_of(problem: Problem) -> str:
+    return _CODES.get(problem.code, problem.code.replace("-", "_"))
+
+
+def _members_of(problem: Problem) -> dict[str, Any]:
+    members = ((name, getattr(problem, name)) for name in _MEMBERS)
+    return {name: value for name, value in members if value is not None}

@@ -1,0 +1,65 @@
+"""Texts at which an answer ends: found in tokens by the engine, cut out of the text behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from apply_service.prompts.prompt import Prompt
+
+
+class StopTokens:
+    """Tells the engine at which token an answer has one of the texts; that token is kept.
+
+    Owned by the engine thread.
+    """
+
+    def __init__(self, stops: Sequence[str], prompt: Prompt) -> None:
+        """`stops` as the caller writes them, at least one."""
+        self._stops = [text.encode() for text in prompt.substitution.apply(stops)]
+        self._tokenizer = prompt.tokenizer
+        self._num_kept = max(map(len, self._stops)) - 1
+        self._tail = b""
+
+    def push(self, token_ids: Sequence[int]) -> int | None:
+        """Take new tokens; how many of them there are up to the end of a text, if there is one."""
+        for position, token_id in enumerate(token_ids):
+            if token_id in self._tokenizer.special_token_ids:
+                continue
+            self._tail += self._tokenizer.decode_bytes([token_id])
+            if any(stop in self._tail for stop in self._stops):
+                return position + 1
+            self._tail = self._tail[max(0, len(self._tail) - self._num_kept) :]
+        return None
+
+
+class StopCutter:
+    """Lets text through up to the first stop; what may be the beginning of one is held back."""
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops = tuple(stops)
+        self._pending = ""
+        self.has_stopped = False
+
+    def push(self, text: str) -> str:
+        """Take new text; what may be shown of it."""
+        if self.has_stopped or not self._stops:
+            return "" if self.has_stopped else text
+        self._pending += text
+        places = [place for stop in self._stops if (place := self._pending.find(stop)) >= 0]
+        if places:
+            self.has_stopped = True
+            return self._take(min(places))
+        return self._take(len(self._pending) - max(map(self._num_begun, self._stops)))
+
+    def finish(self) -> str:
+        """What was held back, once no more text comes."""
+        return "" if self.has_stopped else self._take(len(self._pending))
+
+    def _num_begun(self, stop: str) -> int:
+        """Characters at the end of the text that a stop may begin with."""
+        longest = min(len(stop) - 1, len(self._pending))
+        return next(n for n in range(longest, -1, -1) if self._pending.endswith(stop[:n]))
+
+    def _take(self, num_characters: int) -> str:
+        text, self._pending = self._pending[:num_characters], self._pending[num_characters:]
+        return text

@@ -1,0 +1,73 @@
+"""`POST /v1/code/apply`: an edit as fields, the way of Relace and Morph."""
+
+from litestar import Response, post
+from litestar.di import NamedDependency
+from litestar.params import JSONBody
+from litestar.response import Stream
+
+from apply_service.compat.answers import ChunkWriter, usage_of
+from apply_service.compat.code_apply_schemas import CodeApplyBody, CodeApplyResult
+from apply_service.compat.edits import code_apply_edit_of
+from apply_service.compat.review import headers_of, note_of
+from apply_service.json_body import JsonRequest
+from apply_service.outcome import Outcome
+from apply_service.problems import problem_of
+from apply_service.routes.apply import FORESEEN_ERRORS
+from apply_service.routes.compat_answer import (
+    STREAM_HEADERS,
+    head_of,
+    settle_edit,
+    stream_edit,
+)
+from apply_service.service import ApplyService
+
+
+class CodeApplyRequest(JsonRequest):
+    """A request to `/v1/code/apply`."""
+
+    body_type = CodeApplyBody
+
+
+@post(
+    ["/v1/code/apply", "/code/apply"],
+    status_code=200,
+    request_class=CodeApplyRequest,
+    summary="Merge an edit that is sent as fields",
+    description="With `stream` the merged file comes in the chunks of /v1/chat/completions, the"
+    " first one after the verdict; the last one has the usage.",
+)
+async def code_apply(
+    request: CodeApplyRequest,
+    data: JSONBody[CodeApplyBody],
+    service: NamedDependency[ApplyService],
+) -> Response[CodeApplyResult]:
+    """Answer an edit; errors come before the first byte."""
+    try:
+        service.check_options(model=data.model, constraint=None)
+        outcome = await settle_edit(request, service, code_apply_edit_of(data))
+    except FORESEEN_ERRORS as error:
+        service.telemetry.count_problem(problem_of(error).code)
+        raise
+    headers = headers_of(outcome)
+    if data.stream:
+        writer = ChunkWriter(head_of(outcome.request_id, service), has_usage_chunk=False)
+        usage = usage_of(outcome.stats)
+        return Stream(  # type: ignore[return-value]
+            stream_edit(outcome, outcome.merged, writer, end_usage=usage),
+            media_type="text/event-stream",
+            headers=headers | STREAM_HEADERS,
+        )
+    return Response(_result(outcome, service), headers=headers)
+
+
+def _result(outcome: Outcome, service: ApplyService) -> CodeApplyResult:
+    served = service.served
+    return CodeApplyResult(
+        id=outcome.request_id,
+        model=served.name,
+        mergedCode=outcome.merged,
+        merged_code=outcome.merged,
+        usage=usage_of(outcome.stats),
+        system_fingerprint=served.fingerprint,
+        apply=note_of(outcome),
+    )

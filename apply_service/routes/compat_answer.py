@@ -1,0 +1,58 @@
+"""The answer to an edit at an address of another API: nothing is sent before the verdict."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from litestar import Request
+
+from apply_service.compat.answers import (
+    STREAM_END,
+    AnswerHead,
+    ChunkWriter,
+    pieces_of,
+    usage_of,
+)
+from apply_service.compat.chat_schemas import ChatUsage
+from apply_service.compat.review import check_verdict, note_of
+from apply_service.edit_request import EditRequest
+from apply_service.outcome import Outcome
+from apply_service.routes.disconnect import finish_for_client
+from apply_service.service import ApplyService
+from apply_service.tenant import cache_salt_of
+
+STREAM_HEADERS = {"Cache-Control": "no-store"}
+
+
+async def settle_edit(
+    request: Request[Any, Any, Any], service: ApplyService, edit: EditRequest
+) -> Outcome:
+    """The outcome of an edit that may be used. Raises what an edit fails with, VerdictError too."""
+    edit = replace(
+        edit,
+        use_model=service.default_use_model,
+        deadline_s=service.deadline_of("interactive"),
+        cache_salt=cache_salt_of(request.headers.get("authorization"), service.cache_sharing),
+    )
+    run = await service.served.pipeline.start(edit)
+    outcome = await finish_for_client(request.receive, run, run.outcome())
+    check_verdict(outcome, service.compat.review)
+    return outcome
+
+
+def head_of(request_id: str, service: ApplyService) -> AnswerHead:
+    """The head of an answer of the served model."""
+    served = service.served
+    return AnswerHead.of(request_id, model=served.name, system_fingerprint=served.fingerprint)
+
+
+def stream_edit(
+    outcome: Outcome, text: str, writer: ChunkWriter, *, end_usage: ChatUsage | None = None
+) -> Iterator[bytes]:
+    """The chunks of a merged file; the last one has the verdict and, if given, the usage."""
+    for piece in pieces_of(text):
+        yield writer.piece(piece)
+    members = {} if end_usage is None else {"usage": end_usage}
+    yield writer.end("stop", apply=note_of(outcome), **members)
+    yield writer.usage(usage_of(outcome.stats))
+    yield STREAM_END

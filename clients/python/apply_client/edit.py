@@ -1,0 +1,76 @@
+"""One edit as a caller describes it, and its body on the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal
+
+import msgspec
+
+from apply_client.wire import Content
+
+Priority = Literal["interactive", "batch"]
+
+
+class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the answer is drawn; the default is greedy, and a seed makes a draw repeatable."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    seed: int = 0
+    max_tokens: int | None = None
+
+
+class ApplyOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What may be said about an edit; the service's own default holds for all that is None.
+
+    `checks="off"` returns rejected results as well. `use_model="never"` gives the deterministic
+    merge. `deadline_s` is the service's: it gives an edit up that is not done by then.
+    """
+
+    language: str | None = None
+    scope: Literal["auto", "file", "region"] | None = None
+    checks: Literal["on", "off"] | None = None
+    constraint: Literal["merge", "none"] | None = None
+    use_model: Literal["auto", "always", "never"] | None = None
+    prediction: str | None = None
+    sampling: Sampling | None = None
+    speculation: Literal["on", "off"] | None = None
+    k: int | None = None
+    priority: Priority | None = None
+    model: str | None = None
+    include: tuple[Literal["decisions"], ...] = ()
+    deadline_s: float | None = None
+
+
+DEFAULT_OPTIONS = ApplyOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Edit(Generic[Content]):
+    """A file as it is now, a lazy update of it, and what else may be said.
+
+    The original is text, or bytes in any text encoding, which come back in the same encoding.
+    """
+
+    original: Content
+    update: str
+    path: str | None = field(default=None, kw_only=True)
+    instruction: str | None = field(default=None, kw_only=True)
+    options: ApplyOptions = field(default=DEFAULT_OPTIONS, kw_only=True)
+
+
+def members_of(edit: Edit[Content]) -> dict[str, Any]:
+    """The members of the JSON body; bytes stay bytes, which msgspec writes as Base64."""
+    original = edit.original
+    members: dict[str, Any] = {
+        "original": {"base64": original} if isinstance(original, bytes) else original,
+        "update": edit.update,
+    }
+    if edit.path is not None:
+        members["path"] = edit.path
+    if edit.instruction is not None:
+        members["instruction"] = edit.instruction
+    options: dict[str, Any] = msgspec.to_builtins(edit.options)
+    return members | options

@@ -1,0 +1,155 @@
+"""What the service answers, as its OpenAPI document describes it.
+
+Unknown members are ignored, so that a newer service can be asked as well.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+
+Status = Literal["applied", "unchanged", "needs_review", "rejected"]
+
+Content = TypeVar("Content", str, bytes)
+AnyContent = TypeVar("AnyContent")
+
+
+class Base64Content(msgspec.Struct, frozen=True):
+    """A file as its bytes."""
+
+    base64: bytes
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that the checks found, with a hint for whoever wrote the update."""
+
+    code: str
+    severity: Literal["error", "warning"]
+    message: str
+    hint: str
+    line: int | None = None
+
+
+class Region(msgspec.Struct, frozen=True, kw_only=True):
+    """Lines of the original that the model rewrote, both included, counted from 1."""
+
+    start_line: int
+    end_line: int
+
+
+class RemovedLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the original that is not in the result, counted from 1."""
+
+    line: int
+    text: str
+
+
+class Branch(msgspec.Struct, frozen=True, kw_only=True):
+    """One way on: the line that it writes, where that comes from, and how probable it was."""
+
+    text: str
+    origin: str
+    probability: float
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """A choice of the model among valid merges, at a line of the result, counted from 1."""
+
+    line: int
+    chosen: Branch
+    alternatives: tuple[Branch, ...]
+    probability: float
+    outside_mass: float
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of the request; `cached_tokens` of the prompt were not computed again."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    cached_tokens: int = 0
+
+
+class Speculation(msgspec.Struct, frozen=True, kw_only=True):
+    """How far drafts carried the answer."""
+
+    drafted: int
+    accepted: int
+    forced: int = 0
+    target_passes: int
+    decode_passes: int
+    mean_accepted_length: float
+    tokens_per_target_pass: float
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds; `total` includes the work on text before and after the model."""
+
+    queue: float
+    load: float = 0.0
+    prefill: float
+    decode: float
+    total: float
+
+
+class ApplyResult(msgspec.Struct, Generic[AnyContent], frozen=True, kw_only=True):
+    """A merged file with its verdict; `merged` is text or bytes as the original was sent.
+
+    `applied` and `unchanged` may be used, `needs_review` wants a look at its findings, `rejected`
+    comes only with the checks off.
+    """
+
+    id: str
+    status: Status
+    confidence: float | None
+    merged: AnyContent
+    diff: str | None
+    findings: tuple[Finding, ...]
+    removed_lines: tuple[RemovedLine, ...]
+    decisions: tuple[Decision, ...] | None = None
+    source: str
+    scope: Literal["file", "region"]
+    regions: tuple[Region, ...]
+    usage: Usage
+    speculation: Speculation
+    timing: Timing
+    model: str
+    system_fingerprint: str | None = None
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the checks found nothing that a person should look at."""
+        return self.status in ("applied", "unchanged")
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """Why the service refused (RFC 9457); `code` is its short name, `id` that of the edit."""
+
+    status: int
+    detail: str
+    title: str = ""
+    type: str = "about:blank"
+    code: str = "unknown"
+    field: str | None = None
+    value: float | None = None
+    limit: float | None = None
+    remedy: str | None = None
+    id: str | None = None
+    request_id: str | None = None
+    findings: tuple[Finding, ...] | None = None
+
+
+class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
+    """A model that is served; `max_context_tokens` bounds the prompt and its answer."""
+
+    id: str
+    max_context_tokens: int
+    profile: str
+
+
+class ModelList(msgspec.Struct, frozen=True, kw_only=True):
+    """The models that are served."""
+
+    data: tuple[ModelCard, ...]

@@ -1,0 +1,130 @@
+"""A batch's run without a network: how much it reads, what it answers, when it gives up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, cast
+
+import pytest
+
+from apply_service.batch_lines import BatchLine
+from apply_service.batch_run import BatchRun
+
+MAX_IN_FLIGHT = 3
+LINE = b"x" * 1023 + b"\n"
+
+
+class Caller:
+    """Sends lines without end and answers each when it is told to."""
+
+    def __init__(self, pieces: Sequence[bytes] = ()) -> None:
+        self.pieces = list(pieces)
+        self.has_end = bool(pieces)
+        self.num_received = 0
+        self.num_begun = 0
+        self.num_cancelled = 0
+        self.may_answer = asyncio.Event()
+        self.is_gone = asyncio.Event()
+
+    async def receive(self) -> Any:
+        if self.is_gone.is_set() or (self.has_end and not self.pieces):
+            await self.is_gone.wait()
+            return {"type": "http.disconnect"}
+        self.num_received += 1
+        await asyncio.sleep(0)
+        piece = self.pieces.pop(0) if self.has_end else LINE
+        return {
+            "type": "http.request",
+            "body": piece,
+            "more_body": not self.has_end or bool(self.pieces),
+        }
+
+    async def answer(self, line: BatchLine) -> bytes:
+        self.num_begun += 1
+        try:
+            await self.may_answer.wait()
+        except asyncio.CancelledError:
+            self.num_cancelled += 1
+            raise
+        if line.content == b"bad":
+            raise ValueError("bad")
+        return b"%d" % line.number
+
+    def run(self) -> AsyncGenerator[bytes]:
+        run = BatchRun(
+            self.receive,
+            answer=self.answer,
+            answer_failure=lambda line, error: b"%d %s" % (line.number, str(error).encode()),
+            max_in_flight=MAX_IN_FLIGHT,
+            max_line_bytes=5000,
+        )
+        return cast(AsyncGenerator[bytes], aiter(run))
+
+
+async def settled() -> None:
+    """Everything that can go on without an event has gone on."""
+    for _ in range(2000):
+        await asyncio.sleep(0)
+
+
+async def reading_is_bounded() -> None:
+    caller = Caller()
+    answers = caller.run()
+    first = asyncio.ensure_future(anext(answers))
+    await settled()
+    assert caller.num_begun == MAX_IN_FLIGHT
+    assert caller.num_received <= 256 + MAX_IN_FLIGHT + 1, "a quarter of a MiB is read ahead"
+    caller.may_answer.set()
+    assert await first == b"1"
+    await settled()
+    assert caller.num_begun == MAX_IN_FLIGHT, "an answer that is being sent is still under way"
+    for _ in range(10):
+        await anext(answers)
+        await settled()
+    assert caller.num_begun == MAX_IN_FLIGHT + 10
+    await answers.aclose()
+
+
+async def every_line_is_answered() -> None:
+    caller = Caller([b"a\nb", b"ad\nb", b"ad\n\nc"])
+    caller.may_answer.set()
+    assert sorted([answer async for answer in caller.run()]) == [b"1", b"2 bad", b"3 bad", b"5"]
+
+
+async def a_client_that_goes_takes_all_along() -> None:
+    caller = Caller([b"a\nb\nc\nd\ne\nf\n"])
+    answers = caller.run()
+    first = asyncio.ensure_future(anext(answers))
+    await settled()
+    caller.is_gone.set()
+    with pytest.raises(StopAsyncIteration):
+        await first
+    assert (caller.num_begun, caller.num_cancelled) == (MAX_IN_FLIGHT, MAX_IN_FLIGHT)
+
+
+async def leaving_early_gives_up() -> None:
+    caller = Caller([b"a\nb\nc\nd\n"])
+    answers = caller.run()
+    first = asyncio.ensure_future(anext(answers))
+    await settled()
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    await answers.aclose()
+    assert caller.num_cancelled == MAX_IN_FLIGHT
+    assert len(asyncio.all_tasks()) == 1
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        reading_is_bounded,
+        every_line_is_answered,
+        a_client_that_goes_takes_all_along,
+        leaving_early_gives_up,
+    ],
+    ids=lambda scenario: scenario.__name__,
+)
+def test_runs(scenario: Any) -> None:
+    asyncio.run(scenario())
