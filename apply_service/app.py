@@ -8,9 +8,9 @@ from litestar import Litestar
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 
 from apply_service.http_errors import handle_error
+from apply_service.openapi_document import OpenApiPlugin
 from apply_service.request_log import RequestLog
 from apply_service.routes.apply import FORESEEN_ERRORS, apply
 from apply_service.routes.batches import batches
@@ -61,7 +61,7 @@ def create_app(
             title="apply-service",
             version=service_version(),
             path="/schema",
-            render_plugins=[JsonRenderPlugin(path=["/", "/openapi.json"])],
+            render_plugins=[OpenApiPlugin()],
         ),
         request_max_body_size=max_body_bytes,
     )
