@@ -66,6 +66,11 @@ _FLAT_ERROR: Document = {
     "properties": {"error": {"type": "string"}, "code": {"type": "string"}},
     "required": ["error", "code"],
 }
+_KEY: Document = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "An API key; needed once the server has any, except by /health.",
+}
 _STREAMING_ENDS = ("/apply", "/chat/completions")
 _EVENTS: Document = {
     "schema": {"type": "string", "description": "Server-sent events, if `stream` is true."}
@@ -92,6 +97,8 @@ def complete(document: Document) -> Document:
     _, types = msgspec.json.schema_components(_TYPES, ref_template=_REFERENCE)
     schemas = document["components"]["schemas"]
     schemas.update(types, OpenAIError=_OPENAI_ERROR, FlatError=_FLAT_ERROR)
+    document["components"]["securitySchemes"] = {"key": _KEY}
+    document["security"] = [{"key": []}, {}]
     for path, operations in document["paths"].items():
         for operation in operations.values():
             _complete_operation(path, operation)

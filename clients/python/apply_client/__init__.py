@@ -8,6 +8,8 @@
 - answers.py     answers as results and errors; wire.py their shapes, errors.py the tree
 - sse.py         server-sent events and events.py what they mean; ndjson.py lines of JSON
 - transport.py   what both clients tell httpx
+- workspace.py   files of this machine, and write_policy.py which results are written into them
+- __main__.py    the command line
 """
 
 from apply_client.address import Address, AddressError
@@ -40,6 +42,8 @@ from apply_client.exchange import RetryPolicy
 from apply_client.many import EditOutcome
 from apply_client.status import ServiceStatus
 from apply_client.wire import ApplyResult, Finding, ModelCard, Problem
+from apply_client.workspace_errors import ContentConflictError, WorkspaceError
+from apply_client.write_policy import WritePolicy
 
 __all__ = [
     "APIConnectionError",
@@ -54,6 +58,7 @@ __all__ = [
     "AsyncApplyClient",
     "AuthenticationError",
     "BadRequestError",
+    "ContentConflictError",
     "Edit",
     "EditOutcome",
     "EditRejectedError",
@@ -74,4 +79,6 @@ __all__ = [
     "Token",
     "TooLargeError",
     "UnprocessableEditError",
+    "WorkspaceError",
+    "WritePolicy",
 ]
