@@ -1,4 +1,4 @@
-"""The command line: `apply-service serve|apply|model|cache|bench|config|doctor`."""
+"""The command line: `apply-service serve|apply|key|model|cache|bench|config|doctor`."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ _APPLY_SETTINGS = frozenset(
     }
 )
 _PLUGGED_COMMANDS = {
+    "key": "create, list and revoke API keys",
     "model": "prepare, list, inspect and remove models",
     "cache": "count or clear what is kept in Redis",
     "bench": "measure accuracy, drafters and speed",
@@ -137,6 +138,10 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
         from apply_service.cache_commands import run_cache_command
 
         return run_cache_command(args, loaded.settings.redis_url)
+    if args.command == "key":
+        from apply_service.guard.key_commands import run_key_command
+
+        return run_key_command(args, loaded.settings.keys_file)
     if args.command == "apply":
         from apply_service.apply_command import run_apply
 
@@ -146,8 +151,10 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
 
 def _serve(settings: Settings) -> int:
     from apply_service.listener import listen
+    from apply_service.single_process import check_single_process
     from batching.redis_url import parse_redis_url
 
+    check_single_process(settings.workers, os.environ)
     if settings.redis_url is not None:
         parse_redis_url(settings.redis_url)  # a wrong one is said before the model is loaded
     with listen(settings.host, settings.port) as listener:
@@ -192,6 +199,11 @@ def _add_plugged_command(subparsers: Any, arguments: Sequence[str]) -> None:
 
         add_model_commands(subparsers)
         return
+    if arguments[0] == "key":
+        from apply_service.guard.key_commands import add_key_commands
+
+        add_key_commands(subparsers)
+        return
     if arguments[0] == "cache":
         from apply_service.cache_commands import add_cache_commands
 
@@ -234,7 +246,16 @@ def _add_setting_flags(parser: argparse.ArgumentParser, fields: Sequence[Setting
     group.add_argument("--config", type=Path, metavar="FILE", help="TOML file with settings")
     for field in fields:
         description = field.description.replace("%", "%%")
-        group.add_argument(field.flag, dest=field.name, metavar="VALUE", help=description)
+        # What is true or false need not be said in full: `--allow-anonymous`.
+        is_switch = isinstance(field.default, bool)
+        group.add_argument(
+            field.flag,
+            dest=field.name,
+            metavar="VALUE",
+            help=description,
+            nargs="?" if is_switch else None,
+            const="true" if is_switch else None,
+        )
 
 
 def _load_settings(args: argparse.Namespace, environment: Mapping[str, str]) -> LoadedSettings:

@@ -9,7 +9,11 @@ from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import Server
 
+from apply_service.guard.request_ids import RequestIds
+from apply_service.guard.response_headers import ResponseHeaders
+from apply_service.guard.stack import Protection, protect
 from apply_service.http_errors import handle_error
 from apply_service.request_log import RequestLog
 from apply_service.routes.apply import FORESEEN_ERRORS, apply
@@ -25,9 +29,16 @@ from apply_service.version import service_version
 
 
 def create_app(
-    service: ApplyService, *, max_body_bytes: int, tracing: Tracing | None = None
+    service: ApplyService,
+    *,
+    max_body_bytes: int,
+    protection: Protection | None = None,
+    tracing: Tracing | None = None,
 ) -> Litestar:
-    """The application; starting it starts to load the model, stopping it drains the engine."""
+    """The application; starting it starts to load the model, stopping it drains the engine.
+
+    Without a protection everybody may do everything, which is for tests and for use in-process.
+    """
 
     @asynccontextmanager
     async def lifespan(_app: Litestar) -> AsyncIterator[None]:
@@ -36,6 +47,8 @@ def create_app(
             yield
         finally:
             await service.stop()
+            if protection is not None:
+                await protection.limits.close()
 
     handlers: dict[Any, Any] = dict.fromkeys(
         (*FORESEEN_ERRORS, HTTPException, Exception), handle_error
@@ -61,10 +74,15 @@ def create_app(
             title="apply-service",
             version=service_version(),
             path="/schema",
+            servers=[Server(url=protection.root_path if protection else "/")],
             render_plugins=[JsonRenderPlugin(path=["/", "/openapi.json"])],
         ),
         request_max_body_size=max_body_bytes,
     )
-    # Around routing as well, so that requests to unknown addresses are counted.
-    app.asgi_handler = RequestLog(app.asgi_handler, service.telemetry, tracing)
+    # Around routing as well, so that unknown addresses are guarded and counted like all others.
+    handler = app.asgi_handler
+    if protection is not None:
+        handler = protect(handler, protection)
+    log = RequestLog(handler, service.telemetry, tracing)
+    app.asgi_handler = RequestIds(ResponseHeaders(log))
     return app

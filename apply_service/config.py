@@ -64,6 +64,67 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     port: Annotated[
         int, Meta(ge=0, le=65535, description="Port of the server; 0 takes a free one.")
     ] = 8722
+    root_path: Annotated[
+        str, Meta(description="Path below which a proxy shows the server, such as /apply.")
+    ] = ""
+    allowed_hosts: Annotated[
+        str | None,
+        Meta(
+            description="Names by which the server may be called, with commas between;"
+            " *.example.com is all below it, * is all. Unset, those of this machine if nobody else"
+            " can connect, else all."
+        ),
+    ] = None
+    allow_origins: Annotated[
+        str,
+        Meta(
+            description="Origins whose web pages may call the server, with commas between, such as"
+            " https://editor.example.com; * is all."
+        ),
+    ] = ""
+    keys_file: Annotated[
+        str | None,
+        Meta(description="File of API keys; unset, keys.json in the user's configuration folder."),
+    ] = None
+    allow_anonymous: Annotated[
+        bool,
+        Meta(description="Whether edits need no API key, from wherever they come."),
+    ] = False
+    metrics_need_key: Annotated[
+        bool,
+        Meta(description="Whether /metrics needs a key with the scope admin, if there are keys."),
+    ] = True
+    requests_per_minute: Annotated[
+        int, Meta(ge=0, description="Requests of one API key in a minute; 0 is no limit.")
+    ] = 1200
+    tokens_per_minute: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Tokens of prompts and answers of one API key in a minute; 0 is no limit.",
+        ),
+    ] = 2_000_000
+    max_concurrent: Annotated[
+        int, Meta(ge=0, description="Requests of one API key at the same time; 0 is no limit.")
+    ] = 64
+    max_connections: Annotated[
+        int, Meta(ge=1, description="Connections at the same time; more are answered with 503.")
+    ] = 1000
+    receive_timeout_s: Annotated[
+        float,
+        Meta(gt=0, description="Longest time that the head of a request, and its body, may take."),
+    ] = 30.0
+    send_timeout_s: Annotated[
+        float,
+        Meta(gt=0, description="Longest time that a client may leave its answer unread."),
+    ] = 30.0
+    keep_alive_s: Annotated[
+        float,
+        Meta(gt=0, description="Silence in a stream of events after which a comment is sent."),
+    ] = 10.0
+    workers: Annotated[
+        int, Meta(description="Processes that serve; only 1 is possible, see docs/security.md.")
+    ] = 1
     model: Annotated[
         str, Meta(min_length=1, description="Name of a prepared model, or a path to one.")
     ] = "embedded"
@@ -174,8 +235,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(ge=1, le=256, description="Lines of one batch that are under way at the same time."),
     ] = 16
     drain_s: Annotated[
-        float, Meta(ge=0, description="Seconds that running requests get when the server stops.")
+        float,
+        Meta(
+            ge=0,
+            description="Seconds within which the server ends once it is told to; running requests"
+            " get all but the last two.",
+        ),
     ] = 20.0
+    stall_s: Annotated[
+        float,
+        Meta(
+            gt=0,
+            description="Time without a step, with work queued, that /health/live fails after.",
+        ),
+    ] = 60.0
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
         Meta(description="How much the server writes to its log on stderr."),

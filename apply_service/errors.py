@@ -1,10 +1,14 @@
 """What can go wrong with one edit before or beside the engine.
 
-ApplyError ← UnknownModelError, UnavailableOptionError, NotReadyError, WithdrawnError, LimitError
+ApplyError ← UnknownModelError, UnavailableOptionError, NotReadyError, WithdrawnError, LimitError,
+             ShuttingDownError, EngineStalledError
 LimitError ← FileTooLargeError, PromptTooLongError, DeadlineTooShortError
+QueueFullError (of the engine) ← BusyError
 """
 
 from __future__ import annotations
+
+from batching.errors import QueueFullError
 
 
 class ApplyError(Exception):
@@ -21,6 +25,22 @@ class UnavailableOptionError(ApplyError):
 
 class NotReadyError(ApplyError):
     """The model is still being loaded."""
+
+
+class ShuttingDownError(ApplyError):
+    """The server ends what it has begun and takes nothing new."""
+
+
+class EngineStalledError(ApplyError):
+    """The engine has work and does nothing."""
+
+
+class BusyError(QueueFullError):
+    """The queue is full; `retry_after_s` is when there will probably be room."""
+
+    def __init__(self, message: str, *, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class WithdrawnError(ApplyError):

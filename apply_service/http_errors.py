@@ -14,15 +14,18 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from apply_service.compat.error_shapes import shape_of
-from apply_service.errors import ApplyError, NotReadyError
+from apply_service.errors import ApplyError, NotReadyError, ShuttingDownError
 from apply_service.private_text import PRIVATE_ERROR
 from apply_service.problems import Problem, make_problem, problem_of
-from batching.errors import EngineError
+from batching.errors import EngineError, EngineStoppedError
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 1.0
 
 _LOGGER = logging.getLogger(__name__)
+
+# Whoever asks for readiness is told so often enough; they are no failures of the server.
+_EXPECTED = (NotReadyError, ShuttingDownError, EngineStoppedError)
 
 _HTTP_KINDS = {
     404: ("not-found", "There is nothing at this address"),
@@ -86,8 +89,7 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
             detail=f"the body is larger than {limit} bytes",
             remedy="send a smaller file, or raise max_body_bytes",
         )
-    # Whoever polls for readiness is told so often enough; it is no failure of the server.
-    if problem.status >= 500 and not isinstance(error, NotReadyError):
+    if problem.status >= 500 and not isinstance(error, _EXPECTED):
         log_failure(error)
     answer = error_answer(request.scope["path"], problem)
     return Response(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from apply_service.edit.merge import MergePlan
 from apply_service.edit.placement import Placement
+from apply_service.edit.placement_change import change_of
 from apply_service.edit.regions import Region
 from apply_service.prompts.merge_form import AnyMergeGrammar, MergeForm
 from apply_service.prompts.prompt import Prompt
@@ -15,7 +16,7 @@ from lookup.merge_rules import GrammarPlacement, GrammarSegment, MergeRules
 
 # A place that fits this much worse than the best one is not offered to the model.
 MAX_WEIGHT_GAP = 8.0
-MAX_ALTERNATIVES = 8
+MAX_ALTERNATIVES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def try_constrain(plan: MergePlan, region: Region, prompt: Prompt) -> MergeConst
     if path is None or form is None:
         return None
     here = [one for one in path.placements if _is_inside(one.start, one.end, region)]
-    offered = tuple(_offered(best, plan.candidates[best.segment], region) for best in here)
+    offered = tuple(_offered(best, plan, region) for best in here)
     rules = MergeRules(
         original=form.lines(plan.original_lines[region.start : region.end]),
         segments=[
@@ -64,25 +65,27 @@ def try_constrain(plan: MergePlan, region: Region, prompt: Prompt) -> MergeConst
     return constraint
 
 
-def _offered(
-    best: Placement, candidates: Sequence[Placement], region: Region
-) -> tuple[Placement, ...]:
+def _offered(best: Placement, plan: MergePlan, region: Region) -> tuple[Placement, ...]:
+    """The best placement of a segment and those that the model may choose instead."""
     if best.is_certain:
         return (best,)
     rivals = [
         one
-        for one in candidates
+        for one in plan.candidates[best.segment]
         if one != best
-        and not _is_wild(one, best)
-        and _is_inside(one.start, one.end, region)
         and one.weight >= best.weight - MAX_WEIGHT_GAP
+        and _is_inside(one.start, one.end, region)
+        and not _is_wild(one, best, plan.original_lines)
     ]
     return (best, *rivals[: MAX_ALTERNATIVES - 1])
 
 
-def _is_wild(rival: Placement, best: Placement) -> bool:
+def _is_wild(rival: Placement, best: Placement, original_lines: Sequence[str]) -> bool:
     """Whether a rival would drop lines that no anchor holds, where the best one has anchors."""
-    return rival.reason == "similar" and rival.end > rival.start and best.reason != "similar"
+    if rival.reason != "similar" or best.reason == "similar":
+        return False
+    change = change_of(original_lines[rival.start : rival.end], rival.lines)
+    return bool(change.lost) and not (change.has_head or change.has_tail or change.num_kept)
 
 
 def _lower(placement: Placement, region: Region, form: MergeForm) -> GrammarPlacement:

@@ -15,14 +15,16 @@ from apply_service.conclusion import try_conclude_alone
 from apply_service.edit_plan import EditPlan, plan_edit
 from apply_service.edit_request import EditRequest
 from apply_service.engine_requests import default_max_tokens, make_proposer
-from apply_service.errors import DeadlineTooShortError, PromptTooLongError
+from apply_service.errors import BusyError, DeadlineTooShortError, PromptTooLongError
 from apply_service.private_text import TEXT_LOGGER
 from apply_service.prompts.profile import Profile
+from apply_service.queue_estimate import QueueEstimate
 from apply_service.region_prompt import PreparedAttempt, RegionPrompt, build_prompts
 from apply_service.request_record import stage
 from apply_service.speed_estimate import SpeedEstimate
 from batching.async_engine import AsyncEngine
-from batching.errors import EngineError
+from batching.errors import EngineError, QueueFullError
+from batching.events import RequestStats
 from batching.request import EngineRequest, SamplingParams
 
 
@@ -52,6 +54,7 @@ class ApplyPipeline:
         self._limits = limits
         self._observer = observer
         self._speed = SpeedEstimate()
+        self._queue = QueueEstimate()
 
     async def start(self, edit: EditRequest) -> ApplyRun:
         """Check, plan and submit an edit.
@@ -76,7 +79,7 @@ class ApplyPipeline:
         supply = AttemptSupply(
             prepare=partial(next, self._prepared_attempts(plan), None),
             submit=partial(self._submit, plan),
-            observe=self._speed.observe,
+            observe=self._observe,
         )
         run = ApplyRun(plan, supply, observer=self._observer)
         await run.begin()
@@ -116,11 +119,18 @@ class ApplyPipeline:
         try:
             for prompt in prepared.prompts:
                 handles.append(self._engine.submit(self._engine_request(plan, prompt)))
-        except EngineError:
+        except EngineError as error:
             for handle in handles:
                 handle.cancel()
+            if isinstance(error, QueueFullError):
+                wait_s = self._queue.wait_s(self._engine.stats())
+                raise BusyError(str(error), retry_after_s=round(wait_s, 3)) from error
             raise
         return SubmittedAttempt(prepared, tuple(handles))
+
+    def _observe(self, stats: RequestStats) -> None:
+        self._speed.observe(stats)
+        self._queue.observe(stats)
 
     def _check_deadline(self, plan: EditPlan, prepared: PreparedAttempt) -> None:
         """Raise DeadlineTooShortError if the attempt would not end in time, as far as is known."""

@@ -21,17 +21,21 @@ from apply_service.edit.text_file import (
     TextFileError,
 )
 from apply_service.errors import (
+    BusyError,
     DeadlineTooShortError,
+    EngineStalledError,
     FileTooLargeError,
     LimitError,
     NotReadyError,
     PromptTooLongError,
+    ShuttingDownError,
     UnavailableOptionError,
     UnknownModelError,
     WithdrawnError,
 )
 from apply_service.outcome import Outcome
 from apply_service.prompts.errors import PromptError, TextNotEncodableError
+from apply_service.request_id import current_request_id
 from apply_service.schemas import ApplyBody, ApplyResult, FindingBody
 from apply_service.wire_conversion import finding_body, result_of
 from batching.errors import (
@@ -54,6 +58,8 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (FileTooLargeError, 413, "file-too-large", "The file is too large"),
     (PromptTooLongError, 413, "prompt-too-long", "The prompt is too long"),
     (DeadlineTooShortError, 422, "deadline-too-short", "The deadline is too short"),
+    (ShuttingDownError, 503, "shutting_down", "The server is shutting down"),
+    (EngineStalledError, 503, "engine-stalled", "The engine does not work"),
     (NotReadyError, 503, "not-ready", "The model is being loaded"),
     (WithdrawnError, 503, "withdrawn", "The request was cancelled"),
     (BinaryFileError, 400, "binary-file", "The file is binary"),
@@ -140,6 +146,7 @@ def answer_of(
 
 def make_problem(status: int, *, code: str, title: str, detail: str, **members: Any) -> Problem:
     """A problem of one of our codes."""
+    members.setdefault("request_id", current_request_id())
     return Problem(
         type=f"urn:apply-service:problem:{code}",
         title=title,
@@ -154,12 +161,14 @@ def problem_of(error: Exception) -> Problem:
     """The problem that an error is. What is not foreseen is a 500 without its text."""
     if isinstance(error, ProblemError):
         return error.problem
+    members: dict[str, Any] = {}
+    if isinstance(error, BusyError):
+        members["retry_after_s"] = error.retry_after_s
     for kind, status, code, title in _KINDS:
         if isinstance(error, kind):
-            limits: dict[str, Any] = {}
             if isinstance(error, LimitError):
-                limits = {"value": error.value, "limit": error.limit, "remedy": error.remedy}
-            return make_problem(status, code=code, title=title, detail=str(error), **limits)
+                members = {"value": error.value, "limit": error.limit, "remedy": error.remedy}
+            return make_problem(status, code=code, title=title, detail=str(error), **members)
     return make_problem(
         500,
         code="internal",

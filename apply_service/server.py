@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import signal
 import socket
 import sys
 from functools import partial
 from types import FrameType
+from typing import Any, cast
 
 import uvicorn
+from litestar import Litestar
 
 from apply_service.app import create_app
 from apply_service.compat.settings import CompatSettings, parse_aliases
 from apply_service.config import Settings
+from apply_service.guard.connection import ConnectionLimits, GuardedProtocol
+from apply_service.guard.draining import Drain
+from apply_service.guard.from_settings import protection_of
+from apply_service.guard.graceful_server import GracefulServer
 from apply_service.listener import url_of
 from apply_service.log_format import configure_logging
 from apply_service.model_loading import load_model
@@ -27,38 +32,25 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def serve(settings: Settings, listener: socket.socket) -> int:
-    """Serve until SIGTERM (0) or Ctrl-C (KeyboardInterrupt); 1 if the model cannot be loaded."""
+    """Serve until SIGTERM (0) or Ctrl-C (KeyboardInterrupt); 1 if the model cannot be loaded.
+
+    Raises ServerStartError or KeyFileError if the server would not be safe where it listens.
+    """
     configure_logging(
         settings.log_level,
         settings.log_format,
         shows_text=settings.log_text,
         stream=sys.stderr,
     )
+    drain = Drain()
+    protection = protection_of(settings, listener, drain)
     tracing = open_tracing(settings.otlp_endpoint, os.environ)
-    service = ApplyService(
-        partial(load_model, settings, report=_LOGGER.info),
-        limits=PipelineLimits(
-            max_file_bytes=settings.max_file_bytes, max_draft_tokens=settings.max_draft_tokens
-        ),
-        default_deadline_s=settings.deadline_s,
-        drain_s=settings.drain_s,
-        cache_sharing=settings.cache_sharing,
-        default_use_model=settings.use_model,
-        batch_limits=BatchLimits(
-            max_in_flight=settings.max_batch_in_flight, deadline_s=settings.batch_deadline_s
-        ),
-        compat=CompatSettings(
-            review=settings.compat_review, model_aliases=parse_aliases(settings.model_aliases)
-        ),
+    service = _service(settings)
+    app = create_app(
+        service, max_body_bytes=settings.max_body_bytes, protection=protection, tracing=tracing
     )
-    server = uvicorn.Server(
-        uvicorn.Config(
-            create_app(service, max_body_bytes=settings.max_body_bytes, tracing=tracing),
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            timeout_graceful_shutdown=max(1, math.ceil(settings.drain_s)),
-        )
+    server = GracefulServer(
+        _web_config(settings, app), service=service, drain=drain, drain_s=settings.drain_s
     )
     service.on_load_failed(partial(setattr, server, "should_exit", True))
     signal.signal(signal.SIGTERM, _outlive_shutdown)
@@ -69,6 +61,44 @@ def serve(settings: Settings, listener: socket.socket) -> int:
         if tracing is not None:
             tracing.close()
     return 0 if service.load_error is None else 1
+
+
+def _service(settings: Settings) -> ApplyService:
+    return ApplyService(
+        partial(load_model, settings, report=_LOGGER.info),
+        limits=PipelineLimits(
+            max_file_bytes=settings.max_file_bytes, max_draft_tokens=settings.max_draft_tokens
+        ),
+        default_deadline_s=settings.deadline_s,
+        drain_s=settings.drain_s,
+        cache_sharing=settings.cache_sharing,
+        default_use_model=settings.use_model,
+        stall_s=settings.stall_s,
+        batch_limits=BatchLimits(
+            max_in_flight=settings.max_batch_in_flight, deadline_s=settings.batch_deadline_s
+        ),
+        compat=CompatSettings(
+            review=settings.compat_review, model_aliases=parse_aliases(settings.model_aliases)
+        ),
+    )
+
+
+def _web_config(settings: Settings, app: Litestar) -> uvicorn.Config:
+    limits = ConnectionLimits(
+        max_connections=settings.max_connections,
+        receive_timeout_s=settings.receive_timeout_s,
+        send_timeout_s=settings.send_timeout_s,
+    )
+    return uvicorn.Config(
+        cast(Any, app),
+        http=cast(Any, partial(GuardedProtocol, limits=limits)),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
 
 
 def _outlive_shutdown(_signal: int, _frame: FrameType | None) -> None:

@@ -12,7 +12,9 @@ from apply_service.compat.chat_run import ChatPipeline
 from apply_service.compat.settings import CompatSettings
 from apply_service.edit_request import Constraint, UseModel
 from apply_service.errors import (
+    EngineStalledError,
     NotReadyError,
+    ShuttingDownError,
     UnavailableOptionError,
     UnknownModelError,
 )
@@ -84,6 +86,7 @@ class ApplyService:
         drain_s: float,
         cache_sharing: CacheSharing = "key",
         default_use_model: UseModel = "always",
+        stall_s: float = 60.0,
         batch_limits: BatchLimits = DEFAULT_BATCH_LIMITS,
         compat: CompatSettings | None = None,
     ) -> None:
@@ -97,6 +100,8 @@ class ApplyService:
         self._load_model = load_model
         self._limits = limits
         self._drain_s = drain_s
+        self._stall_s = stall_s
+        self._is_draining = False
         self._on_load_failed: Callable[[], None] = _nobody_to_tell
         self._load_error: BaseException | None = None
         self._served: ServedModel | None = None
@@ -128,13 +133,33 @@ class ApplyService:
         if self._served is not None:
             await self._served.engine.stop(self._drain_s)
 
+    def begin_drain(self) -> None:
+        """Be no longer ready; what runs goes on until `stop`."""
+        self._is_draining = True
+
+    async def fail_running(self) -> None:
+        """End what still runs, each request with an error that says why."""
+        if self._served is not None:
+            await self._served.engine.stop()
+
     def check_ready(self) -> None:
-        """Raise NotReadyError while the model is being loaded."""
+        """Raise NotReadyError while the model is being loaded, ShuttingDownError at the end."""
+        if self._is_draining:
+            raise ShuttingDownError("the server is shutting down and takes no new requests")
         _ = self.served
+
+    def check_alive(self) -> None:
+        """Raise EngineStalledError if the engine has work and does nothing, or has failed."""
+        stalled_s = 0.0 if self._served is None else self._served.engine.stalled_s()
+        if stalled_s > self._stall_s:
+            raise EngineStalledError(
+                f"requests are queued and the engine made no step for {stalled_s:.0f} s, the limit"
+                f" is {self._stall_s:g} s; restart the server"
+            )
 
     @property
     def is_ready(self) -> bool:
-        """Whether edits are taken."""
+        """Whether the model is loaded."""
         return self._served is not None
 
     @property

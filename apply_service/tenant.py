@@ -5,16 +5,28 @@ from __future__ import annotations
 import hashlib
 from typing import Literal
 
+from apply_service.guard.caller import current_caller
+
 CacheSharing = Literal["key", "all"]
 
 
 def cache_salt_of(authorization: str | None, sharing: CacheSharing) -> bytes:
-    """The salt of a caller: by API key, or the same one for all.
+    """The salt of a caller: by the API key that was verified, or the same one for all.
 
-    A cache that is shared tells by its speed what others have sent, so keys are kept apart. It is
-    a digest, because salts end up in hashes that leave the process.
+    While a server needs no keys, any text that is sent as one keeps callers apart. A cache that is
+    shared tells by its speed what others have sent, so keys are kept apart. It is a digest, because
+    salts end up in hashes that leave the process.
     """
-    if sharing == "all" or not authorization:
+    if sharing == "all":
+        return b""
+    caller = current_caller()
+    if caller is not None and caller.key_sha256 is not None:
+        return _digest(caller.key_sha256)
+    if not authorization:
         return b""
     _, _, key = authorization.strip().rpartition(" ")
-    return hashlib.sha256(b"tenant\0" + key.encode("utf-8", "replace")).digest()
+    return _digest(key)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(b"tenant\0" + text.encode("utf-8", "replace")).digest()

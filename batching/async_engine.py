@@ -100,6 +100,10 @@ class AsyncEngine:
         """Counters and gauges of the engine."""
         return self._engine.stats()
 
+    def stalled_s(self) -> float:
+        """As of `Engine.stalled_s`."""
+        return self._engine.stalled_s()
+
     def _publish(self, event: Event) -> None:
         """Called on the engine thread."""
         assert self._loop is not None, "the engine publishes only after start"

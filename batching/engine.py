@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -79,6 +80,8 @@ class Engine:
         self._lock = threading.Lock()
         self._live_ids: set[str] = set()
         self._is_accepting = True
+        self._beat = time.monotonic()
+        self._has_failed = False
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
 
     @property
@@ -146,6 +149,16 @@ class Engine:
             )
         )
 
+    def stalled_s(self) -> float:
+        """Seconds since the last sign of life while there is work; 0 without, inf after a failure.
+
+        A load of the prefix cache that all requests wait for shows no sign either.
+        """
+        if self._has_failed:
+            return math.inf
+        has_work = self._scheduler.num_waiting + self._scheduler.num_running > 0
+        return time.monotonic() - self._beat if has_work else 0.0
+
     def wait_for_stores(self, timeout_s: float) -> bool:
         """Wait until the lower tiers hold, or have dropped, what was computed so far.
 
@@ -175,12 +188,14 @@ class Engine:
         error: EngineError
         try:
             while self._take_commands():
+                self._beat = time.monotonic()
                 self._publish_all(self._scheduler.expire(time.monotonic()))
                 self._publish_all(self._scheduler.settle(time.monotonic()))
                 self.step()
             error = EngineStoppedError("the engine was stopped before the request was done")
         except Exception as failure:  # a bug of ours; without this its victims would wait forever
             _LOGGER.exception("the engine thread failed")
+            self._has_failed = True
             error = EngineStoppedError(f"the engine failed: {failure!r}; restart the service")
         self.refuse_new()
         self._publish_all(self._scheduler.fail_all(error))
@@ -193,6 +208,7 @@ class Engine:
         has_work = self._scheduler.has_work
         while not (has_work and self._commands.empty()):
             command = self._commands.get()
+            self._beat = time.monotonic()
             has_work = True
             if isinstance(command, _Stop):
                 return False

@@ -3,14 +3,15 @@
 Both columns come from the engine's own scheduler with an oracle that writes the expected file: a
 target pass is every forward that holds a row of the request, those that read the prompt included.
 Where the expected file is no path of the grammar the oracle cannot be bound to it: such cases are
-listed, and count in both columns as speculation alone.
+listed, and count in both columns as speculation alone. So do updates that are the whole file: it is
+the only valid merge, and the service asks no model about it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from apply_service.bench.count_summary import count_summary
 from apply_service.bench.oracle_run import OracleRun, TruthLostError, run_oracle
@@ -20,7 +21,8 @@ from apply_service.engine_requests import make_proposer
 from batching.config import SchedulerConfig
 from batching.request import EngineRequest, SamplingParams
 
-Kind = Literal["path", "not_a_path", "no_grammar"]
+Kind = Literal["path", "whole_file", "not_a_path", "no_grammar"]
+_KINDS: tuple[Kind, ...] = get_args(Kind)
 # Tokens that are not the tokenizer's own choice may make an answer longer than expected.
 ROOM_FACTOR = 2
 
@@ -64,7 +66,8 @@ def format_constraint(report: Mapping[str, Any]) -> Iterator[str]:
     if "merge" not in report:
         return
     yield _format_passes("constraint merge", report["merge"])
-    on_paths, num_paths = report["on_paths"], report["kinds"]["path"]
+    kinds = report["kinds"]
+    on_paths, num_paths = report["on_paths"], kinds["path"]
     yield _format_passes("  speculation alone, on paths", on_paths["speculation_alone"])
     yield _format_passes("  constraint merge, on paths", on_paths["merge"])
     yield (
@@ -77,8 +80,12 @@ def format_constraint(report: Mapping[str, Any]) -> Iterator[str]:
         f" {decisions['median']}, p90 {decisions['p90']}, most {decisions['max']};"
         f" none in {report['cases_without_decision']}"
     )
+    yield (
+        f"expected file is a valid merge in {kinds['path'] + kinds['whole_file']} of"
+        f" {report['cases']}, {kinds['whole_file']} of them sent whole"
+    )
     for kind, label in (("not_a_path", "is no path"), ("no_grammar", "has no grammar")):
-        yield f"expected file {label}: {report['kinds'][kind]} of {report['cases']}"
+        yield f"expected file {label}: {kinds[kind]} of {report['cases']}"
         yield from (f"    {case_id}" for case_id in report[kind])
 
 
@@ -98,6 +105,8 @@ def _measure(
         replace(request, proposer=proposer), case.answer, scheduler_config=scheduler
     )
     merges = case.try_constrain() if constraint == "merge" else None
+    if merges is None and case.is_sent_whole:
+        return ConstrainedCase(case.case.id, "whole_file", speculated)
     if merges is None:
         return ConstrainedCase(case.case.id, "no_grammar", speculated)
     try:
@@ -130,7 +139,7 @@ def _compare(measured: Sequence[ConstrainedCase]) -> dict[str, Any]:
         "forced": sum(run.stats.forced for run in bound) / max(1, num_tokens),
         "decisions": count_summary([run.num_decisions for run in bound]),
         "cases_without_decision": sum(not run.num_decisions for run in bound),
-        "kinds": {kind: len(_ids(measured, kind)) for kind in ("path", "not_a_path", "no_grammar")},
+        "kinds": {kind: len(_ids(measured, kind)) for kind in _KINDS},
         "not_a_path": _ids(measured, "not_a_path"),
         "no_grammar": _ids(measured, "no_grammar"),
     }

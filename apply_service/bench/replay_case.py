@@ -31,6 +31,18 @@ class ReplayCase:
         """How the update was written."""
         return self.case.style or "unknown"
 
+    @property
+    def is_sent_whole(self) -> bool:
+        """Whether the update is the expected file as a whole, so that no model is asked."""
+        plan = self.planned.plan
+        expected = TextFile.from_text(self.case.expected).lines
+        return (
+            plan is not None
+            and plan.decision is not None
+            and plan.decision.source == "update"
+            and plan.decision.lines == expected
+        )
+
     def try_constrain(self) -> MergeConstraint | None:
         """The valid merges of the file; None where the update cannot be read or placed."""
         plan = self.planned.plan

@@ -8,15 +8,19 @@ from apply_service.service import ApplyService
 from apply_service.telemetry import CONTENT_TYPE
 
 
-@get("/health/live", summary="Whether the process answers")
-async def live() -> Health:
-    """Always true when it can be asked."""
+@get("/health/live", summary="Whether the server works; 503 if the engine is stuck")
+async def live(service: NamedDependency[ApplyService]) -> Health:
+    """True while the engine makes steps, or has nothing to do."""
+    service.check_alive()
     return Health("live")
 
 
-@get("/health/ready", summary="Whether edits are taken; 503 while the model is being loaded")
+@get(
+    "/health/ready",
+    summary="Whether edits are taken; 503 while the server starts or stops",
+)
 async def ready(service: NamedDependency[ApplyService]) -> Health:
-    """Ready once the model is loaded."""
+    """Ready once the model is loaded, until the server is told to stop."""
     service.check_ready()
     return Health("ready")
 

@@ -33,13 +33,11 @@ def write_cases(path: Path, num_cases: int = 3) -> Path:
     return path
 
 
-def write_impossible_case(path: Path) -> str:
-    """Add a case whose expected file no valid merge is; its id."""
+def add_case(path: Path, **changes: str) -> None:
+    """Add the first case once more, changed."""
     case = msgspec.json.decode(path.read_bytes().splitlines()[0])
-    case |= {"id": "beside", "expected": case["expected"] + "something_else = 1\n"}
     with path.open("ab") as cases:
-        cases.write(b"\n" + msgspec.json.encode(case))
-    return "beside"
+        cases.write(b"\n" + msgspec.json.encode(case | changes))
 
 
 def run(*options: str | Path) -> int:
@@ -97,13 +95,15 @@ def test_the_constraint_is_held_against_speculation_alone(
     tmp_path: Path, tiny_model_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cases = write_cases(tmp_path / "cases.jsonl")
-    beside = write_impossible_case(cases)
+    add_case(cases, id="beside", expected="\n".join([*LINES, "something_else = 1"]))
+    whole = "\n".join(["first = 0", *LINES[:40], *LINES[42:], "last = 1"])
+    add_case(cases, id="whole", update=whole, expected=whole)
     options = ("--cases", cases, "--tokenizer-dir", tiny_model_dir)
     assert run(*options, "--constraint", "merge", "--json") == 0
     figures = msgspec.json.decode(capsys.readouterr().out)["constraint"]
-    assert figures["kinds"] == {"path": 3, "not_a_path": 1, "no_grammar": 0}
-    assert figures["not_a_path"] == [beside]
-    assert figures["cases"] == 4
+    assert figures["kinds"] == {"path": 3, "whole_file": 1, "not_a_path": 1, "no_grammar": 0}
+    assert figures["not_a_path"] == ["beside"]
+    assert figures["cases"] == 5
     alone, bound = figures["on_paths"]["speculation_alone"], figures["on_paths"]["merge"]
     assert bound["all"] < alone["all"] < figures["speculation_alone"]["all"]
     others = figures["speculation_alone"]["all"] - alone["all"]
@@ -112,8 +112,8 @@ def test_the_constraint_is_held_against_speculation_alone(
     assert 0.9 < figures["forced"] <= 1
     assert run(*options, "--constraint", "merge") == 0
     printed = capsys.readouterr().out
-    assert "expected file is no path: 1 of 4" in printed
-    assert f"\n    {beside}\n" in printed
+    assert "expected file is a valid merge in 4 of 5, 1 of them sent whole" in printed
+    assert "expected file is no path: 1 of 5\n    beside\n" in printed
 
 
 @pytest.mark.parametrize("profile", ["chat", "fastapply"])
@@ -124,7 +124,7 @@ def test_tokens_that_span_lines_are_measured_too(
     options = ("--cases", cases, "--tokenizer-dir", tiny_model_dir, "--profile", profile)
     assert run(*options, "--constraint", "merge", "--json") == 0
     figures = msgspec.json.decode(capsys.readouterr().out)["constraint"]
-    assert figures["kinds"] == {"path": 3, "not_a_path": 0, "no_grammar": 0}
+    assert figures["kinds"] == {"path": 3, "whole_file": 0, "not_a_path": 0, "no_grammar": 0}
     assert figures["times_fewer"] > 2
 
 

@@ -1,0 +1,40 @@
+"""What a key must be good for, by path, and which paths need none."""
+
+from __future__ import annotations
+
+from litestar.utils import normalize_path
+
+from apply_service.guard import key_file
+
+_HEALTH = "/health"
+_METRICS = "/metrics"
+
+# The first that fits counts; None is any key. Whatever stands not here needs `apply`.
+_SCOPES: tuple[tuple[str, key_file.Scope | None], ...] = (
+    ("/v1/batches", "batch"),
+    ("/v1/models", None),
+    ("/v1/tools", None),
+    ("/schema", None),
+    (_METRICS, "admin"),
+)
+
+
+def is_open(path: str) -> bool:
+    """Whether a path tells nothing but that the server lives, so that anybody may ask."""
+    return is_under(path, _HEALTH)
+
+
+def is_metrics(path: str) -> bool:
+    """Whether the server's figures are asked for."""
+    return normalize_path(path) == _METRICS
+
+
+def needed_scope(path: str) -> key_file.Scope | None:
+    """What a key must be good for to ask for this path."""
+    return next((scope for prefix, scope in _SCOPES if is_under(path, prefix)), "apply")
+
+
+def is_under(path: str, prefix: str) -> bool:
+    """Whether a path, as the router reads it, is this one or one below it."""
+    path = normalize_path(path)
+    return path == prefix or path.startswith(prefix + "/")
