@@ -24,9 +24,7 @@ def client(tiny_model_dir: Path) -> Iterator[httpx.Client]:
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=[request.name for request in REQUESTS])
-def test_a_recorded_request_gets_its_merge(
-    client: httpx.Client, request_: RecordedRequest
-) -> None:
+def test_a_recorded_request_gets_its_merge(client: httpx.Client, request_: RecordedRequest) -> None:
     response = client.post(request_.path, json=request_.body)
     assert response.status_code == 200, response.text
     assert text_of(request_, response.text) == request_.expected
