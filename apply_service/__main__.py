@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import traceback
@@ -101,7 +102,9 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     else:
         subparsers.add_parser("doctor", help="look whether everything is in place to serve")
     config = subparsers.add_parser("config", help="show the settings and where they come from")
-    config.add_argument("--markdown", action="store_true", help="write docs/configuration.md")
+    pages = config.add_mutually_exclusive_group()
+    pages.add_argument("--markdown", action="store_true", help="write docs/configuration.md")
+    pages.add_argument("--openapi", action="store_true", help="write docs/openapi.json")
     _add_setting_flags(config, setting_fields())
     for name, text in _PLUGGED_COMMANDS.items():
         if [name] == arguments[:1]:
@@ -123,6 +126,11 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
         from apply_service.config_docs import format_markdown
 
         sys.stdout.write(format_markdown())
+        return EXIT_OK
+    if args.command == "config" and args.openapi:
+        from apply_service.openapi_export import service_document
+
+        print(json.dumps(service_document(), indent=1))
         return EXIT_OK
     loaded = _load_settings(args, environment)
     if args.command == "config":
