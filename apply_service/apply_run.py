@@ -28,6 +28,7 @@ from apply_service.run_events import (
     RegionText,
     RunEvent,
 )
+from apply_service.text_work import TextWork
 from batching.async_engine import RequestHandle
 from batching.errors import DeadlineExceededError, EngineError
 from batching.events import Event, Finished, RequestStats
@@ -57,6 +58,15 @@ class AttemptSupply:
     observe: Callable[[RequestStats], None]
 
 
+@dataclass(frozen=True, slots=True)
+class _Spliced:
+    """A whole file with the model's answers in it, how they ended, and what it said of them."""
+
+    lines: tuple[str, ...]
+    ending: AnswerEnding
+    testimony: Testimony | None
+
+
 class RunObserver(Protocol):
     """Told what runs come to, on the event loop."""
 
@@ -81,6 +91,7 @@ class ApplyRun:
         *,
         decided: Outcome | None = None,
         observer: RunObserver | None = None,
+        text_work: TextWork | None = None,
     ) -> None:
         """A run over the attempts of `supply`, the first of which is submitted by `begin`.
 
@@ -91,6 +102,7 @@ class ApplyRun:
         self._supply = supply
         self._decided = decided
         self._observer = observer
+        self._text_work = text_work or TextWork()
         self._current: SubmittedAttempt | None = None
         self._stats: list[RequestStats] = []
         self._num_regions = 0
@@ -139,9 +151,7 @@ class ApplyRun:
                     yield restart
                 break
             with stage("verdict"):
-                outcome = await asyncio.to_thread(
-                    _conclude_attempt, self._plan, submitted.prepared, answers
-                )
+                outcome = await self._conclude(submitted.prepared, answers)
             if _is_over_ceiling(self._plan, answers):
                 best, merged = outcome, None
                 break
@@ -166,7 +176,23 @@ class ApplyRun:
         """The deterministic merge, if there is one and it is wanted."""
         if not self._plan.edit.has_fallback:
             return None
-        return await asyncio.to_thread(try_conclude_merge, self._plan)
+        return await self._text_work.run(self._plan.edit, try_conclude_merge, self._plan)
+
+    async def _conclude(self, prepared: PreparedAttempt, answers: list[Answer]) -> Outcome:
+        """The outcome of an attempt whose regions have all been answered."""
+        spliced = await asyncio.to_thread(_splice_answers, self._plan, answers)
+        outcome = await self._text_work.run(
+            self._plan.edit,
+            conclude,
+            self._plan,
+            spliced.lines,
+            source="model",
+            ending=spliced.ending,
+            testimony=spliced.testimony,
+        )
+        attempt = prepared.attempt
+        outcome = replace(outcome, scope=attempt.scope, regions=attempt.regions)
+        return without_constraint(outcome) if prepared.lacks_constraint else outcome
 
     async def _try_next(self) -> SubmittedAttempt | None:
         """A wider attempt, or None where neither time nor tokens nor room is left for one."""
@@ -244,8 +270,8 @@ def _is_over_ceiling(plan: EditPlan, answers: list[Answer]) -> bool:
     return is_cut or sum(sizes) > ceiling
 
 
-def _conclude_attempt(plan: EditPlan, prepared: PreparedAttempt, answers: list[Answer]) -> Outcome:
-    """Splice the regions into the file and judge it."""
+def _splice_answers(plan: EditPlan, answers: list[Answer]) -> _Spliced:
+    """Put the answers of all regions, in order, into the file."""
     lines: list[str] = []
     position = 0
     testimonies: list[Testimony] = []
@@ -262,16 +288,8 @@ def _conclude_attempt(plan: EditPlan, prepared: PreparedAttempt, answers: list[A
     if _is_over_ceiling(plan, answers):
         ending = "length"
     lines.extend(plan.original_lines[position:])
-    outcome = conclude(
-        plan,
-        tuple(lines),
-        source="model",
-        ending=ending,
-        testimony=Testimony.total(testimonies) if len(testimonies) == len(answers) else None,
-    )
-    attempt = prepared.attempt
-    outcome = replace(outcome, scope=attempt.scope, regions=attempt.regions)
-    return without_constraint(outcome) if prepared.lacks_constraint else outcome
+    has_all = len(testimonies) == len(answers)
+    return _Spliced(tuple(lines), ending, Testimony.total(testimonies) if has_all else None)
 
 
 def _better(first: Outcome | None, second: Outcome | None) -> Outcome:

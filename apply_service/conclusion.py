@@ -77,24 +77,32 @@ def is_proven(merge: MergePlan) -> bool:
     return merge.is_unique
 
 
+def may_conclude_alone(plan: EditPlan) -> bool:
+    """Whether `try_conclude_alone` may have an outcome, by what is known at once."""
+    if plan.decision is not None:
+        return True
+    use_model, merge = plan.edit.use_model, plan.merge
+    if use_model == "always" or merge is None:
+        return False
+    return use_model == "never" or is_proven(merge)
+
+
 def try_conclude_alone(plan: EditPlan) -> Outcome | None:
     """The outcome of a plan for which no model is asked, or None if one is.
 
     That is for what is decided already, where the caller wants none, and, if it is left to us,
     where the merge is proven and nothing is wrong with it.
     """
+    if not may_conclude_alone(plan):
+        return None
     if plan.decision is not None:
         return conclude_decided(plan)
-    use_model, merge = plan.edit.use_model, plan.merge
-    if use_model == "always" or merge is None:
-        return None
-    if use_model == "auto" and not is_proven(merge):
-        return None
+    assert plan.merge is not None, "without a merge only a decision needs no model"
     outcome = try_conclude_merge(plan)
     if outcome is None:
-        return _conclude_unmerged(plan, merge)
+        return _conclude_unmerged(plan, plan.merge)
     is_good = outcome.verdict.status in ("applied", "unchanged")
-    return outcome if is_good or use_model == "never" else None
+    return outcome if is_good or plan.edit.use_model == "never" else None
 
 
 def try_conclude_merge(plan: EditPlan) -> Outcome | None:

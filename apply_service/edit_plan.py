@@ -59,16 +59,20 @@ class EditPlan:
         )
 
 
-def plan_edit(edit: EditRequest, *, max_file_bytes: int) -> EditPlan:
-    """Check an edit and understand it. Raises ApplyError, SnippetError or TextFileError."""
-    started_at = time.monotonic()
+def plan_edit(
+    edit: EditRequest, *, max_file_bytes: int, started_at: float | None = None
+) -> EditPlan:
+    """Check an edit and understand it. Raises ApplyError, SnippetError or TextFileError.
+
+    `started_at` is when the edit came, on the clock that all processes share; by default now.
+    """
     for name in ("update", "instruction", "prediction", "path"):
         check_no_lone_surrogate(getattr(edit, name) or "", name=f"the {name}")
     _check_sizes(edit, max_file_bytes)
     update_file = TextFile.from_text(edit.update)
     plan = EditPlan(
         request_id=f"apply-{uuid.uuid4().hex}",
-        started_at=started_at,
+        started_at=time.monotonic() if started_at is None else started_at,
         edit=edit,
         file=edit.original,
         update_lines=update_file.lines,

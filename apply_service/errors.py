@@ -1,12 +1,15 @@
 """What can go wrong with one edit before or beside the engine.
 
 ApplyError ← UnknownModelError, UnavailableOptionError, NotReadyError, WithdrawnError, LimitError,
-             ShuttingDownError, EngineStalledError
+             ShuttingDownError, EngineStalledError, TextWorkerError
 LimitError ← FileTooLargeError, PromptTooLongError, DeadlineTooShortError
 QueueFullError (of the engine) ← BusyError
 """
 
 from __future__ import annotations
+
+from functools import partial
+from typing import Any
 
 from batching.errors import QueueFullError
 
@@ -35,6 +38,10 @@ class EngineStalledError(ApplyError):
     """The engine has work and does nothing."""
 
 
+class TextWorkerError(ApplyError):
+    """The process that works on large files failed over this one."""
+
+
 class BusyError(QueueFullError):
     """The queue is full; `retry_after_s` is when there will probably be room."""
 
@@ -52,9 +59,15 @@ class LimitError(ApplyError):
 
     def __init__(self, what: str, *, value: float, limit: float, remedy: str) -> None:
         super().__init__(f"{what}, the limit is {limit}; {remedy}")
+        self._what = what
         self.value = value
         self.limit = limit
         self.remedy = remedy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it crosses from one process to another."""
+        make = partial(type(self), value=self.value, limit=self.limit, remedy=self.remedy)
+        return make, (self._what,)
 
 
 class FileTooLargeError(LimitError):

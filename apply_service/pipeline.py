@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from functools import partial
 
 from apply_service.apply_run import ApplyRun, AttemptSupply, RunObserver, SubmittedAttempt
 from apply_service.attempt import attempts_of
-from apply_service.conclusion import try_conclude_alone
+from apply_service.conclusion import may_conclude_alone, try_conclude_alone
 from apply_service.edit_plan import EditPlan, plan_edit
 from apply_service.edit_request import EditRequest
 from apply_service.engine_requests import default_max_tokens, make_proposer
@@ -22,6 +21,7 @@ from apply_service.queue_estimate import QueueEstimate
 from apply_service.region_prompt import PreparedAttempt, RegionPrompt, build_prompts
 from apply_service.request_record import stage
 from apply_service.speed_estimate import SpeedEstimate
+from apply_service.text_work import TextWork
 from batching.async_engine import AsyncEngine
 from batching.errors import EngineError, QueueFullError
 from batching.events import RequestStats
@@ -40,6 +40,7 @@ class ApplyPipeline:
     """Plans edits and runs them on one engine with one prompt profile.
 
     `observer` is told of every request to the engine that finishes and of every outcome, once.
+    `text_work` is where files are planned and results judged, by default in threads.
     """
 
     def __init__(
@@ -48,11 +49,13 @@ class ApplyPipeline:
         profile: Profile,
         limits: PipelineLimits,
         observer: RunObserver | None = None,
+        text_work: TextWork | None = None,
     ) -> None:
         self._engine = engine
         self._profile = profile
         self._limits = limits
         self._observer = observer
+        self._text_work = text_work or TextWork()
         self._speed = SpeedEstimate()
         self._queue = QueueEstimate()
 
@@ -62,9 +65,14 @@ class ApplyPipeline:
         Raises ApplyError, SnippetError, TextFileError, PromptError or EngineError before anything
         is computed.
         """
+        self._text_work.check_room(edit)
         with stage("plan"):
-            plan = await asyncio.to_thread(
-                plan_edit, edit, max_file_bytes=self._limits.max_file_bytes
+            plan = await self._text_work.run(
+                edit,
+                plan_edit,
+                edit,
+                max_file_bytes=self._limits.max_file_bytes,
+                started_at=time.monotonic(),
             )
         if TEXT_LOGGER.isEnabledFor(logging.INFO):
             TEXT_LOGGER.info("edit", extra={"id": plan.request_id, **_texts_of(edit)})
@@ -73,7 +81,9 @@ class ApplyPipeline:
     async def run(self, plan: EditPlan) -> ApplyRun:
         """Submit a plan. Raises ApplyError, PromptError or EngineError."""
         with stage("verdict"):
-            alone = await asyncio.to_thread(try_conclude_alone, plan)
+            alone = None
+            if may_conclude_alone(plan):
+                alone = await self._text_work.run(plan.edit, try_conclude_alone, plan)
         if alone is not None:
             return ApplyRun(plan, decided=alone, observer=self._observer)
         supply = AttemptSupply(
@@ -81,7 +91,7 @@ class ApplyPipeline:
             submit=partial(self._submit, plan),
             observe=self._observe,
         )
-        run = ApplyRun(plan, supply, observer=self._observer)
+        run = ApplyRun(plan, supply, observer=self._observer, text_work=self._text_work)
         await run.begin()
         return run
 

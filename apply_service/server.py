@@ -26,6 +26,7 @@ from apply_service.log_format import configure_logging
 from apply_service.model_loading import load_model
 from apply_service.pipeline import PipelineLimits
 from apply_service.service import ApplyService, BatchLimits
+from apply_service.text_work import TextWork
 from apply_service.tracing import open_tracing
 
 _LOGGER = logging.getLogger(__name__)
@@ -79,6 +80,9 @@ def _service(settings: Settings) -> ApplyService:
         ),
         compat=CompatSettings(
             review=settings.compat_review, model_aliases=parse_aliases(settings.model_aliases)
+        ),
+        text_work=TextWork(
+            num_workers=settings.large_file_workers, large_file_bytes=settings.large_file_bytes
         ),
     )
 

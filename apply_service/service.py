@@ -25,6 +25,7 @@ from apply_service.prompts.profile import Profile, PromptError
 from apply_service.schemas import PriorityName
 from apply_service.telemetry import Telemetry
 from apply_service.tenant import CacheSharing
+from apply_service.text_work import TextWork
 from apply_service.version import system_fingerprint
 from batching.async_engine import AsyncEngine
 from batching.config import ModelInfo
@@ -89,6 +90,7 @@ class ApplyService:
         stall_s: float = 60.0,
         batch_limits: BatchLimits = DEFAULT_BATCH_LIMITS,
         compat: CompatSettings | None = None,
+        text_work: TextWork | None = None,
     ) -> None:
         self.telemetry = Telemetry()
         self.cache_sharing = cache_sharing
@@ -97,6 +99,7 @@ class ApplyService:
         self._default_deadline_s = default_deadline_s
         self.default_use_model = default_use_model
         self.compat = compat or CompatSettings()
+        self._text_work = text_work or TextWork()
         self._load_model = load_model
         self._limits = limits
         self._drain_s = drain_s
@@ -132,6 +135,7 @@ class ApplyService:
             await asyncio.wait([self._loading])
         if self._served is not None:
             await self._served.engine.stop(self._drain_s)
+        await self._text_work.close()
 
     def begin_drain(self) -> None:
         """Be no longer ready; what runs goes on until `stop`."""
@@ -141,6 +145,7 @@ class ApplyService:
         """End what still runs, each request with an error that says why."""
         if self._served is not None:
             await self._served.engine.stop()
+        await self._text_work.close()
 
     def check_ready(self) -> None:
         """Raise NotReadyError while the model is being loaded, ShuttingDownError at the end."""
@@ -208,7 +213,7 @@ class ApplyService:
             profile_name=profile.name,
             constraints=profile.constraints,
             engine=engine,
-            pipeline=ApplyPipeline(engine, profile, self._limits, self.telemetry),
+            pipeline=ApplyPipeline(engine, profile, self._limits, self.telemetry, self._text_work),
             chat=chat,
         )
         _LOGGER.info("ready: model %s, profile %s", loaded.name, loaded.profile.name)

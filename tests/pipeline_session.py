@@ -26,6 +26,7 @@ from apply_service.run_events import (
     RegionText,
     RunEvent,
 )
+from apply_service.text_work import TextWork
 from batching.async_engine import AsyncEngine
 
 MAX_FILE_BYTES = 4_000_000
@@ -73,11 +74,14 @@ class Session:
 
 
 @asynccontextmanager
-async def session(oracle: OracleService) -> AsyncIterator[Session]:
+async def session(
+    oracle: OracleService, text_work: TextWork | None = None
+) -> AsyncIterator[Session]:
     """A started engine that must be idle when the test has had what it wants."""
     engine = AsyncEngine(oracle.make_engine())
     engine.start()
-    here = Session(ApplyPipeline(engine, oracle.profile, oracle.limits), engine)
+    pipeline = ApplyPipeline(engine, oracle.profile, oracle.limits, text_work=text_work)
+    here = Session(pipeline, engine)
     try:
         yield here
         await here.wait_until_idle()

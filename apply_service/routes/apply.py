@@ -1,5 +1,6 @@
 """`POST /v1/apply`: one edit, answered whole or as server-sent events."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -68,7 +69,7 @@ async def apply(
         run = await start_edit(data, service, request.headers.get("authorization"))
         if not data.stream:
             outcome = await finish_for_client(request.receive, run, run.outcome())
-            return Response(edit_result(data, service, outcome))
+            return Response(await edit_result(data, service, outcome))
     except FORESEEN_ERRORS as error:
         service.telemetry.count_problem(problem_of(error).code)
         raise
@@ -85,7 +86,8 @@ async def start_edit(body: ApplyBody, service: ApplyService, authorization: str 
     Of all edits in batch priority one is planned at a time, so that others find a thread free.
     """
     service.check_options(model=body.model, constraint=body.constraint)
-    edit = edit_of(
+    edit = await asyncio.to_thread(
+        edit_of,
         body,
         default_deadline_s=service.deadline_of(body.priority),
         default_use_model=service.default_use_model,
@@ -97,10 +99,12 @@ async def start_edit(body: ApplyBody, service: ApplyService, authorization: str 
         return await service.served.pipeline.start(edit)
 
 
-def edit_result(body: ApplyBody, service: ApplyService, outcome: Outcome) -> ApplyResult:
-    """The answer to a body. Raises RejectedError."""
+async def edit_result(body: ApplyBody, service: ApplyService, outcome: Outcome) -> ApplyResult:
+    """The answer to a body, for which large texts may have to be compared. Raises RejectedError."""
     served = service.served
-    return answer_of(body, outcome, model=served.name, fingerprint=served.fingerprint)
+    return await asyncio.to_thread(
+        answer_of, body, outcome, model=served.name, fingerprint=served.fingerprint
+    )
 
 
 async def _events(body: ApplyBody, service: ApplyService, run: ApplyRun) -> AsyncIterator[bytes]:
@@ -108,7 +112,7 @@ async def _events(body: ApplyBody, service: ApplyService, run: ApplyRun) -> Asyn
     try:
         async for item in run:
             if isinstance(item, Outcome):
-                yield _event("result", edit_result(body, service, item))
+                yield _event("result", await edit_result(body, service, item))
             else:
                 yield _event(*event_of(item))
     except FORESEEN_ERRORS as error:

@@ -129,7 +129,7 @@ class _BatchEdits:
         body = decode_body(line.content, BatchEdit)
         run = await self._start_when_there_is_room(body)
         try:
-            result = edit_result(body, self._service, await run.outcome())
+            result = await edit_result(body, self._service, await run.outcome())
         finally:
             run.cancel()
         return _encode(BatchAnswer(id=body.id, line=line.number, result=result))
