@@ -54,7 +54,7 @@ class ModelRunner:
         self._device = torch.device(config.device)
         self._block_size = config.scheduler.block_size
         self._max_rows = config.scheduler.max_tokens_per_step
-        self._ops = select_ops(self._device)
+        self._ops = select_ops(self._device, is_quantised=config.dtype == "int8")
         loaded = loaded or _load(config, self._device)
         self._model, shape = loaded.model, loaded.shape
         is_fused = self._ops.fused is not None and _fuse(self._model, self._ops.fused)
