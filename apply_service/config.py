@@ -143,7 +143,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Literal["auto", "float32", "bfloat16", "float16", "int8"],
         Meta(
             description="Number format of the weights; auto is float32 on CPU, else bfloat16;"
-            " int8 (CPU alone) is faster and smaller, and less exact."
+            " int8 (CPU alone) takes less memory and is less exact."
         ),
     ] = "auto"
     kv_memory: Annotated[

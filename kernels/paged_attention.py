@@ -111,13 +111,8 @@ def paged_attention_tiled(
         mask[:num_rows, context_len - num_rows : context_len].triu_(1)
         # Rows that only fill up see something, because a softmax over nothing is not a number.
         mask[num_rows:, :1] = 0
-        keys, values = (
-            functional.pad(
-                _gather_context(cache, table, context_len),
-                (0, 0, 0, tiled_len - context_len),
-            )
-            for cache in (key_cache, value_cache)
-        )
+        keys = _gather_tiled(key_cache, table, context_len, tiled_len)
+        values = _gather_tiled(value_cache, table, context_len, tiled_len)
         attended = functional.scaled_dot_product_attention(
             rows.transpose(0, 1)[None],
             keys[None],
@@ -157,6 +152,22 @@ def _attend_one(query: Tensor, keys: Tensor, values: Tensor, scale: float) -> Te
         enable_gqa=True,
     )  # [1, num_heads, num_rows, head_dim]
     return attended[0].transpose(0, 1)
+
+
+def _gather_tiled(cache: Tensor, table: Tensor, context_len: int, tiled_len: int) -> Tensor:
+    """As `_gather_context`, filled up to [num_kv_heads, tiled_len, head_dim] with any numbers.
+
+    What stands behind a context in consecutive blocks is another one's, and finite.
+    """
+    context = _gather_context(cache, table, context_len)
+    first = context.storage_offset() // cache.stride(1)
+    num_slots = cache.shape[0] * cache.shape[1]
+    is_in_place = context.data_ptr() == cache.data_ptr() + (
+        first * cache.stride(1) * cache.element_size()
+    )
+    if is_in_place and first + tiled_len <= num_slots:
+        return cache.view(-1, *cache.shape[2:])[first : first + tiled_len].transpose(0, 1)
+    return functional.pad(context, (0, 0, 0, tiled_len - context_len))
 
 
 def _gather_context(cache: Tensor, table: Tensor, context_len: int) -> Tensor:
