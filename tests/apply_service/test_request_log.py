@@ -88,6 +88,14 @@ def test_a_problem_has_its_code(url: str, caplog: pytest.LogCaptureFixture) -> N
     assert "verdict" not in line
 
 
+def test_a_body_that_cannot_be_read_has_a_code_too(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    httpx.post(f"{url}/v1/apply", json={**EDIT, "original": 1})
+    (line,) = lines_of(caplog)
+    assert (line["status"], line["problem"]) == (400, "invalid-field")
+
+
 def test_a_rejected_edit_has_a_verdict_and_counts_once(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
