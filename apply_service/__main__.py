@@ -40,6 +40,7 @@ _APPLY_SETTINGS = frozenset(
         "cache_ttl_s",
         "max_tokens_per_step",
         "max_draft_tokens",
+        "draft_budget",
         "use_model",
         "max_file_bytes",
     }
@@ -53,6 +54,14 @@ _PLUGGED_COMMANDS = {
 # OpenMP's threads spin while they wait, by default for milliseconds. Beside another busy process
 # they keep each other from running, and a step takes twenty times as long.
 _OPENMP_SPIN_COUNT = "1000"
+# oneDNN keeps what it has compiled for up to 1,024 shapes of products, twice, and a step has a
+# shape of its own for each number of rows: hundreds of megabytes over a day.
+_PRIMITIVE_CACHE_CAPACITY = "64"
+_TORCH_VARIABLES = {
+    "GOMP_SPINCOUNT": _OPENMP_SPIN_COUNT,
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": _PRIMITIVE_CACHE_CAPACITY,
+    "LRU_CACHE_CAPACITY": _PRIMITIVE_CACHE_CAPACITY,
+}
 _BENCHES = {
     "accuracy": "how often the merged file is right, and how often it says so",
     "cache": "what the prefix cache saves, over one process and over several",
@@ -64,7 +73,8 @@ _BENCHES = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
-    os.environ.setdefault("GOMP_SPINCOUNT", _OPENMP_SPIN_COUNT)  # read when torch is loaded
+    for name, value in _TORCH_VARIABLES.items():
+        os.environ.setdefault(name, value)  # read when torch is loaded
     arguments = list(sys.argv[1:] if argv is None else argv)
     args = build_parser(arguments).parse_args(arguments)
     try:
