@@ -5,6 +5,7 @@ A test that needs it is skipped, with the reason, where Node.js or the packages 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -34,13 +35,26 @@ class NodeProject:
     @cached_property
     def is_built(self) -> bool:
         """True, once `dist` has been built from the sources as they are."""
-        shutil.rmtree(FOLDER / "dist", ignore_errors=True)
-        self.run("node_modules/typescript/bin/tsc")
+        digest, stamp = _digest_of_sources(), FOLDER / "dist" / ".sources"
+        if not (stamp.is_file() and stamp.read_text() == digest):
+            shutil.rmtree(FOLDER / "dist", ignore_errors=True)
+            self._run("node_modules/typescript/bin/tsc")
+            stamp.write_text(digest)
         return True
 
     def run(self, *arguments: str, **environment: str) -> str:
         """What a run prints to its standard output, begun in the folder of the client."""
-        assert arguments[0].endswith("tsc") or self.is_built
+        assert self.is_built
+        return self._run(*arguments, **environment)
+
+    def run_tests(self, name: str, **environment: str) -> None:
+        """Run a file of tests; they must all pass and none be skipped."""
+        printed = self.run("--test", "--test-reporter=tap", f"test/{name}", **environment)
+        counts = {word: int(count) for word, count in _COUNT.findall(printed)}
+        assert counts.pop("pass") > 0, printed
+        assert set(counts.values()) == {0}, printed
+
+    def _run(self, *arguments: str, **environment: str) -> str:
         run = subprocess.run(
             [self.node, *arguments],
             cwd=FOLDER,
@@ -54,13 +68,6 @@ class NodeProject:
             printed = _without_passed(run.stdout) + run.stderr
             raise NodeRunError(f"{arguments} exited with {run.returncode}\n{printed}")
         return run.stdout
-
-    def run_tests(self, name: str, **environment: str) -> None:
-        """Run a file of tests; they must all pass and none be skipped."""
-        printed = self.run("--test", "--test-reporter=tap", f"test/{name}", **environment)
-        counts = {word: int(count) for word, count in _COUNT.findall(printed)}
-        assert counts.pop("pass") > 0, printed
-        assert set(counts.values()) == {0}, printed
 
 
 def missing_reason() -> str | None:
@@ -88,6 +95,14 @@ def open_project() -> NodeProject:
 def _without_passed(printed: str) -> str:
     """What tests printed, less those that passed."""
     return _PASSED.sub("", printed)
+
+
+def _digest_of_sources() -> str:
+    """Names and contents of all that the build depends on."""
+    digest = hashlib.sha256()
+    for path in sorted([*FOLDER.glob("src/**/*"), *FOLDER.glob("*.json")]):
+        digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def _versions(lock: Path) -> dict[str, str]:

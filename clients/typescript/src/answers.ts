@@ -34,7 +34,7 @@ export function resultFrom<C extends Content>(
   requestId: string | null,
 ): ApplyResult<C> {
   const wire = decodeJson(text, isWireResult, requestId);
-  const { edits: _edits, merged: sent, ...figures } = wire;
+  const { merged: sent } = wire;
   const merged = typeof sent === "string" ? sent : tryDecodeBase64(sent?.base64 ?? "?");
   if (merged === null || (typeof merged === "string") !== (typeof original === "string")) {
     throw new InvalidResponseError(
@@ -43,7 +43,7 @@ export function resultFrom<C extends Content>(
       { requestId },
     );
   }
-  return { ...figures, merged: merged as Merged<C> };
+  return { ...wire, merged: merged as Merged<C> };
 }
 
 /** The models that are served. Throws APIStatusError, InvalidResponseError. */

@@ -61,7 +61,7 @@ test("text in gives text out, with verdict and figures", async () => {
   );
   assert.match(result.diff, /^--- a\/greet\.py\n/);
   assert.deepEqual(result.removed_lines.map(({ line }) => line), [4, 5]);
-  assert.ok(result.timing.total > 0 && !("edits" in result));
+  assert.ok(result.timing.total > 0);
   const again = await client.apply({ original: MERGED, update: MERGED, ...NO_MODEL });
   assert.equal(again.status, "unchanged");
 });

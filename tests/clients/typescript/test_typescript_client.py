@@ -26,7 +26,5 @@ def test_against_the_real_service(
         )
 
 
-def test_openais_package_with_another_base_url(
-    node_project: NodeProject, service_url: str
-) -> None:
+def test_openais_package_with_another_base_url(node_project: NodeProject, service_url: str) -> None:
     node_project.run_tests("openai_package.test.mjs", SERVICE_URL=service_url)
