@@ -1,4 +1,4 @@
-"""The command line: `apply-client apply|batch|status`."""
+"""The command line: `apply-client apply|batch|status|mcp`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from apply_client.apply_command import add_apply_command
 from apply_client.batch_command import add_batch_command
 from apply_client.errors import ApplyClientError
 from apply_client.exit_codes import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE
+from apply_client.mcp_command import add_mcp_command
 from apply_client.status_command import add_status_command
 from apply_client.update_text import InputError
 
@@ -47,6 +48,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_apply_command(subparsers)
     add_batch_command(subparsers)
     add_status_command(subparsers)
+    add_mcp_command(subparsers)
     return parser
 
 
