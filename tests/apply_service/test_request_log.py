@@ -118,6 +118,9 @@ def test_probes_and_scrapes_are_quiet(url: str, caplog: pytest.LogCaptureFixture
     paths = {"/health/live", "/health/ready", "/metrics"}
     for path in paths:
         httpx.get(url + path)
-    assert paths == {line["route"] for line in lines_of(caplog, 3, level=logging.DEBUG)}
+    count = 3
+    # Lines of the test before may still come.
+    while not paths <= {line["route"] for line in lines_of(caplog, count, level=logging.DEBUG)}:
+        count += 1
     loud = [one for one in caplog.records if one.levelno > logging.DEBUG]
     assert "apply_service.request_log" not in {one.name for one in loud}
