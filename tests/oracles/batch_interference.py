@@ -10,18 +10,19 @@ bootstrap over the pairs. The model is really run: by default the embedded one.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import itertools
 import json
 import random
 import statistics
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 import httpx
-from apply_client import ApplyClient, ApplyOptions, Edit, EditOutcome
+from apply_client import ApplyOptions, AsyncApplyClient, Edit
 
 NUM_RESAMPLES = 10_000
 _START_LIMIT_S = 120.0
@@ -53,40 +54,31 @@ def edit(number: int, *, is_batch: bool) -> Edit[str]:
     return Edit(source(number), update, path=f"part_{number}.py", options=options)
 
 
-class EndlessBatch:
-    """Keeps `max_concurrency` batch edits under way while it is open."""
+@asynccontextmanager
+async def endless_batch(client: AsyncApplyClient, *, max_concurrency: int) -> AsyncIterator[None]:
+    """So many batch edits are under way all the time inside; they are withdrawn at its end."""
+    first = random.randrange(10**6)
+    edits = (edit(number, is_batch=True) for number in itertools.count(10_000 + first))
 
-    def __init__(self, url: str, *, max_concurrency: int) -> None:
-        self._client = ApplyClient(url)
-        self._is_over = threading.Event()
-        self.num_done = 0
-        self._thread = threading.Thread(target=self._run, args=(max_concurrency,))
-
-    def __enter__(self) -> EndlessBatch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        self._thread.join()
-        self._client.close()
-
-    def _run(self, max_concurrency: int) -> None:
-        for outcome in self._outcomes(max_concurrency):
+    async def run() -> None:
+        async for outcome in client.apply_many(edits, max_concurrency=max_concurrency):
             if outcome.error is not None:
                 raise outcome.error
-            self.num_done += 1
 
-    def _outcomes(self, max_concurrency: int) -> Iterator[EditOutcome[str]]:
-        numbers = itertools.takewhile(lambda _: not self._is_over.is_set(), itertools.count(10_000))
-        edits = (edit(random.randrange(10**6) + number, is_batch=True) for number in numbers)
-        return self._client.apply_many(edits, max_concurrency=max_concurrency)
+    task = asyncio.create_task(run())
+    try:
+        await asyncio.sleep(1.0)
+        yield
+        assert not task.done(), "the batch has failed"
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
-def seconds_of(client: ApplyClient, number: int) -> float:
+async def seconds_of(client: AsyncApplyClient, number: int) -> float:
     """How long one interactive edit takes."""
     started = time.perf_counter()
-    client.apply_edit(edit(number, is_batch=False))
+    await client.apply_edit(edit(number, is_batch=False))
     return time.perf_counter() - started
 
 
@@ -105,17 +97,16 @@ def slowdown(alone: Sequence[float], beside: Sequence[float]) -> tuple[float, fl
     return statistics.median(beside) / statistics.median(alone), low, high
 
 
-def measure(url: str, *, num_pairs: int, max_concurrency: int) -> dict[str, object]:
+async def measure(url: str, *, num_pairs: int, max_concurrency: int) -> dict[str, object]:
     """Run the pairs against a server that is ready."""
-    alone, beside, num_batch = [], [], 0
-    with ApplyClient(url) as client:
-        seconds_of(client, 0)
+    alone, beside = [], []
+    async with AsyncApplyClient(url) as client:
+        await seconds_of(client, 0)
         for pair in range(1, num_pairs + 1):
-            alone.append(seconds_of(client, 2 * pair))
-            with EndlessBatch(url, max_concurrency=max_concurrency) as batch:
-                time.sleep(1.0)
-                beside.append(seconds_of(client, 2 * pair + 1))
-            num_batch += batch.num_done
+            alone.append(await seconds_of(client, 2 * pair))
+            async with endless_batch(client, max_concurrency=max_concurrency):
+                beside.append(await seconds_of(client, 2 * pair + 1))
+            await asyncio.sleep(0.5)  # what was withdrawn has gone
     quotient, low, high = slowdown(alone, beside)
     return {
         "pairs": num_pairs,
@@ -123,7 +114,6 @@ def measure(url: str, *, num_pairs: int, max_concurrency: int) -> dict[str, obje
         "beside_p50_s": round(statistics.median(beside), 4),
         "slowdown": round(quotient, 4),
         "slowdown_95": [round(low, 4), round(high, 4)],
-        "batch_edits_done": num_batch,
     }
 
 
@@ -147,7 +137,7 @@ def main() -> None:
             except httpx.TransportError:
                 pass
             time.sleep(0.2)
-        figures = measure(url, num_pairs=args.pairs, max_concurrency=args.concurrency)
+        figures = asyncio.run(measure(url, num_pairs=args.pairs, max_concurrency=args.concurrency))
         print(json.dumps(figures, indent=2))
     finally:
         server.terminate()
