@@ -77,7 +77,7 @@ $(VENV)/service.stamp: $(VENV)/torch.stamp pyproject.toml
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/torch.stamp pyproject.toml clients/python/pyproject.toml
-	$(PIP_INSTALL) --editable '.[service,training,dev]' --editable clients/python
+	$(PIP_INSTALL) --editable '.[service,training,dev]' --editable 'clients/python[mcp]'
 	@touch $@ $(VENV)/service.stamp $(VENV)/training.stamp
 
 $(VENV)/training.stamp: $(VENV)/torch.stamp pyproject.toml

@@ -34,6 +34,8 @@ class Caller(Protocol):
         self, edits: Iterable[Edit[Any]], *, max_concurrency: int
     ) -> list[EditOutcome[Any]]: ...
 
+    def apply_file(self, path: str, update: str, **options: Any) -> ApplyResult[bytes]: ...
+
     def models(self) -> tuple[ModelCard, ...]: ...
 
     def status(self) -> ServiceStatus: ...
@@ -59,6 +61,10 @@ class SyncCaller:
     ) -> list[EditOutcome[Any]]:
         with self._client() as client:
             return list(client.apply_many(edits, max_concurrency=max_concurrency))
+
+    def apply_file(self, path: str, update: str, **options: Any) -> ApplyResult[bytes]:
+        with self._client() as client:
+            return client.apply_file(path, update, **options)
 
     def models(self) -> tuple[ModelCard, ...]:
         with self._client() as client:
@@ -100,6 +106,13 @@ class AsyncCaller:
             async with self._client() as client:
                 outcomes = client.apply_many(edits, max_concurrency=max_concurrency)
                 return [outcome async for outcome in outcomes]
+
+        return _run(call())
+
+    def apply_file(self, path: str, update: str, **options: Any) -> ApplyResult[bytes]:
+        async def call() -> ApplyResult[bytes]:
+            async with self._client() as client:
+                return await client.apply_file(path, update, **options)
 
         return _run(call())
 

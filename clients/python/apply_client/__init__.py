@@ -8,6 +8,16 @@
 - answers.py     answers as results and errors; wire.py their shapes, errors.py the tree
 - sse.py         server-sent events and events.py what they mean; ndjson.py lines of JSON
 - transport.py   what both clients tell httpx
+
+Edits of files:
+
+- workspace.py       the files below one folder, and nothing else; path_name.py, place.py,
+                     anchored_folder.py and atomic_file.py are how that is kept
+- write_policy.py    which results are written; patch_split.py patches of several files
+- workspace_edit.py  edits of a workspace, file_run.py those of one file, edit_report.py what
+                     became of each
+- mcp_server.py      the MCP server; mcp_tools.py its tools, edit_answer.py what it answers
+- __main__.py        the command line
 """
 
 from apply_client.address import Address, AddressError
@@ -40,6 +50,8 @@ from apply_client.exchange import RetryPolicy
 from apply_client.many import EditOutcome
 from apply_client.status import ServiceStatus
 from apply_client.wire import ApplyResult, Finding, ModelCard, Problem
+from apply_client.workspace_errors import ContentConflictError, WorkspaceError
+from apply_client.write_policy import WritePolicy
 
 __all__ = [
     "APIConnectionError",
@@ -54,6 +66,7 @@ __all__ = [
     "AsyncApplyClient",
     "AuthenticationError",
     "BadRequestError",
+    "ContentConflictError",
     "Edit",
     "EditOutcome",
     "EditRejectedError",
@@ -74,4 +87,6 @@ __all__ = [
     "Token",
     "TooLargeError",
     "UnprocessableEditError",
+    "WorkspaceError",
+    "WritePolicy",
 ]

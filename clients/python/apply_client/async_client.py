@@ -26,6 +26,7 @@ from apply_client.exchange import (
     exchange,
 )
 from apply_client.many import DEFAULT_CONCURRENCY, EditOutcome, check_concurrency
+from apply_client.open_file import PathLike, open_file
 from apply_client.requests import (
     ApiRequest,
     apply_request,
@@ -36,8 +37,10 @@ from apply_client.requests import (
 from apply_client.status import ServiceStatus, status_of
 from apply_client.transport import answer_head, build_request, failure_of, http_options, too_late
 from apply_client.wire import ApplyResult, Content, ModelCard
+from apply_client.write_policy import WritePolicy
 
 _SINGLE_TRY = 0
+DRY_RUN = WritePolicy(is_dry_run=True)
 
 
 class AsyncApplyClient:
@@ -96,6 +99,28 @@ class AsyncApplyClient:
     async def apply_edit(self, edit: Edit[Content]) -> ApplyResult[Content]:
         """The same for an edit that is a value already."""
         return result_of(await self._ask(apply_request(edit)), type(edit.original))
+
+    async def apply_file(
+        self,
+        path: PathLike,
+        update: str,
+        *,
+        policy: WritePolicy = DRY_RUN,
+        instruction: str | None = None,
+        options: ApplyOptions = DEFAULT_OPTIONS,
+    ) -> ApplyResult[bytes]:
+        """Merge an update into a file of this machine, and write it if `policy` says so.
+
+        Raises WorkspaceError too: ContentConflictError if the file changes meanwhile.
+        """
+        opened = await asyncio.to_thread(open_file, path)
+        edit = Edit(
+            opened.content, update, path=opened.label, instruction=instruction, options=options
+        )
+        result = await self.apply_edit(edit)
+        if policy.is_written(result.status):
+            await asyncio.to_thread(opened.replace, result.merged)
+        return result
 
     @asynccontextmanager
     async def stream(
@@ -218,7 +243,7 @@ class _Opening:
                 if time.monotonic() >= deadline:
                     raise too_late()
         except httpx.RequestError as error:
-            raise failure_of(error, self._request).as_error() from error
+            raise failure_of(error, self._http, self._request).as_error() from error
         reader.end()
 
     async def close(self) -> None:
@@ -234,7 +259,7 @@ class _Opening:
             async with asyncio.timeout(timeout_s):
                 return await work
         except (httpx.RequestError, TimeoutError) as error:
-            return failure_of(error, self._request, timeout_s=timeout_s)
+            return failure_of(error, self._http, self._request, timeout_s=timeout_s)
 
     async def _open(self, timeout_s: float) -> Answer:
         request = build_request(

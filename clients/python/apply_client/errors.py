@@ -37,7 +37,9 @@ class APIStatusError(ApplyClientError):
 
     def __init__(self, problem: Problem, *, request_id: str | None = None) -> None:
         remedy = f"; {problem.remedy}" if problem.remedy else ""
-        super().__init__(f"{problem.detail}{remedy}", request_id=request_id or problem.id)
+        super().__init__(
+            f"{problem.detail}{remedy}", request_id=request_id or problem.request_id or problem.id
+        )
         self.problem = problem
 
     @property

@@ -138,5 +138,5 @@ def _given_up(
     tries = "1 try" if num_tries == 1 else f"{num_tries} tries"
     raise outcome.as_error(
         f" ({tries}, at most {policy.max_retries + 1} within {policy.timeout_s:g} s); see whether"
-        " the service runs, or raise timeout_s"
+        " the service runs, or allow more time"
     )

@@ -13,6 +13,7 @@ from apply_client.workspace_errors import PathRefusedError
 MAX_NAME_CHARACTERS = 4096
 ON_WINDOWS = os.name == "nt"
 
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _DRIVE = re.compile(r"[A-Za-z]:")
 # They make a name look like another one where it is shown.
 _REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -39,6 +40,8 @@ def relative_parts(
         )
     if plain.startswith("/") or _DRIVE.match(plain):
         plain = _below_root(plain, name, roots, on_windows=on_windows)
+    elif _URL.match(plain):
+        raise PathRefusedError(name, "is an address; name the file from the root")
     if plain.split("/")[0].startswith("~") and "/" in plain:
         raise PathRefusedError(name, "begins with ~, which stands for nothing here")
     parts = tuple(part for part in plain.split("/") if part not in ("", "."))

@@ -12,10 +12,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from apply_client.anchored_folder import HAS_DESCRIPTORS, AnchoredFolder
 from apply_client.path_name import check_part
 from apply_client.workspace_errors import FileMissingError, NotAFileError, PathRefusedError
+
+MissingFolders = Literal["refuse", "make", "name"]
 
 MAX_LINKS = 40
 
@@ -24,7 +27,7 @@ MAX_LINKS = 40
 class Place:
     """`leaf` in `folder`, valid while the walk is open; `path` leads there without a link.
 
-    `status` is None if there is nothing.
+    `status` is None if there is nothing; if folders are missing too, `leaf` begins with them.
     """
 
     folder: AnchoredFolder
@@ -39,16 +42,17 @@ def open_place(
     parts: Sequence[str],
     *,
     name: str,
-    makes_folders: bool = False,
+    missing_folders: MissingFolders = "refuse",
     has_descriptors: bool = HAS_DESCRIPTORS,
 ) -> Iterator[Place]:
     """Walk from `root` along `parts`; `name` is what the caller calls the file.
 
-    Raises PathRefusedError for a link that leads out, FileMissingError, NotAFileError, OSError.
+    Folders that are missing are refused, made, or only named. Raises PathRefusedError for a link
+    that leads out, FileMissingError, NotAFileError, OSError.
     """
     walk = _Walk(root, name, has_descriptors=has_descriptors)
     try:
-        yield walk.follow(parts, makes_folders=makes_folders)
+        yield walk.follow(parts, missing_folders)
     finally:
         walk.close()
 
@@ -67,7 +71,7 @@ class _Walk:
         while self._folders:
             self._folders.pop().close()
 
-    def follow(self, parts: Sequence[str], *, makes_folders: bool) -> Place:
+    def follow(self, parts: Sequence[str], missing_folders: MissingFolders) -> Place:
         waiting = deque(parts)
         while waiting:
             part = waiting.popleft()
@@ -82,8 +86,11 @@ class _Walk:
                 waiting.extendleft(reversed(self._parts_of_link(part)))
             elif not any(one not in ("", ".") for one in waiting):
                 return self._place(part, status)
+            elif status is None and missing_folders == "name" and ".." not in waiting:
+                rest = [one for one in waiting if one not in ("", ".")]
+                return self._place("/".join([part, *rest]), None)
             else:
-                self._enter(part, status, makes_folders=makes_folders)
+                self._enter(part, status, makes_folders=missing_folders == "make")
         raise PathRefusedError(self._name, "leads to a folder; name a file")
 
     def _status(self, part: str) -> os.stat_result | None:

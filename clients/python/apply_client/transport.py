@@ -48,10 +48,14 @@ def build_request(
 
 
 def failure_of(
-    error: httpx.RequestError | TimeoutError, request: ApiRequest, *, timeout_s: float | None = None
+    error: httpx.RequestError | TimeoutError,
+    http: httpx.Client | httpx.AsyncClient,
+    request: ApiRequest,
+    *,
+    timeout_s: float | None = None,
 ) -> ConnectionFailure:
     """What an error of the connection means."""
-    what = f"{request.method} {request.path}"
+    what = f"{request.method} {str(http.base_url).rstrip('/')}{request.path}"
     if isinstance(error, httpx.ConnectTimeout):
         return ConnectionFailure(f"{what}: no connection in time")
     if isinstance(error, httpx.TimeoutException | TimeoutError):
@@ -62,4 +66,4 @@ def failure_of(
 
 def too_late() -> APITimeoutError:
     """That a stream has used up its time."""
-    return APITimeoutError("the stream did not end in time; raise timeout_s")
+    return APITimeoutError("the stream did not end in time; allow more time")

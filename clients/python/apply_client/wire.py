@@ -125,7 +125,7 @@ class ApplyResult(msgspec.Struct, Generic[AnyContent], frozen=True, kw_only=True
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Why the service refused (RFC 9457); `code` is its short name."""
+    """Why the service refused (RFC 9457); `code` is its short name, `id` that of the edit."""
 
     status: int
     detail: str
@@ -137,6 +137,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     limit: float | None = None
     remedy: str | None = None
     id: str | None = None
+    request_id: str | None = None
     findings: tuple[Finding, ...] | None = None
 
 

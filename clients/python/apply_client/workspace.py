@@ -17,7 +17,7 @@ from pathlib import Path
 from apply_client.anchored_folder import HAS_DESCRIPTORS
 from apply_client.atomic_file import add_file, read_file, replace_file
 from apply_client.path_name import relative_parts
-from apply_client.place import Place, open_place
+from apply_client.place import MissingFolders, Place, open_place
 from apply_client.workspace_errors import (
     ContentConflictError,
     FileAccessError,
@@ -69,15 +69,26 @@ class Workspace:
         self._has_descriptors = has_descriptors
 
     def locate(self, name: str) -> str:
-        """The path from the root that `name` leads to, links resolved; the file may be missing."""
-        with self._place(name) as place:
+        """The path from the root that `name` leads to, links resolved; all may be missing."""
+        with self._place(name, "name") as place:
             return place.path
 
-    def read(self, name: str) -> WorkspaceFile:
-        """The file's bytes."""
+    def read(self, name: str, *, expected_sha256: str | None = None) -> WorkspaceFile:
+        """The file's bytes, which have the expected hash if there is one."""
         with self._place(name) as place:
             self._check_file(place, name)
-            return WorkspaceFile(place.path, self._content(place, name))
+            file = WorkspaceFile(place.path, self._content(place, name))
+            if expected_sha256 is not None:
+                check_expected(name, file.sha256, expected_sha256)
+            return file
+
+    def has(self, name: str) -> bool:
+        """Whether there is anything under this name."""
+        try:
+            with self._place(name) as place:
+                return place.status is not None
+        except FileMissingError:
+            return False
 
     def replace(self, name: str, content: bytes, *, expected_sha256: str) -> None:
         """`content` takes the place of the bytes with the expected hash; the file's mode, its
@@ -86,7 +97,7 @@ class Workspace:
         self._check_size(name, len(content))
         with self._place(name) as place:
             status = self._check_file(place, name)
-            self._check_expected(place, name, expected_sha256)
+            check_expected(name, sha256_of(self._content(place, name)), expected_sha256)
             if not status.st_mode & 0o222 or not place.folder.is_writable(place.leaf):
                 raise FileAccessError(name, "is read-only; make it writable first")
             if not replace_file(place.folder, place.leaf, content, expected=status):
@@ -95,7 +106,7 @@ class Workspace:
     def add(self, name: str, content: bytes) -> None:
         """A new file, and the folders that it needs; what is there already is never replaced."""
         self._check_size(name, len(content))
-        with self._place(name, makes_folders=True) as place:
+        with self._place(name, "make") as place:
             if place.status is not None or not add_file(place.folder, place.leaf, content):
                 raise FilePresentError(name, "exists already; edit it instead")
 
@@ -103,19 +114,19 @@ class Workspace:
         """The file with the expected hash is gone."""
         with self._place(name) as place:
             self._check_file(place, name)
-            self._check_expected(place, name, expected_sha256)
+            check_expected(name, sha256_of(self._content(place, name)), expected_sha256)
             place.folder.remove(place.leaf)
             place.folder.sync()
 
     @contextmanager
-    def _place(self, name: str, *, makes_folders: bool = False) -> Iterator[Place]:
+    def _place(self, name: str, missing_folders: MissingFolders = "refuse") -> Iterator[Place]:
         parts = relative_parts(name, self._spellings)
         try:
             with open_place(
                 self.root,
                 parts,
                 name=name,
-                makes_folders=makes_folders,
+                missing_folders=missing_folders,
                 has_descriptors=self._has_descriptors,
             ) as place:
                 yield place
@@ -137,15 +148,6 @@ class Workspace:
         self._check_size(name, max(len(content), place.status.st_size if place.status else 0))
         return content
 
-    def _check_expected(self, place: Place, name: str, expected_sha256: str) -> None:
-        found = sha256_of(self._content(place, name))
-        if found != expected_sha256.strip().lower():
-            raise ContentConflictError(
-                name,
-                f"has changed: its SHA-256 is {found}, {expected_sha256.strip()} was expected;"
-                " read it again and make the edit for what it is now",
-            )
-
     def _check_size(self, name: str, num_bytes: int) -> None:
         if num_bytes > self._max_file_bytes:
             raise FileTooLargeError(
@@ -158,6 +160,16 @@ class Workspace:
 def sha256_of(content: bytes) -> str:
     """The hash by which a file's content is expected, in lower-case hex digits."""
     return hashlib.sha256(content).hexdigest()
+
+
+def check_expected(name: str, found: str, expected: str) -> None:
+    """Raise ContentConflictError unless both are the same SHA-256."""
+    if found != expected.strip().lower():
+        raise ContentConflictError(
+            name,
+            f"has changed: its SHA-256 is {found}, {expected.strip()!a:.80} was expected; read it"
+            " again and make the edit for what it is now",
+        )
 
 
 def _nearest(leaf: str, names: Sequence[str]) -> list[str]:

@@ -95,7 +95,7 @@ def test_a_rejected_result_has_findings_with_hints(caller: Caller) -> None:
     assert [finding.severity for finding in caught.value.findings] == ["error"]
     assert all(finding.hint for finding in caught.value.findings)
     assert caught.value.request_id
-    assert caught.value.request_id.startswith("apply-")
+    assert caught.value.request_id.startswith("req-")
     with pytest.raises(EditRejectedError):
         caller.stream(edit)
     unchecked = ApplyOptions(use_model="never", checks="off")
@@ -147,7 +147,7 @@ def test_many_edits_at_once(caller: Caller) -> None:
 
 def test_status_and_models(caller: Caller) -> None:
     assert caller.status().is_ready
-    (model,) = caller.models()
+    model, *_ = caller.models()
     assert (model.id, model.profile, model.max_context_tokens) == ("oracle", "embedded", 4096)
 
 

@@ -54,6 +54,8 @@ REFUSED = {
     "wide slash": "..\uff0fetc",
     "two-dot leader": "\u2025/etc/passwd",
     "backslashes": "..\\..\\etc\\passwd",
+    "URL": "file:///etc/passwd",
+    "URL below the root": "file:/work/shop/a.py",
     "drive": "C:/Windows/win.ini",
     "drive, relative": "C:secret.txt",
     "UNC": "\\\\server\\share\\a.py",

@@ -1,0 +1,60 @@
+"""The command line: `apply-client apply|batch|status|mcp`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from apply_client.address import KEY_VARIABLE, AddressError
+from apply_client.apply_command import add_apply_command
+from apply_client.errors import ApplyClientError
+from apply_client.exit_codes import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE
+from apply_client.mcp_command import add_mcp_command
+from apply_client.status_command import add_status_command
+from apply_client.update_text import InputError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    args = build_parser().parse_args(argv)
+    try:
+        code = args.run(args)
+        assert isinstance(code, int), "every command ends with its exit code"
+        return code
+    except (InputError, AddressError) as error:
+        return _fail(error, EXIT_USAGE)
+    except ApplyClientError as error:
+        return _fail(error, EXIT_ERROR)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read stdout has gone; a later flush of it must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_ERROR
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands; each sets `run` to what carries it out."""
+    parser = argparse.ArgumentParser(
+        prog="apply-client",
+        description="Has a running apply-service merge lazy edits into files."
+        f" An API key is read from {KEY_VARIABLE}.",
+    )
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    add_apply_command(subparsers)
+    add_status_command(subparsers)
+    add_mcp_command(subparsers)
+    return parser
+
+
+def _fail(error: ApplyClientError, exit_code: int) -> int:
+    request_id = f" (request {error.request_id})" if error.request_id else ""
+    print(f"apply-client: {error}{request_id}", file=sys.stderr)
+    return exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""Updates as they are read from files: text in UTF-8, or in UTF-16 or 32 with a mark."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from pathlib import Path
+
+from apply_client.errors import ApplyClientError
+
+# The mark of UTF-32 begins with that of UTF-16, so it is looked for first.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+)
+
+
+class InputError(ApplyClientError):
+    """A file that says what to do cannot be used."""
+
+
+def read_update(name: str) -> str:
+    """The text of a file, or of stdin for `-`. Raises InputError."""
+    return decode_text(read_bytes(name), name)
+
+
+def read_bytes(name: str) -> bytes:
+    """The bytes of a file, or of stdin for `-`. Raises InputError."""
+    if name == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror or error}") from error
+
+
+def decode_text(content: bytes, name: str) -> str:
+    """Text from its bytes. Raises InputError with the place of what is no text."""
+    encoding = next((one for mark, one in _MARKS if content.startswith(mark)), "utf-8")
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{name} is no text in {encoding.upper()}: byte {error.start} is"
+            f" 0x{content[error.start]:02x}; save it as UTF-8"
+        ) from error

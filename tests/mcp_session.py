@@ -1,0 +1,85 @@
+"""A real MCP client, that of the official package, and a process of `apply-client mcp`."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.types import CallToolResult, TextContent
+
+ROOT = Path(__file__).parents[1]
+ANSWER_LIMIT_S = 20.0
+
+Work = Callable[[Client], Awaitable[Any]]
+
+
+class McpSession:
+    """Calls of one client, which lives in a task of a thread; made by `mcp_session`."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.queue: asyncio.Queue[tuple[Work, concurrent.futures.Future[Any]] | None]
+        self.queue = asyncio.Queue()
+
+    def run(self, work: Work) -> Any:
+        """What the client makes of it."""
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        self.loop.call_soon_threadsafe(self.queue.put_nowait, (work, future))
+        return future.result(timeout=ANSWER_LIMIT_S)
+
+    def call(self, tool: str, **arguments: Any) -> CallToolResult:
+        """The answer to a tool call."""
+        result = self.run(lambda client: client.call_tool(tool, arguments))
+        assert isinstance(result, CallToolResult)
+        return result
+
+    async def serve(self, parameters: StdioServerParameters, errors: Path) -> None:
+        """Do what is asked for until there is None."""
+        with errors.open("w") as stream:
+            transport = stdio_client(parameters, errlog=stream)
+            async with Client(transport, read_timeout_seconds=ANSWER_LIMIT_S) as client:
+                while (item := await self.queue.get()) is not None:
+                    work, future = item
+                    try:
+                        future.set_result(await work(client))
+                    except Exception as error:
+                        future.set_exception(error)
+
+
+@contextmanager
+def mcp_session(
+    root: Path, *flags: str, url: str, errors: Path, environment: dict[str, str] | None = None
+) -> Iterator[McpSession]:
+    """A client of a server for the files below `root`; the server's stderr goes into `errors`."""
+    parameters = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "apply_client", "mcp", "--root", str(root), "--url", url, *flags],
+        env={"PYTHONPATH": str(ROOT / "clients" / "python"), **(environment or {})},
+    )
+    session = McpSession()
+    thread = threading.Thread(
+        target=session.loop.run_until_complete, args=(session.serve(parameters, errors),)
+    )
+    thread.start()
+    try:
+        yield session
+    finally:
+        session.loop.call_soon_threadsafe(session.queue.put_nowait, None)
+        thread.join(timeout=ANSWER_LIMIT_S)
+        assert not thread.is_alive()
+        session.loop.close()
+
+
+def text_of(result: CallToolResult) -> str:
+    """The one text of an answer."""
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
