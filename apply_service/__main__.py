@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import traceback
@@ -39,6 +40,7 @@ _APPLY_SETTINGS = frozenset(
         "cache_ttl_s",
         "max_tokens_per_step",
         "max_draft_tokens",
+        "draft_budget",
         "use_model",
         "max_file_bytes",
     }
@@ -52,6 +54,14 @@ _PLUGGED_COMMANDS = {
 # OpenMP's threads spin while they wait, by default for milliseconds. Beside another busy process
 # they keep each other from running, and a step takes twenty times as long.
 _OPENMP_SPIN_COUNT = "1000"
+# oneDNN keeps what it has compiled for up to 1,024 shapes of products, twice, and a step has a
+# shape of its own for each number of rows: hundreds of megabytes over a day.
+_PRIMITIVE_CACHE_CAPACITY = "64"
+_TORCH_VARIABLES = {
+    "GOMP_SPINCOUNT": _OPENMP_SPIN_COUNT,
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": _PRIMITIVE_CACHE_CAPACITY,
+    "LRU_CACHE_CAPACITY": _PRIMITIVE_CACHE_CAPACITY,
+}
 _BENCHES = {
     "accuracy": "how often the merged file is right, and how often it says so",
     "cache": "what the prefix cache saves, over one process and over several",
@@ -63,7 +73,8 @@ _BENCHES = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
-    os.environ.setdefault("GOMP_SPINCOUNT", _OPENMP_SPIN_COUNT)  # read when torch is loaded
+    for name, value in _TORCH_VARIABLES.items():
+        os.environ.setdefault(name, value)  # read when torch is loaded
     arguments = list(sys.argv[1:] if argv is None else argv)
     args = build_parser(arguments).parse_args(arguments)
     try:
@@ -101,7 +112,9 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     else:
         subparsers.add_parser("doctor", help="look whether everything is in place to serve")
     config = subparsers.add_parser("config", help="show the settings and where they come from")
-    config.add_argument("--markdown", action="store_true", help="write docs/configuration.md")
+    pages = config.add_mutually_exclusive_group()
+    pages.add_argument("--markdown", action="store_true", help="write docs/configuration.md")
+    pages.add_argument("--openapi", action="store_true", help="write docs/openapi.json")
     _add_setting_flags(config, setting_fields())
     for name, text in _PLUGGED_COMMANDS.items():
         if [name] == arguments[:1]:
@@ -123,6 +136,11 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
         from apply_service.config_docs import format_markdown
 
         sys.stdout.write(format_markdown())
+        return EXIT_OK
+    if args.command == "config" and args.openapi:
+        from apply_service.openapi_export import service_document
+
+        print(json.dumps(service_document(), indent=1))
         return EXIT_OK
     loaded = _load_settings(args, environment)
     if args.command == "config":

@@ -8,13 +8,13 @@ from litestar import Litestar
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Server
 
 from apply_service.guard.request_ids import RequestIds
 from apply_service.guard.response_headers import ResponseHeaders
 from apply_service.guard.stack import Protection, protect
 from apply_service.http_errors import handle_error
+from apply_service.openapi_document import OpenApiPlugin
 from apply_service.request_log import RequestLog
 from apply_service.routes.apply import FORESEEN_ERRORS, apply
 from apply_service.routes.batches import batches
@@ -75,7 +75,7 @@ def create_app(
             version=service_version(),
             path="/schema",
             servers=[Server(url=protection.root_path if protection else "/")],
-            render_plugins=[JsonRenderPlugin(path=["/", "/openapi.json"])],
+            render_plugins=[OpenApiPlugin()],
         ),
         request_max_body_size=max_body_bytes,
     )

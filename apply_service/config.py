@@ -196,6 +196,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_draft_tokens: Annotated[
         int, Meta(ge=0, le=256, description="Longest draft (k) of a request; 0 never drafts.")
     ] = 64
+    draft_budget: Annotated[
+        Literal["auto", "fixed"],
+        Meta(
+            description="Whether drafts are as long as pays in each step (auto), by what steps"
+            " cost on this machine, or always max_draft_tokens (fixed)."
+        ),
+    ] = "auto"
     use_model: Annotated[
         Literal["auto", "always", "never"],
         Meta(

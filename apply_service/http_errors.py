@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 from litestar import Request, Response
+from litestar.enums import HttpMethod
 from litestar.exceptions import HTTPException
 
 from apply_service.compat.error_shapes import shape_of
@@ -92,12 +93,24 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     if problem.status >= 500 and not isinstance(error, _EXPECTED):
         log_failure(error)
     answer = error_answer(request.scope["path"], problem)
+    headers = answer.headers
+    if answer.status == 405:
+        headers = headers | {"Allow": ", ".join(_allowed_methods(request))}
     return Response(
-        answer.body,
-        status_code=answer.status,
-        media_type=answer.media_type,
-        headers=answer.headers,
+        answer.body, status_code=answer.status, media_type=answer.media_type, headers=headers
     )
+
+
+def _allowed_methods(request: Request[Any, Any, Any]) -> list[str]:
+    """The methods that the address takes."""
+    allowed = []
+    for method in HttpMethod:
+        try:
+            request.app.asgi_router.handle_routing(request.scope["path"], method)
+        except HTTPException:
+            continue
+        allowed.append(method.value)
+    return sorted(allowed)
 
 
 def log_failure(error: Exception) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 
 from apply_service.config import SECRET_VARIABLE, Settings
-from apply_service.model_store import resolve_model
+from apply_service.model_store import cache_dir, resolve_model
 from apply_service.prompts.profile import load_profile
 from apply_service.service import LoadedModel
 from batching.config import CacheConfig, Device, Dtype, EngineConfig, SchedulerConfig
@@ -31,6 +31,8 @@ def load_model(settings: Settings, *, report: Callable[[str], None]) -> LoadedMo
             kv_memory_bytes=settings.kv_memory,
             num_threads=settings.threads,
             cache=_cache_of(settings),
+            draft_budget=settings.draft_budget,
+            step_cost_dir=cache_dir() / "step-costs",
             scheduler=SchedulerConfig(
                 max_tokens_per_step=settings.max_tokens_per_step,
                 max_running=settings.max_running,

@@ -102,7 +102,7 @@ def _fields_of(record: RequestRecord) -> dict[str, Any]:
     for name, counts in (("verdict", record.verdicts), ("problem", record.problems)):
         if counts:
             fields[name] = next(iter(counts)) if counts.total() == 1 else dict(counts)
-    if record.edit_ids:
+    if record.edit_ids or record.num_prompt_tokens:
         fields["prompt_tokens"] = record.num_prompt_tokens
         fields["output_tokens"] = record.num_output_tokens
     return fields

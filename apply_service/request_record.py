@@ -47,8 +47,12 @@ class RequestRecord:
         """Add an edit that has a verdict."""
         self.edit_ids.append(outcome.request_id)
         self.verdicts[outcome.verdict.status] += 1
-        self.num_prompt_tokens += outcome.stats.num_prompt_tokens
-        self.num_output_tokens += outcome.stats.num_output_tokens
+        self.add_tokens(outcome.stats)
+
+    def add_tokens(self, stats: RequestStats) -> None:
+        """Add what the model read and wrote."""
+        self.num_prompt_tokens += stats.num_prompt_tokens
+        self.num_output_tokens += stats.num_output_tokens
 
     def add_generation(self, stats: RequestStats) -> None:
         """Add the stages of a request to the engine that has just finished."""

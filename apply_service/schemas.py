@@ -11,10 +11,13 @@ from apply_service.outcome import Source
 PriorityName = Literal["interactive", "batch"]
 
 
+_BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+
 class Base64Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file as its bytes, in any text encoding; the answer comes in the same form."""
 
-    base64: bytes
+    base64: Annotated[bytes, Meta(extra_json_schema={"pattern": _BASE64})]
 
 
 class SamplingBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -199,7 +199,7 @@ class ApplyService:
                 engine,
                 profile,
                 max_draft_tokens=self._limits.max_draft_tokens,
-                observe=self.telemetry.observe_request,
+                observe=self.telemetry.observe_chat,
             )
         self._served = ServedModel(
             name=loaded.name,

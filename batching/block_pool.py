@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from batching.block_hash import BlockHash
 
@@ -41,6 +42,12 @@ class BlockPool:
             self._ref_counts[block] = 1
             blocks.append(block)
         return blocks
+
+    def num_free_without(self, holders: Iterable[Sequence[int]]) -> int:
+        """Blocks that would be free if each of `holders` gave its blocks back."""
+        num_held = Counter(chain.from_iterable(holders))
+        num_freed = sum(self._ref_counts[block] == count for block, count in num_held.items())
+        return len(self._free) + num_freed
 
     def match(self, block_hashes: Iterable[BlockHash]) -> list[int]:
         """The cached blocks of the longest prefix of `block_hashes`. Takes no reference."""

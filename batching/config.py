@@ -10,6 +10,7 @@ from batching.errors import ModelLoadError
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 Device = Literal["cpu", "cuda"]
+DraftBudgetMode = Literal["auto", "fixed"]
 CachePayload = Literal["exact", "float16", "int8"]
 
 # Prompts of regions have some 300 tokens; larger chunks would miss most of what they share.
@@ -56,6 +57,8 @@ class EngineConfig:
     """Everything `build_engine` needs. `num_threads` None leaves torch's own choice.
 
     With `use_cuda_graphs` steps on a GPU are captured at start, if the model's layers are fused.
+    With the draft budget "auto" drafts are as long as they are worth in each step, by costs that
+    are measured at start, unless `step_cost_dir` has them; with "fixed" as long as they may be.
     """
 
     model_path: Path
@@ -64,6 +67,8 @@ class EngineConfig:
     kv_memory_bytes: int = 384 << 20
     num_threads: int | None = None
     use_cuda_graphs: bool = True
+    draft_budget: DraftBudgetMode = "auto"
+    step_cost_dir: Path | None = None
     scheduler: SchedulerConfig = SchedulerConfig()
     cache: CacheConfig = CacheConfig()
 

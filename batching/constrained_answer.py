@@ -52,6 +52,11 @@ class ConstrainedAnswer:
             return self._num_tokens
         return self._listening[-1].position + 1 if self._listening else 0
 
+    @property
+    def choice_offsets(self) -> tuple[int, ...]:
+        """Offsets in the last draft at which the model may choose another token."""
+        return () if self._ahead is None else tuple(row.offset for row in self._ahead.decisions)
+
     def take_forced(self, max_tokens: int) -> list[int]:
         """Move over all tokens that are certain now, at most `max_tokens`."""
         if not self._looks_ahead or self._is_forced_taken or max_tokens <= 0:

@@ -14,6 +14,7 @@ from functools import partial
 
 from batching.block_pool import BlockPool
 from batching.config import CacheConfig, EngineConfig, ModelInfo, SchedulerConfig
+from batching.cost_measurement import StepCostFile
 from batching.errors import (
     DuplicateRequestError,
     EngineError,
@@ -29,6 +30,7 @@ from batching.prefix_cache import PrefixCache
 from batching.request import EngineRequest, Priority
 from batching.scheduler import Scheduler
 from batching.stats import EngineCounters, EngineGauges, EngineStats
+from batching.step_costs import StepCosts, StepSize
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -48,6 +50,8 @@ class _Stop:
 
 _Command = EngineRequest | _Cancel | _Wake | _Stop
 
+# How much longer a start may take because the costs of steps are measured.
+_MAX_MEASURING_S = 0.8
 # Steps with fewer known tokens say little about how fast prompts are computed.
 _MIN_PREFILL_TOKENS = 64
 
@@ -59,8 +63,15 @@ class Engine:
     """
 
     def __init__(
-        self, config: SchedulerConfig, runner: ModelRunner, cache: CacheConfig | None = None
+        self,
+        config: SchedulerConfig,
+        runner: ModelRunner,
+        cache: CacheConfig | None = None,
+        *,
+        costs: StepCosts | None = None,
+        keep_costs: Callable[[StepCosts], None] | None = None,
     ) -> None:
+        """Without `costs` drafts are as long as they may be; `keep_costs` gets them at the end."""
         self._config = config
         self._runner = runner
         self._block_pool = BlockPool(runner.num_blocks)
@@ -73,8 +84,10 @@ class Engine:
             transfer=None if cache is None else runner.kv_transfer,
         )
         self._scheduler = Scheduler(
-            config, block_pool=self._block_pool, prefix_cache=self._prefix_cache
+            config, block_pool=self._block_pool, prefix_cache=self._prefix_cache, costs=costs
         )
+        self._costs = costs
+        self._keep_costs = keep_costs
         self._publish: Callable[[Event], None] = _discard
         self._counters = EngineCounters()
         self._lock = threading.Lock()
@@ -134,6 +147,8 @@ class Engine:
         if self._thread.is_alive():
             self._commands.put(_Stop())
             self._thread.join()
+            if self._costs is not None and self._keep_costs is not None:
+                self._keep_costs(self._costs)
         self._prefix_cache.close()
 
     def stats(self) -> EngineStats:
@@ -171,7 +186,7 @@ class Engine:
         plan = self._scheduler.schedule(time.monotonic())
         if not plan.scheduled:
             return
-        started = time.monotonic()
+        started = time.perf_counter()
         try:
             result = self._runner.execute(plan)
         except Exception as error:  # one bad step must not end the service
@@ -179,9 +194,12 @@ class Engine:
             failure = StepFailedError(f"the forward pass failed: {error}; send the request again")
             self._publish_all(self._scheduler.fail_step(plan, failure))
             return
+        seconds = time.perf_counter() - started
         self._counters.count_step(plan, result)
+        if self._costs is not None:
+            self._costs.observe(StepSize.of(plan), 1000.0 * seconds)
         if plan.num_known_tokens >= _MIN_PREFILL_TOKENS:
-            self._prefix_cache.observe_step(plan.num_known_tokens, time.monotonic() - started)
+            self._prefix_cache.observe_step(plan.num_known_tokens, seconds)
         self._publish_all(self._scheduler.commit(plan, result, now=time.monotonic()))
 
     def _run(self) -> None:
@@ -265,14 +283,24 @@ def build_engine(config: EngineConfig) -> Engine:
     # Each thread that computes has an OpenMP team until it ends, and two teams on the same cores
     # slow each other down: this thread ends, and the engine's own team is left.
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="loader") as loader:
-        runner = loader.submit(_load_runner, config).result()
-    return Engine(config.scheduler, runner, config.cache)
+        return loader.submit(_load_engine, config).result()
 
 
-def _load_runner(config: EngineConfig) -> ModelRunner:
+def _load_engine(config: EngineConfig) -> Engine:
     runner = ModelRunner(config)
     runner.warm_up()
-    return runner
+    if config.draft_budget == "fixed":
+        return Engine(config.scheduler, runner, config.cache)
+    kept = None
+    if config.step_cost_dir is not None:
+        kept = StepCostFile(config.step_cost_dir, **runner.identity)
+    costs = kept.load() if kept is not None else None
+    if costs is None:
+        costs = runner.measure_costs(budget_s=_MAX_MEASURING_S)
+        if kept is not None:
+            kept.store(costs)
+    keep = kept.store if kept is not None else None
+    return Engine(config.scheduler, runner, config.cache, costs=costs, keep_costs=keep)
 
 
 def _discard(_event: Event) -> None:

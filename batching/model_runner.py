@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from batching.config import EngineConfig, ModelInfo, resolve_num_blocks
+from batching.cost_measurement import StepPlans, measure_step_costs
 from batching.cuda_graphs import CudaGraphs, GraphGrid
 from batching.errors import CacheConfigError
 from batching.forward_batch import ForwardBatch
@@ -15,6 +16,7 @@ from batching.kv_namespace import kv_namespace
 from batching.kv_transfer import KVTransfer
 from batching.model import ModelShape, PagedKV, fingerprint_model, load_model, run_model
 from batching.request import SamplingParams
+from batching.step_costs import StepCosts
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult
 from batching.verifier import verify
 from kernels.op_set import FusedOps
@@ -42,6 +44,7 @@ class ModelRunner:
             torch.set_num_threads(config.num_threads)
         self._device = torch.device(config.device)
         self._block_size = config.scheduler.block_size
+        self._max_rows = config.scheduler.max_tokens_per_step
         self._ops = select_ops(self._device)
         loaded = loaded or _load(config, self._device)
         self._model, shape = loaded.model, loaded.shape
@@ -124,6 +127,30 @@ class ModelRunner:
                 return verify(logits, plan, batch, ops=self._ops)
         batch = ForwardBatch.from_plan(plan, block_size=self._block_size, device=self._device)
         return verify(self._forward(batch), plan, batch, ops=self._ops)
+
+    def measure_costs(self, *, budget_s: float) -> StepCosts:
+        """What steps cost on this machine; only before the cache holds anything of requests."""
+        plans = StepPlans(
+            num_blocks=self.num_blocks,
+            block_size=self._block_size,
+            max_rows=self._max_rows,
+            max_context=self.model_info.max_position,
+        )
+        return measure_step_costs(self.execute, plans, budget_s=budget_s)
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What the time of a step depends on, the machine's processor apart."""
+        is_gpu = self._device.type == "cuda"
+        return {
+            "model": self.model_info.fingerprint,
+            "dtype": self.model_info.dtype,
+            "device": torch.cuda.get_device_name(self._device) if is_gpu else "cpu",
+            "threads": torch.get_num_threads(),
+            "graphs": self.num_graphs,
+            "block_size": self._block_size,
+            "torch": torch.__version__,
+        }
 
     def _forward(self, batch: ForwardBatch) -> Tensor:
         return run_model(self._model, batch, paged_kv=self._paged_kv, ops=self._ops)

@@ -8,7 +8,7 @@ from enum import Enum, IntEnum
 from typing import Any, Protocol
 
 from batching.constrained_answer import CONSTRAINT_REFERENCE, ConstrainedAnswer
-from batching.events import ReferenceStats, RequestStats, RowEvidence
+from batching.events import FinishReason, ReferenceStats, RequestStats, RowEvidence
 from batching.prefix_cache import PrefixChain
 from batching.prefix_load import PrefixLoad
 from lookup.constraint import Constraint
@@ -153,6 +153,16 @@ class RequestState:
         """Known tokens still to be computed; at least one while the request lives."""
         return self.num_wanted_tokens - self.num_computed_tokens
 
+    @property
+    def choice_offsets(self) -> tuple[int, ...] | None:
+        """Offsets in the last draft that the model may refuse; None if it may refuse any."""
+        return None if self.constrained is None else self.constrained.choice_offsets
+
+    def is_end(self, num_tokens: int) -> bool:
+        """Whether the next `num_tokens` to compute end what is known of an unfinished answer."""
+        is_last = self.num_computed_tokens + num_tokens == self.num_tokens
+        return is_last and not self.is_answer_complete
+
     def propose(self, max_tokens: int) -> Draft | None:
         """A draft of at most `max_tokens` tokens that the answer's limit has room for, or None."""
         request = self.request
@@ -174,17 +184,44 @@ class RequestState:
             self.unpublished += token_ids
             self.forced += len(token_ids)
 
-    def write(self, token_ids: Sequence[int], draft: Draft | None, *, num_accepted: int) -> None:
-        """Append tokens that the model confirmed or chose, and count the draft they came from."""
+    def find_end(self, token_ids: Sequence[int]) -> tuple[int, FinishReason | None]:
+        """How many new tokens to keep, and why the answer ends there, if it does.
+
+        A stop token is kept as the last token of the answer.
+        """
+        room = self.request.sampling.max_tokens - self.num_output_tokens
+        num_kept = min(len(token_ids), room)
+        reason: FinishReason | None = "length" if len(token_ids) >= room else None
+        for position, token_id in enumerate(token_ids[:num_kept]):
+            if token_id in self.request.sampling.stop_token_ids:
+                num_kept, reason = position + 1, "stop"
+                break
+        if self.request.stop_checker is not None:
+            num_before_stop = self.request.stop_checker.push(token_ids[:num_kept])
+            if num_before_stop is not None:
+                num_kept, reason = num_before_stop, "stop"
+        return num_kept, reason
+
+    def write(
+        self, token_ids: Sequence[int], draft: Draft | None, *, num_accepted: int
+    ) -> tuple[int, int]:
+        """Append tokens that the model confirmed or chose, and count the draft they came from.
+
+        Returns how many tokens of the draft (with a constraint: choices) it was asked about, and
+        how many of them held.
+        """
         self.token_ids += token_ids
         self.num_computed_tokens = min(self.num_computed_tokens, self.num_tokens)
         if self.constrained is not None:
-            self._count_constrained(self.constrained.commit(token_ids), len(token_ids))
-            return
+            guessed = self.constrained.commit(token_ids)
+            self._count_constrained(guessed, len(token_ids))
+            return guessed
+        num_drafted = len(draft) if draft is not None else 0
         if draft is not None:
-            self._count_draft(draft.reference, len(draft), num_accepted)
+            self._count_draft(draft.reference, num_drafted, num_accepted)
         if self.request.proposer is not None:
             self.request.proposer.commit(token_ids)
+        return num_drafted, num_accepted
 
     def take_unpublished(self) -> tuple[int, ...]:
         """Tokens that no event has told yet; they are taken for told."""

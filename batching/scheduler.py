@@ -14,9 +14,11 @@ from batching.errors import DeadlineExceededError, EngineError, StepFailedError
 from batching.events import Cancelled, Event, Failed, Finished, FinishReason, Tokens
 from batching.prefix_cache import PrefixCache
 from batching.request import EngineRequest, Priority, RequestState, RequestStatus
+from batching.row_planner import PlannedRows, RowPlanner
 from batching.service_classes import ServiceClasses
+from batching.step_costs import StepCosts
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
-from batching.token_budget import TokenDemand, TokenShare, share_tokens
+from batching.victims import find_victims
 
 # Waiting requests, first in line, whose prompts are searched in lower tiers before they start.
 _MAX_LOADS_AHEAD = 8
@@ -30,8 +32,14 @@ class Scheduler:
     """
 
     def __init__(
-        self, config: SchedulerConfig, *, block_pool: BlockPool, prefix_cache: PrefixCache
+        self,
+        config: SchedulerConfig,
+        *,
+        block_pool: BlockPool,
+        prefix_cache: PrefixCache,
+        costs: StepCosts | None = None,
     ) -> None:
+        """With `costs` drafts are as long as they are worth, without them all are equally long."""
         self._config = config
         # Each running request of the best class gets a row, so there are no more than rows.
         self._max_running = min(config.max_running, config.max_tokens_per_step)
@@ -40,6 +48,10 @@ class Scheduler:
         self._classes = ServiceClasses(config)
         self._waiting: list[RequestState] = []
         self._running: list[RequestState] = []
+        self._row_planner = RowPlanner(
+            max_draft_tokens=config.max_draft_tokens,
+            costs=costs,
+        )
         self._num_preemptions = 0
 
     @property
@@ -124,19 +136,15 @@ class Scheduler:
         self._begin_loads(now)
         self._admit(now)
         self._running.sort(key=self._classes.rank)
-        candidates, budget = self._classes.begin_step(tuple(self._running), now)
-        demands = [
-            TokenDemand(state.num_uncomputed_tokens, self._max_draft_tokens(state))
-            for state in candidates
-        ]
-        shares = share_tokens(demands, budget)
+        candidates, max_rows = self._classes.begin_step(tuple(self._running), now)
         # Known tokens get their blocks before any draft does: a draft must not cause a preemption.
         grown = [
-            (state, share)
-            for state, share in zip(candidates, shares, strict=True)
-            if state.status is RequestStatus.RUNNING and self._try_grow(state, share.num_tokens)
+            rows
+            for rows in self._row_planner.plan(candidates, max_rows=max_rows)
+            if rows.state.status is RequestStatus.RUNNING
+            and self._try_grow(rows.state, rows.num_tokens)
         ]
-        return StepPlan(tuple(self._schedule_request(state, share) for state, share in grown))
+        return StepPlan(tuple(self._schedule_request(rows) for rows in grown))
 
     def commit(self, plan: StepPlan, result: StepResult, *, now: float) -> Iterator[Event]:
         """Take a step's result into the requests and say what is new. The only writer of counts."""
@@ -155,8 +163,7 @@ class Scheduler:
                 return
             if state.load is not None and state.load_ended is None:
                 state.load_ended = now
-            self._preempt_lower_class(state)
-            if len(self._running) >= self._max_running or not self._try_start(state):
+            if not self._try_start(state):
                 return
             if state.load is not None:
                 state.load.end()
@@ -179,33 +186,36 @@ class Scheduler:
                 )
 
     def _try_start(self, state: RequestState) -> bool:
-        """Take what is cached of a request's tokens and reserve blocks for the rest of them."""
+        """Take what is cached of a request's tokens and reserve blocks for the rest of them.
+
+        Requests of lower classes give way if that is what makes the difference.
+        """
         state.block_ids = self._prefix_cache.take_prefix(
             state.chain, state.token_ids[: state.num_prefix_tokens], state.load
         )
         state.num_stored_blocks = len(state.block_ids)
         state.num_computed_tokens = len(state.block_ids) * self._config.block_size
-        if self._try_reserve_for(state, state.num_wanted_tokens):
-            return True
-        self._release_blocks(state)
-        return False
-
-    def _preempt_lower_class(self, state: RequestState) -> None:
-        """Preempt requests of a lower class while they are what keeps `state` from starting."""
         rank = self._classes.rank
-        lower = sorted((s for s in self._running if rank(s)[0] > rank(state)[0]), key=rank)
-        num_blocks = self._num_blocks(state.num_wanted_tokens)
-        while lower and (
-            len(self._running) >= self._max_running or self._block_pool.num_free_blocks < num_blocks
-        ):
-            self._preempt(lower.pop())
+        victims = find_victims(
+            sorted((one for one in self._running if rank(one)[0] > rank(state)[0]), key=rank),
+            self._block_pool,
+            num_blocks=self._num_blocks(state.num_wanted_tokens) - len(state.block_ids),
+            num_places=len(self._running) + 1 - self._max_running,
+        )
+        if victims is None:
+            self._release_blocks(state)
+            return False
+        for victim in victims:
+            self._preempt(victim)
+        has_room = self._try_reserve_for(state, state.num_wanted_tokens)
+        assert has_room, "the victims held what was missing"
+        return True
 
-    def _schedule_request(self, state: RequestState, share: TokenShare) -> ScheduledRequest:
+    def _schedule_request(self, planned: PlannedRows) -> ScheduledRequest:
         """The entry of one request; its draft is cut to the blocks that are free."""
+        state, draft = planned.state, planned.draft
         start = state.num_computed_tokens
-        stop = start + share.num_tokens
-        is_at_end = stop == state.num_tokens and not state.is_answer_complete
-        draft = state.propose(share.max_draft_tokens) if is_at_end else None
+        stop = start + planned.num_tokens
         if draft is not None and not self._try_reserve_for(state, stop + len(draft)):
             room = len(state.block_ids) * self._config.block_size - stop
             draft = state.cut_draft(draft, room)
@@ -218,7 +228,7 @@ class Scheduler:
             start=start,
             block_ids=tuple(state.block_ids),
             draft=draft,
-            has_logits=is_at_end if rows is None else bool(rows),
+            has_logits=state.is_end(planned.num_tokens) if rows is None else bool(rows),
             output_position=stop - len(state.request.prompt_token_ids),
             sampling=state.request.sampling,
             constrained_rows=rows,
@@ -239,9 +249,12 @@ class Scheduler:
         reason: FinishReason | None = None
         if verified.token_ids:
             state.decode_passes += 1
-            num_kept, reason = self._find_end(state, verified.token_ids)
+            num_kept, reason = state.find_end(verified.token_ids)
             token_ids = verified.token_ids[:num_kept]
-            state.write(token_ids, scheduled.draft, num_accepted=verified.num_accepted)
+            num_asked, num_held = state.write(
+                token_ids, scheduled.draft, num_accepted=verified.num_accepted
+            )
+            self._row_planner.observe(scheduled, num_verified=num_asked, num_held=num_held)
             if token_ids:
                 yield Tokens(request.request_id, token_ids, verified.logprobs[:num_kept])
         if state.first_token is None and state.num_computed_tokens >= len(request.prompt_token_ids):
@@ -284,27 +297,6 @@ class Scheduler:
         if reason is not None:
             self._drop(state)
             yield Finished(request.request_id, reason, state.stats(now), tuple(state.evidence))
-
-    def _find_end(
-        self, state: RequestState, token_ids: tuple[int, ...]
-    ) -> tuple[int, FinishReason | None]:
-        """How many of the new tokens to keep, and why the answer ends there, if it does.
-
-        A stop token is kept as the last token of the answer.
-        """
-        request = state.request
-        room = request.sampling.max_tokens - state.num_output_tokens
-        num_kept = min(len(token_ids), room)
-        reason: FinishReason | None = "length" if len(token_ids) >= room else None
-        for position, token_id in enumerate(token_ids[:num_kept]):
-            if token_id in request.sampling.stop_token_ids:
-                num_kept, reason = position + 1, "stop"
-                break
-        if request.stop_checker is not None:
-            num_before_stop = request.stop_checker.push(token_ids[:num_kept])
-            if num_before_stop is not None:
-                num_kept, reason = num_before_stop, "stop"
-        return num_kept, reason
 
     def _try_grow(self, state: RequestState, num_tokens: int) -> bool:
         """Blocks for the next `num_tokens` tokens, by preempting requests of lower rank if need be.
@@ -355,11 +347,6 @@ class Scheduler:
         num_blocks = self._num_blocks(state.num_tokens)
         self._block_pool.release(state.block_ids[num_blocks:])
         del state.block_ids[num_blocks:]
-
-    def _max_draft_tokens(self, state: RequestState) -> int:
-        if state.request.proposer is None and state.constrained is None:
-            return 0
-        return min(state.request.max_draft_tokens, self._config.max_draft_tokens)
 
     def _num_blocks(self, num_tokens: int) -> int:
         return -(-num_tokens // self._config.block_size)

@@ -49,6 +49,19 @@ def share_tokens(demands: Sequence[TokenDemand], budget: int) -> list[TokenShare
     return [TokenShare(*share) for share in zip(num_tokens, drafts, strict=True)]
 
 
+def fill_up(demands: Sequence[TokenDemand], num_tokens: Sequence[int], num_spare: int) -> list[int]:
+    """`num_tokens` of each demand, and more for the first whose gap is still open.
+
+    They may have the `num_spare` rows that nobody took.
+    """
+    filled = []
+    for demand, granted in zip(demands, num_tokens, strict=True):
+        extra = min(demand.num_uncomputed_tokens - granted, num_spare)
+        num_spare -= extra
+        filled.append(granted + extra)
+    return filled
+
+
 def _share_evenly(wanted: Sequence[int], available: int) -> list[int]:
     """As much as is wanted, or the same for all who want more than there is for each."""
     shares = [0] * len(wanted)

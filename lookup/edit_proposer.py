@@ -49,7 +49,7 @@ class EditProposer:
         merge: Sequence[int] = (),
         prediction: Sequence[int] = (),
         end_token_ids: Sequence[int] = (),
-        min_output_match: int = 8,
+        min_output_match: int = 3,
         max_far_places: int = MAX_FAR_PLACES,
     ) -> None:
         """Take the references; any may be empty.

@@ -6,8 +6,8 @@ import asyncio
 import concurrent.futures
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,15 +54,22 @@ class McpSession:
                         future.set_exception(error)
 
 
-@contextmanager
 def mcp_session(
-    root: Path, *flags: str, url: str, errors: Path, environment: dict[str, str] | None = None
-) -> Iterator[McpSession]:
+    root: Path, *flags: str, url: str, errors: Path
+) -> AbstractContextManager[McpSession]:
     """A client of a server for the files below `root`; the server's stderr goes into `errors`."""
+    command = [sys.executable, "-m", "apply_client", "mcp", "--root", str(root), "--url", url]
+    environment = {"PYTHONPATH": str(ROOT / "clients" / "python")}
+    return mcp_process([*command, *flags], environment=environment, errors=errors)
+
+
+@contextmanager
+def mcp_process(
+    command: Sequence[str], *, environment: Mapping[str, str], errors: Path
+) -> Iterator[McpSession]:
+    """A client of the server that a command starts; little of our environment is handed on."""
     parameters = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "apply_client", "mcp", "--root", str(root), "--url", url, *flags],
-        env={"PYTHONPATH": str(ROOT / "clients" / "python"), **(environment or {})},
+        command=command[0], args=list(command[1:]), env=dict(environment)
     )
     session = McpSession()
     thread = threading.Thread(

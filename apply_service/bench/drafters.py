@@ -169,15 +169,15 @@ def _drafters(args: argparse.Namespace) -> dict[str, DrafterFactory]:
     }
 
 
-def _make_short_output_match(case: ReplayCase) -> EditProposer:
-    """Ours with the output copied after three repeated tokens already."""
+def _make_long_output_match(case: ReplayCase) -> EditProposer:
+    """Ours with the output copied only after eight repeated tokens."""
     prompt = case.prompt
     return EditProposer(
         original=prompt.original_token_ids,
         snippet_segments=prompt.snippet_segments,
         merge=case.predicted,
         end_token_ids=prompt.end_token_ids,
-        min_output_match=3,
+        min_output_match=8,
     )
 
 
@@ -236,7 +236,7 @@ def _measure_ablation(
     """Figures of all drafters, and of ours with less and with more search, on changed cases."""
     factories = _drafters(args) | {
         "ours_cursors_only": _make_cursors_only,
-        "ours_output_match_3": _make_short_output_match,
+        "ours_output_match_8": _make_long_output_match,
     }
     report: dict[str, Any] = {}
     for name, change in (("moved", move_block), ("renamed", rename_identifier)):

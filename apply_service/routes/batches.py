@@ -54,7 +54,7 @@ class LinesOperation(Operation):
                     )
                 )
             },
-            required=True,
+            required=False,  # no lines are a batch too, and have no answers
         )
 
 

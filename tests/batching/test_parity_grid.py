@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 from engine_runs import RunningEngine, running_engine
+from oracles.erratic_costs import ErraticCosts
 from parity import check_parity
 
 from batching.config import EngineConfig
+from batching.engine import Engine
+from batching.model_runner import ModelRunner
 from batching.request import EngineRequest, SamplingParams
 from lookup.edit_proposer import EditProposer
 
@@ -57,6 +60,11 @@ def answer_all(
     return answers
 
 
+def almost(tokens: list[int]) -> list[int]:
+    """An original that is the answer but for a token: what it drafts is mostly right."""
+    return [*tokens[:9], (tokens[9] + 1) % 259, *tokens[10:]] if len(tokens) > 9 else tokens
+
+
 @pytest.mark.parametrize("batch", BATCHES)
 def test_tokens_are_the_same_over_the_grid(tiny_model_dir: Path, batch: int) -> None:
     prompts = make_prompts()
@@ -64,14 +72,27 @@ def test_tokens_are_the_same_over_the_grid(tiny_model_dir: Path, batch: int) -> 
     config = EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=8 << 20)
     with running_engine(config) as running:
         expected = answer_all(running, prompts, k=0, batch=1, originals=nothing)
-        # An original that is the answer but for a token: what it drafts is mostly right.
-        originals = [
-            [*tokens[:9], (tokens[9] + 1) % 259, *tokens[10:]] if len(tokens) > 9 else tokens
-            for tokens in expected
-        ]
+        originals = list(map(almost, expected))
         for k in K_VALUES:
             answers = answer_all(running, prompts, k=k, batch=batch, originals=originals)
             check_parity(tiny_model_dir, prompts, expected, answers)
         stats = running.engine.stats()
     assert stats.accepted > NUM_REQUESTS * ANSWER_LEN / 2
     assert stats.drafted > stats.accepted
+
+
+def test_tokens_are_the_same_whatever_the_budget_says(tiny_model_dir: Path) -> None:
+    prompts = make_prompts()
+    nothing: list[list[int]] = [[] for _ in prompts]
+    config = EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=8 << 20)
+    runner = ModelRunner(config)
+    with running_engine(config) as running:
+        expected = answer_all(running, prompts, k=0, batch=1, originals=nothing)
+    originals = list(map(almost, expected))
+    for seed in range(3):
+        costs = ErraticCosts(seed)
+        running = RunningEngine(Engine(config.scheduler, runner, costs=costs))
+        answers = answer_all(running, prompts, k=64, batch=16, originals=originals)
+        running.engine.stop()
+        check_parity(tiny_model_dir, prompts, expected, answers)
+        assert costs.num_observed > 0

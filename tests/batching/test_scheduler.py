@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
+from oracles.erratic_costs import ErraticCosts
 from oracles.target_runner import NoisyProposer, TargetRunner, make_target
 
 from batching.block_pool import BlockPool
@@ -20,6 +21,7 @@ from batching.events import Cancelled, Event, Failed, Finished, Tokens
 from batching.prefix_cache import PrefixCache
 from batching.request import EngineRequest, Priority, SamplingParams
 from batching.scheduler import Scheduler
+from batching.step_costs import StepCosts
 from batching.step_plan import ScheduledRequest, StepPlan
 
 BLOCK_SIZE = 4
@@ -33,6 +35,7 @@ class SchedulerRun:
         self,
         *,
         num_blocks: int = 64,
+        costs: StepCosts | None = None,
         step_s: Callable[[int], float] = lambda num_tokens: 0.0,
         **limits: int | float,
     ) -> None:
@@ -41,7 +44,9 @@ class SchedulerRun:
         )
         self.pool = BlockPool(num_blocks)
         prefix_cache = PrefixCache(self.pool, block_size=BLOCK_SIZE, model_fingerprint="model")
-        self.scheduler = Scheduler(self.config, block_pool=self.pool, prefix_cache=prefix_cache)
+        self.scheduler = Scheduler(
+            self.config, block_pool=self.pool, prefix_cache=prefix_cache, costs=costs
+        )
         self.runner = TargetRunner(num_blocks=num_blocks, block_size=BLOCK_SIZE)
         self.now = 100.0
         self._step_s = step_s
@@ -163,7 +168,12 @@ class SchedulerMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.run = SchedulerRun(
-            num_blocks=14, max_tokens_per_step=12, max_running=5, max_draft_tokens=6, ageing_s=5.0
+            num_blocks=14,
+            costs=ErraticCosts(1),
+            max_tokens_per_step=12,
+            max_running=5,
+            max_draft_tokens=6,
+            ageing_s=5.0,
         )
 
     @rule(
@@ -255,10 +265,11 @@ def test_a_long_mixed_load_ends_well(seed: int) -> None:
 
 @pytest.mark.parametrize("error_rate", [0.0, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("max_tokens_per_step", [8, 33, 512])
+@pytest.mark.parametrize("costs", [None, ErraticCosts(1), ErraticCosts(2)])
 def test_the_answer_does_not_depend_on_drafts_or_budget(
-    error_rate: float, max_tokens_per_step: int
+    error_rate: float, max_tokens_per_step: int, costs: StepCosts | None
 ) -> None:
-    run = SchedulerRun(num_blocks=200, max_tokens_per_step=max_tokens_per_step)
+    run = SchedulerRun(num_blocks=200, max_tokens_per_step=max_tokens_per_step, costs=costs)
     for i in range(8):
         run.submit(f"r{i}", make_prompt(i, 5 + 7 * i), 30 - i, error_rate=error_rate)
     run.run()
@@ -424,6 +435,30 @@ def test_steps_of_batch_requests_are_short_while_interactive_ones_may_come() -> 
     assert all(0.03 <= 0.002 * size <= 0.07 for size in sizes[10:]), sizes
     run.now += 61.0
     assert run.step().num_tokens == 512
+    run.run()
+
+
+def test_nobody_is_preempted_for_a_request_that_would_not_fit_anyway() -> None:
+    run = SchedulerRun(num_blocks=10, max_running=4)
+    run.submit("old", make_prompt(1, 20), 2, error_rate=1.0)
+    run.step()
+    run.submit("batch", make_prompt(2, 5), 3, priority=Priority.BATCH, error_rate=1.0)
+    run.step()
+    run.submit("large", make_prompt(3, 30), 2)
+    run.step()
+    assert run.scheduler.num_preemptions == 0
+    run.run()
+
+
+def test_nobody_is_preempted_for_what_the_prefix_cache_holds() -> None:
+    run = SchedulerRun(num_blocks=12, max_running=4)
+    prompt = make_prompt(1, 24)
+    run.submit("first", prompt, 2, error_rate=1.0, priority=Priority.BATCH)
+    run.step()
+    # Seven blocks are held; the same prompt needs two of its own, not eight.
+    run.submit("same", prompt, 2, error_rate=1.0)
+    assert [s.request_id for s in run.step().scheduled] == ["same"]
+    assert run.scheduler.num_preemptions == 0
     run.run()
 
 

@@ -133,12 +133,12 @@ def test_a_far_block_behind_the_cursor_is_found() -> None:
 def test_the_output_repeats_only_after_enough_tokens() -> None:
     invented = list(range(1, 21))
     proposer = EditProposer(original=(), snippet_segments=())
-    proposer.commit([*invented, 50, *invented[:7]])
+    proposer.commit([*invented, 50, *invented[:2]])
     assert proposer.propose(3) == EMPTY_DRAFT
-    proposer.commit(invented[7:8])
+    proposer.commit(invented[2:3])
     draft = proposer.propose(3)
-    assert (draft.token_ids, draft.reference) == ((9, 10, 11), "output")
-    assert draft.match_length == 8
+    assert (draft.token_ids, draft.reference) == ((4, 5, 6), "output")
+    assert draft.match_length == 3
 
 
 def test_the_reference_named_is_the_one_of_the_first_token() -> None:

@@ -75,7 +75,7 @@ def test_json_holds_the_contract(
         assert list(changed["drafters"]) == [
             *report["drafters"],
             "ours_cursors_only",
-            "ours_output_match_3",
+            "ours_output_match_8",
         ]
 
 

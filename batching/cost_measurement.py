@@ -1,0 +1,199 @@
+"""Measures what steps cost, in a bounded time, and keeps it for the next start."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from batching.request import SamplingParams
+from batching.step_costs import CostRates, StepCosts, StepSize
+from batching.step_plan import ScheduledRequest, StepPlan
+from lookup.proposer import Draft
+
+_LOGGER = logging.getLogger(__name__)
+
+# Part of what a file is found by; to be raised whenever steps are computed in another way.
+_COMPUTATION_VERSION = 1
+
+# The ends of usual steps come first: a decode, a whole draft, then what lies between and beyond.
+_WHOLE_DRAFT = 65
+_OTHER_ROW_COUNTS = (17, 33, 129, 8, 257, 2, 49, 4, 97, 24, 193, 12, 513)
+_CONTEXT = 1024
+_NUM_REQUESTS = 8
+
+
+class StepPlans:
+    """Makes plans to be timed, over the first blocks of a cache that nobody uses yet."""
+
+    def __init__(self, *, num_blocks: int, block_size: int, max_rows: int, max_context: int):
+        self._block_size = block_size
+        self._max_rows = max_rows
+        self._max_tokens = min(num_blocks * block_size, max_context)
+
+    def plan(self, num_rows: int, *, num_requests: int = 1, context: int = 0) -> StepPlan | None:
+        """All rows with logits, behind `context` tokens; None if that does not fit."""
+        num_each = num_rows // num_requests
+        blocks_each = -(-(context + num_each) // self._block_size)
+        num_tokens = blocks_each * num_requests * self._block_size
+        if num_rows > self._max_rows or num_tokens > self._max_tokens:
+            return None
+        drafts = Draft((0,) * (num_each - 1), "", 0) if num_each > 1 else None
+        return StepPlan(
+            tuple(
+                ScheduledRequest(
+                    request_id=f"cost-{index}",
+                    token_ids=(0,),
+                    start=context,
+                    block_ids=tuple(range(index * blocks_each, (index + 1) * blocks_each)),
+                    draft=drafts,
+                    has_logits=True,
+                    output_position=0,
+                    sampling=SamplingParams(max_tokens=num_rows + 1),
+                )
+                for index in range(num_requests)
+            )
+        )
+
+    def prompt_plan(self, num_rows: int) -> StepPlan | None:
+        """Rows of a prompt, without logits."""
+        num_blocks = -(-num_rows // self._block_size)
+        if num_rows > self._max_rows or num_blocks * self._block_size > self._max_tokens:
+            return None
+        scheduled = ScheduledRequest(
+            request_id="cost",
+            token_ids=(0,) * num_rows,
+            start=0,
+            block_ids=tuple(range(num_blocks)),
+            draft=None,
+            has_logits=False,
+            output_position=-num_rows,
+            sampling=SamplingParams(max_tokens=1),
+        )
+        return StepPlan((scheduled,))
+
+
+def measure_step_costs(
+    execute: Callable[[StepPlan], object], plans: StepPlans, *, budget_s: float
+) -> StepCosts:
+    """Time steps until `budget_s` is nearly used up; that of one row comes anyway.
+
+    What is left out is estimated until steps of that size have been computed.
+    """
+    clock = _StepClock(execute, budget_s=budget_s)
+    rates = CostRates()
+    measured: dict[int, float] = {}
+    for num_rows in (1, _WHOLE_DRAFT, *_OTHER_ROW_COUNTS):
+        expected = StepCosts(measured, rates=rates) if measured else None
+        milliseconds = clock.try_time(plans.plan(num_rows), expected)
+        if milliseconds is not None:
+            measured[num_rows] = milliseconds
+            if num_rows == _WHOLE_DRAFT:
+                rates = _measure_rates(clock, plans, measured)
+    return StepCosts(measured, rates=rates)
+
+
+class _StepClock:
+    """Times plans while there is time left for them."""
+
+    def __init__(self, execute: Callable[[StepPlan], object], *, budget_s: float) -> None:
+        self._execute = execute
+        self._deadline = time.perf_counter() + budget_s
+
+    def try_time(self, plan: StepPlan | None, expected: StepCosts | None) -> float | None:
+        """Milliseconds of a step, the better of two; None without a plan or the time for it."""
+        if plan is None:
+            return None
+        left_ms = 1000.0 * (self._deadline - time.perf_counter())
+        if expected is not None and 2 * expected.step_ms(StepSize.of(plan)) > left_ms:
+            return None
+        # The first time, memory is taken and code is chosen for a shape.
+        return min(self._time(plan), self._time(plan))
+
+    def _time(self, plan: StepPlan) -> float:
+        started = time.perf_counter()
+        self._execute(plan)
+        return 1000.0 * (time.perf_counter() - started)
+
+
+def _measure_rates(clock: _StepClock, plans: StepPlans, measured: Mapping[int, float]) -> CostRates:
+    """What logits, context and further requests cost; nothing where that could not be tried."""
+    costs = StepCosts(measured, rates=CostRates())
+    whole_ms = measured[_WHOLE_DRAFT]
+    plain_ms = clock.try_time(plans.prompt_plan(_WHOLE_DRAFT), costs)
+    far_ms = clock.try_time(plans.plan(_WHOLE_DRAFT, context=_CONTEXT), costs)
+    several_ms = clock.try_time(
+        plans.plan(_WHOLE_DRAFT - _WHOLE_DRAFT % _NUM_REQUESTS, num_requests=_NUM_REQUESTS), costs
+    )
+
+    def more_by(milliseconds: float | None) -> float:
+        return 0.0 if milliseconds is None else max(0.0, milliseconds - whole_ms)
+
+    return CostRates(
+        plain_row_ms=0.0 if plain_ms is None else max(0.0, whole_ms - plain_ms) / _WHOLE_DRAFT,
+        pair_ms=more_by(far_ms) / (_WHOLE_DRAFT * _CONTEXT),
+        request_ms=more_by(several_ms) / (_NUM_REQUESTS - 1),
+    )
+
+
+class StepCostFile:
+    """Step costs in a folder, one file for each machine, model and way of computing."""
+
+    def __init__(self, folder: Path, **identity: object) -> None:
+        """`identity`: everything beside the machine that the costs depend on."""
+        self._identity = {
+            "version": str(_COMPUTATION_VERSION),
+            "processor": _processor_name(),
+            "cpu_count": str(os.cpu_count()),
+            **{name: str(value) for name, value in identity.items()},
+        }
+        digest = hashlib.sha256(json.dumps(self._identity, sort_keys=True).encode()).hexdigest()
+        self._path = folder / f"{digest[:32]}.json"
+
+    def load(self) -> StepCosts | None:
+        """What was stored for this machine and model; None if that is nothing of use."""
+        try:
+            stored = json.loads(self._path.read_text(encoding="utf-8"))
+            measured = {int(count): float(ms) for count, ms in stored["measured_ms"].items()}
+            rates = CostRates(**{name: float(ms) for name, ms in stored["rates"].items()})
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            _LOGGER.warning("%s is of no use and measured again: %s", self._path, error)
+            return None
+        is_sound = all(count > 0 and 0.0 < ms < 1e9 for count, ms in measured.items())
+        return StepCosts(measured, rates=rates) if measured and is_sound else None
+
+    def store(self, costs: StepCosts) -> None:
+        """Keep the costs; a folder that cannot be written to only means to measure again."""
+        rates = costs.rates
+        content = {
+            "identity": self._identity,
+            "measured_ms": {str(count): ms for count, ms in costs.measured_ms.items()},
+            "rates": {
+                "plain_row_ms": rates.plain_row_ms,
+                "pair_ms": rates.pair_ms,
+                "request_ms": rates.request_ms,
+            },
+        }
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = self._path.with_suffix(f".{os.getpid()}.part")
+            unfinished.write_text(json.dumps(content, indent=2), encoding="utf-8")
+            unfinished.replace(self._path)
+        except OSError as error:
+            _LOGGER.warning("step costs are not kept in %s: %s", self._path, error)
+
+
+def _processor_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

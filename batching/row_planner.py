@@ -1,0 +1,133 @@
+"""The rows of a step: how many known tokens of each request, and which draft behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from batching.request import RequestState
+from batching.step_costs import StepCosts, StepSize
+from batching.step_plan import ScheduledRequest
+from batching.token_budget import TokenDemand, TokenShare, fill_up, share_tokens
+from lookup.acceptance import DraftKind
+from lookup.draft_budget import DraftBid, DraftBudget, StepTerms
+from lookup.proposer import Draft
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRows:
+    """What one request computes in a step: its next `num_tokens` known tokens, then a draft."""
+
+    state: RequestState
+    num_tokens: int
+    draft: Draft | None
+
+
+class RowPlanner:
+    """Shares a step's rows among known tokens and drafts.
+
+    Every request gets one row. Known tokens and drafts each get the half of the others that they
+    want, and what the other side leaves. With `costs` drafts take less than they could: only as
+    many rows as bring the most expected tokens a second. What they leave goes to known tokens.
+    """
+
+    def __init__(self, *, max_draft_tokens: int, costs: StepCosts | None) -> None:
+        """Without `costs` all drafts are equally long: `max_draft_tokens`, if there is room."""
+        self._max_draft_tokens = max_draft_tokens
+        self._costs = costs
+        self._budget = DraftBudget()
+
+    def plan(self, states: Sequence[RequestState], *, max_rows: int) -> list[PlannedRows]:
+        """The rows of all requests, best in rank first; together at most `max_rows`.
+
+        Changes nothing but what the requests last proposed.
+        """
+        demands = [
+            TokenDemand(state.num_uncomputed_tokens, self._longest_draft(state)) for state in states
+        ]
+        shares = share_tokens(demands, max_rows)
+        drafts = self._drafts(states, demands, shares, max_rows=max_rows)
+        num_taken = sum(share.num_tokens for share in shares)
+        num_taken += sum(len(draft) for draft in drafts if draft is not None)
+        num_tokens = fill_up(demands, [share.num_tokens for share in shares], max_rows - num_taken)
+        return [PlannedRows(*rows) for rows in zip(states, num_tokens, drafts, strict=True)]
+
+    def observe(self, scheduled: ScheduledRequest, *, num_verified: int, num_held: int) -> None:
+        """Take in how many tokens or choices of a draft were verified, and how many held."""
+        if scheduled.draft is not None:
+            kind = _kind_of(scheduled.draft, is_first=scheduled.output_position == 0)
+            self._budget.observe(kind, num_verified=num_verified, num_held=num_held)
+
+    def _drafts(
+        self,
+        states: Sequence[RequestState],
+        demands: Sequence[TokenDemand],
+        shares: Sequence[TokenShare],
+        *,
+        max_rows: int,
+    ) -> list[Draft | None]:
+        """A draft for each request whose known tokens end in this step, or None."""
+        num_known = sum(share.num_tokens for share in shares)
+        num_free = max_rows - num_known
+        drafts: list[Draft | None] = []
+        for state, demand, share in zip(states, demands, shares, strict=True):
+            longest = min(demand.max_draft_tokens, num_free)
+            if self._costs is None:
+                longest = share.max_draft_tokens
+            drafts.append(state.propose(longest) if state.is_end(share.num_tokens) else None)
+        drafted = {at: draft for at, draft in enumerate(drafts) if draft is not None}
+        if self._costs is None or not drafted:
+            return drafts
+        known = StepSize(
+            num_rows=num_known,
+            num_plain_rows=num_known - len(drafted),
+            num_pairs=sum(
+                share.num_tokens * (state.num_computed_tokens + share.num_tokens)
+                for state, share in zip(states, shares, strict=True)
+            ),
+            num_requests=len(states),
+        )
+        mean_context = sum(states[at].num_tokens for at in drafted) // len(drafted)
+        terms = _terms_of(known, self._costs, mean_context=mean_context, max_rows=num_free)
+        bids = [_bid_of(states[at], draft) for at, draft in drafted.items()]
+        granted = self._budget.allocate(bids, terms)
+        for (at, draft), num_tokens in zip(drafted.items(), granted, strict=True):
+            drafts[at] = states[at].cut_draft(draft, num_tokens)
+        return drafts
+
+    def _longest_draft(self, state: RequestState) -> int:
+        if state.request.proposer is None and state.constrained is None:
+            return 0
+        return min(state.request.max_draft_tokens, self._max_draft_tokens)
+
+
+def _terms_of(known: StepSize, costs: StepCosts, *, mean_context: int, max_rows: int) -> StepTerms:
+    """What drafts cost in a step that is `known` without them."""
+
+    def cost_ms(num_drafted: int) -> float:
+        return costs.step_ms(
+            StepSize(
+                num_rows=known.num_rows + num_drafted,
+                num_plain_rows=known.num_plain_rows,
+                num_pairs=known.num_pairs + num_drafted * mean_context,
+                num_requests=known.num_requests,
+            )
+        )
+
+    return StepTerms(
+        num_certain=known.num_rows,
+        max_draft_rows=max_rows,
+        draft_row_counts=[
+            count - known.num_rows for count in costs.row_counts if count > known.num_rows
+        ],
+        cost_ms=cost_ms,
+    )
+
+
+def _bid_of(state: RequestState, draft: Draft) -> DraftBid:
+    kind = _kind_of(draft, is_first=state.num_output_tokens == 0)
+    return DraftBid(kind, len(draft), state.choice_offsets)
+
+
+def _kind_of(draft: Draft, *, is_first: bool) -> DraftKind:
+    return DraftKind.of(draft.reference, draft.match_length, is_first=is_first)

@@ -1,0 +1,156 @@
+"""How many rows of a step go to drafts, and to which of them, so that tokens come fastest."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from lookup.acceptance import AcceptanceCounters, DraftKind
+
+# Share of the time that may be spent on drafts that do not pay, to see whether they would again.
+PROBE_SHARE = 0.01
+PROBE_TOKENS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class DraftBid:
+    """A draft that wants rows.
+
+    `choice_offsets` are the offsets of tokens that may fail to hold; all others hold if those
+    before them do. None: every token may fail.
+    """
+
+    kind: DraftKind
+    num_tokens: int
+    choice_offsets: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTerms:
+    """What a step without drafts is like, and what drafts cost in it.
+
+    num_certain: tokens that it brings anyway: known ones computed, and one a verified request.
+    max_draft_rows: rows that are left for drafts.
+    draft_row_counts: ascending numbers of draft rows worth considering, besides none and all.
+    cost_ms: milliseconds of the step with a number of draft rows.
+    """
+
+    num_certain: int
+    max_draft_rows: int
+    draft_row_counts: Sequence[int]
+    cost_ms: Callable[[int], float]
+
+
+class DraftBudget:
+    """Shares the rows for drafts among all requests of a step, by what became of drafts before."""
+
+    def __init__(self) -> None:
+        self._counters = AcceptanceCounters()
+        self._num_steps = 0
+        self._granted_at: dict[DraftKind, int] = {}
+        self._probe_credit_ms = 0.0
+
+    def observe(self, kind: DraftKind, *, num_verified: int, num_held: int) -> None:
+        """Take in what verification said of one draft, or of the choices that it made."""
+        self._counters.observe(kind, num_verified=num_verified, num_held=num_held)
+
+    def allocate(self, bids: Sequence[DraftBid], terms: StepTerms) -> list[int]:
+        """Tokens to verify of each bid's draft, in the order of the bids, best rank first."""
+        self._num_steps += 1
+        curves = self._curves(bids)
+        granted = best_allocation(curves, terms)
+        self._probe(bids, granted, terms)
+        for bid, num_tokens in zip(bids, granted, strict=True):
+            if num_tokens:
+                self._granted_at[bid.kind] = self._num_steps
+        return granted
+
+    def _curves(self, bids: Sequence[DraftBid]) -> list[list[float]]:
+        """For each bid the survival of its tokens; those of a kind are computed once."""
+        longest: dict[DraftKind, int] = {}
+        for bid in bids:
+            longest[bid.kind] = max(longest.get(bid.kind, 0), bid.num_tokens)
+        of_kind = {kind: self._counters.survival(kind, count) for kind, count in longest.items()}
+        return [
+            of_kind[bid.kind][: bid.num_tokens]
+            if bid.choice_offsets is None
+            else _spread(of_kind[bid.kind], bid.choice_offsets, bid.num_tokens)
+            for bid in bids
+        ]
+
+    def _probe(self, bids: Sequence[DraftBid], granted: list[int], terms: StepTerms) -> None:
+        """Grant a few tokens to the kind that went without for longest, if time was saved up."""
+        num_granted = sum(granted)
+        seen = {bid.kind for bid, num_tokens in zip(bids, granted, strict=True) if num_tokens}
+        starved = [i for i, bid in enumerate(bids) if bid.num_tokens and bid.kind not in seen]
+        if not starved or num_granted >= terms.max_draft_rows:
+            return
+        cost_ms = terms.cost_ms(num_granted)
+        index = min(starved, key=lambda at: self._granted_at.get(bids[at].kind, 0))
+        num_tokens = min(PROBE_TOKENS, bids[index].num_tokens, terms.max_draft_rows - num_granted)
+        price_ms = max(0.0, terms.cost_ms(num_granted + num_tokens) - cost_ms)
+        self._probe_credit_ms += PROBE_SHARE * cost_ms
+        if self._probe_credit_ms >= price_ms:
+            self._probe_credit_ms = 0.0
+            granted[index] = num_tokens
+
+
+def best_allocation(curves: Sequence[Sequence[float]], terms: StepTerms) -> list[int]:
+    """How many leading tokens of each draft to verify, for the most expected tokens a second.
+
+    A curve has the survival of a draft's tokens and never rises, so a given number of rows is best
+    spent on the largest values of all curves. Every number of rows in question is tried, because
+    the cost has steps: one more row may not pay where twenty more do.
+    """
+    falling = sorted((value for curve in curves for value in curve), reverse=True)
+    max_rows = min(len(falling), terms.max_draft_rows)
+    expected = list(accumulate(falling[:max_rows], initial=float(terms.num_certain)))
+    counts = [count for count in terms.draft_row_counts if 0 < count < max_rows]
+    best_count, best_rate = 0, expected[0] / terms.cost_ms(0)
+    for count in (*counts, max_rows) if max_rows else ():
+        rate = expected[count] / terms.cost_ms(count)
+        if rate > best_rate:
+            best_count, best_rate = count, rate
+    return _take_largest(curves, falling, best_count)
+
+
+def _take_largest(
+    curves: Sequence[Sequence[float]], falling: Sequence[float], count: int
+) -> list[int]:
+    """Lengths of the curves' beginnings that hold the `count` largest values.
+
+    Where the last of these is found more than once, the first curves get it.
+    """
+    if count == 0:
+        return [0] * len(curves)
+    least = falling[count - 1]
+    # Curves fall, so their negatives can be searched: those above `least`, then those equal to it.
+    taken = [bisect_left(curve, -least, key=_negated) for curve in curves]
+    num_left = count - sum(taken)
+    for index, curve in enumerate(curves):
+        while num_left and taken[index] < len(curve) and curve[taken[index]] == least:
+            taken[index] += 1
+            num_left -= 1
+    return taken
+
+
+def _negated(value: float) -> float:
+    return -value
+
+
+def _spread(survival: Sequence[float], offsets: Sequence[int], num_tokens: int) -> list[float]:
+    """The survival of each token, where only those at `offsets` may fail."""
+    spread: list[float] = []
+    held = 1.0
+    choices = iter((*offsets, num_tokens))
+    next_choice = next(choices)
+    num_made = 0
+    for offset in range(num_tokens):
+        if offset == next_choice:
+            held = survival[num_made]
+            num_made += 1
+            next_choice = next(choices)
+        spread.append(held)
+    return spread

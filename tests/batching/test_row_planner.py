@@ -1,0 +1,143 @@
+"""Who gets a step's rows: known tokens, drafts that pay, and nobody more than there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.erratic_costs import ErraticCosts
+from oracles.target_runner import NoisyProposer, make_target
+
+from batching.block_pool import BlockPool
+from batching.prefix_cache import PrefixCache
+from batching.request import EngineRequest, RequestState, SamplingParams
+from batching.row_planner import PlannedRows, RowPlanner
+from batching.step_costs import CostRates, StepCosts
+from batching.step_plan import ScheduledRequest
+
+MAX_ROWS = 128
+# 60 ms for one row, and 2 ms for each further one.
+STEEP = StepCosts({1: 60.0, 513: 60.0 + 512 * 2.0}, rates=CostRates())
+FLAT = StepCosts({1: 60.0, 513: 61.0}, rates=CostRates())
+
+
+def make_state(num_prompt: int, num_computed: int, k: int = 64) -> RequestState:
+    prompt = tuple(range(num_prompt))
+    proposer = NoisyProposer(make_target(prompt, 80), error_rate=0.0)
+    proposer.build()
+    request = EngineRequest(
+        request_id=f"{num_prompt}-{num_computed}",
+        prompt_token_ids=prompt,
+        sampling=SamplingParams(max_tokens=80),
+        proposer=proposer,
+        max_draft_tokens=k,
+    )
+    cache = PrefixCache(BlockPool(4), block_size=4, model_fingerprint="m")
+    state = RequestState(request, chain=cache.new_chain(b""), now=0.0)
+    state.num_computed_tokens = num_computed
+    return state
+
+
+def make_planner(costs: StepCosts | None) -> RowPlanner:
+    return RowPlanner(max_draft_tokens=64, costs=costs)
+
+
+def numbers(planned: Sequence[PlannedRows]) -> list[tuple[int, int]]:
+    return [(rows.num_tokens, len(rows.draft or ())) for rows in planned]
+
+
+def refuse_drafts(planner: RowPlanner, planned: Sequence[PlannedRows]) -> None:
+    """Let verification refuse the first token of every draft."""
+    for rows in planned:
+        scheduled = ScheduledRequest(
+            request_id="r",
+            token_ids=(1,),
+            start=0,
+            block_ids=(0,),
+            draft=rows.draft,
+            has_logits=True,
+            output_position=rows.state.num_output_tokens,
+            sampling=rows.state.request.sampling,
+        )
+        planner.observe(scheduled, num_verified=len(rows.draft or ()), num_held=0)
+
+
+states = st.lists(
+    st.tuples(st.integers(1, 300), st.integers(0, 300), st.sampled_from([0, 3, 64])).map(
+        lambda drawn: make_state(drawn[0], min(drawn[0] - 1, drawn[1]), drawn[2])
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(states=states, seed=st.integers(0, 9) | st.none())
+def test_rows_keep_to_the_budget_and_everybody_gets_one(
+    states: list[RequestState], seed: int | None
+) -> None:
+    planned = make_planner(None if seed is None else ErraticCosts(seed)).plan(
+        states, max_rows=MAX_ROWS
+    )
+    assert [rows.state for rows in planned] == states
+    total = sum(sum(pair) for pair in numbers(planned))
+    assert total <= MAX_ROWS
+    for rows in planned:
+        gap = rows.state.num_uncomputed_tokens
+        assert 1 <= rows.num_tokens <= gap
+        assert rows.draft is None or rows.num_tokens == gap
+        assert len(rows.draft or ()) <= rows.state.request.max_draft_tokens
+    is_open = any(rows.num_tokens < rows.state.num_uncomputed_tokens for rows in planned)
+    assert not is_open or total == MAX_ROWS, "rows are left though somebody could use them"
+
+
+def test_drafts_that_fail_leave_their_rows_to_prompts() -> None:
+    planner = make_planner(STEEP)
+    decoding, prefilling = make_state(10, 9), make_state(290, 0)
+    for _ in range(40):
+        refuse_drafts(planner, planner.plan([decoding, prefilling], max_rows=MAX_ROWS))
+    (decode, prefill) = numbers(planner.plan([decoding, prefilling], max_rows=MAX_ROWS))
+    assert decode[1] <= 2
+    assert prefill[0] >= MAX_ROWS - 3
+
+
+def test_drafts_that_hold_keep_half_of_the_rows_beside_a_long_prompt() -> None:
+    planner = make_planner(FLAT)
+    planned = planner.plan(
+        [make_state(10, 9), make_state(11, 10), make_state(290, 0)], max_rows=MAX_ROWS
+    )
+    assert [pair[1] for pair in numbers(planned)] == [32, 31, 0]
+    assert numbers(planned)[2] == (63, 0)
+
+
+def test_a_prompt_that_ends_in_this_step_is_drafted_behind() -> None:
+    (rows,) = numbers(make_planner(FLAT).plan([make_state(20, 0)], max_rows=MAX_ROWS))
+    assert rows == (20, 64)
+
+
+@pytest.mark.parametrize("k", [0, 5, 64, 200])
+def test_k_of_a_request_is_the_most_it_gets(k: int) -> None:
+    (rows,) = numbers(make_planner(FLAT).plan([make_state(10, 9, k)], max_rows=MAX_ROWS))
+    assert rows == (1, min(k, 64))
+
+
+def test_fixed_drafts_are_as_long_as_they_may_be() -> None:
+    planner = make_planner(None)
+    decoding = make_state(10, 9)
+    for _ in range(40):
+        refuse_drafts(planner, planner.plan([decoding], max_rows=MAX_ROWS))
+    assert numbers(planner.plan([decoding], max_rows=MAX_ROWS)) == [(1, 64)]
+
+
+def test_drafts_shrink_as_requests_come() -> None:
+    lengths = []
+    for num_requests in (1, 4, 16, 64):
+        planned = make_planner(STEEP).plan(
+            [make_state(10 + i, 9 + i) for i in range(num_requests)], max_rows=MAX_ROWS
+        )
+        lengths.append(sum(len(rows.draft or ()) for rows in planned) / num_requests)
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[0] > 10
+    assert lengths[-1] <= 1
