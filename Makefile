@@ -19,7 +19,7 @@ ADAPTER_FILES := $(wildcard apply_service/models/*/*)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo serve test cases corpus-pack train train-gpu clean
+.PHONY: help demo serve test cases corpus-pack train train-gpu calibrate clean
 
 help:
 	@echo 'make demo    merge an example edit over HTTP, with speculation on and off'
@@ -29,6 +29,7 @@ help:
 	@echo 'make corpus-pack  tokenise them into two small files in build/pack'
 	@echo 'make train   train an adapter for the embedded model on these'
 	@echo 'make train-gpu  the same on a GPU, more examples a step'
+	@echo 'make calibrate  measure how far the shipped adapter can be believed'
 	@echo 'make clean   remove .venv, build and caches from this folder'
 	@echo 'Options: PYTHON=python3.12, TORCH_INDEX=URL, ARGS="..."'
 
@@ -57,6 +58,11 @@ train: $(VENV)/training.stamp $(VENV)/model.stamp
 # One pass of a GPU holds several examples; everything else is as on a CPU.
 train-gpu: DEVICE_ARGS := --device cuda --threads 1 --examples-per-step 64 --max-packed-tokens 16384
 train-gpu: train
+
+calibrate: $(VENV)/training.stamp $(VENV)/model.stamp
+	$(BIN)/python -m training.calibrate --base "$$($(BASE_MODEL_DIR))" \
+		--adapter apply_service/models/smollm2-135m-apply $(ARGS)
+	$(BIN)/apply-service model prepare
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
