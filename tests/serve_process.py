@@ -1,4 +1,4 @@
-"""`apply-service serve` as a process of its own, and what it writes to its log."""
+"""`apply-service serve` as a process of its own, for tests of starts, signals and ends."""
 
 from __future__ import annotations
 
@@ -70,8 +70,7 @@ def _hear_ctrl_c() -> None:
 
 
 @contextmanager
-def serving(*flags: str) -> Iterator[tuple[ServeProcess, str]]:
-    """A server that listens, and its address; it is killed at the end."""
+def serve_process(*flags: str) -> Iterator[tuple[ServeProcess, str]]:
     server = ServeProcess(*flags)
     try:
         url = server.wait_for(r"listening on (http://\S+),")[1]

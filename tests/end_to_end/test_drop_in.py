@@ -18,7 +18,7 @@ import openai
 import pytest
 from recorded_requests import RecordedRequest, recorded_requests, text_of
 from redis_process import RedisProcess, find_redis_server
-from serve_process import serving
+from serve_process import serve_process
 
 import apply_service.demo
 
@@ -46,7 +46,7 @@ def redis() -> Iterator[RedisProcess]:
 def url(redis: RedisProcess) -> Iterator[str]:
     """A server as its operator starts it, with the embedded model."""
     cache = ("--redis-url", redis.url, "--cache-chunk-tokens", str(CHUNK_TOKENS))
-    with serving("--port", "0", *cache) as (_server, url):
+    with serve_process("--port", "0", *cache) as (_server, url):
         deadline = time.monotonic() + START_LIMIT_S
         while httpx.get(f"{url}/health/ready").status_code != 200:
             assert time.monotonic() < deadline
