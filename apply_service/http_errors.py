@@ -15,7 +15,7 @@ from litestar.enums import HttpMethod
 from litestar.exceptions import HTTPException
 
 from apply_service.compat.error_shapes import shape_of
-from apply_service.errors import ApplyError, NotReadyError, ShuttingDownError
+from apply_service.errors import ApplyError, NotReadyError, ShuttingDownError, WithdrawnError
 from apply_service.private_text import PRIVATE_ERROR
 from apply_service.problems import Problem, make_problem, problem_of
 from batching.errors import EngineError, EngineStoppedError
@@ -25,8 +25,8 @@ RETRY_AFTER_S = 1.0
 
 _LOGGER = logging.getLogger(__name__)
 
-# Whoever asks for readiness is told so often enough; they are no failures of the server.
-_EXPECTED = (NotReadyError, ShuttingDownError, EngineStoppedError)
+# What comes of starting, of stopping and of clients that leave is no failure of the server.
+_EXPECTED = (NotReadyError, ShuttingDownError, EngineStoppedError, WithdrawnError)
 
 _HTTP_KINDS = {
     404: ("not-found", "There is nothing at this address"),
