@@ -33,10 +33,14 @@ class Stage:
 
 @dataclass(slots=True)
 class RequestRecord:
-    """The edits of one HTTP request: results by count, tokens, and stages if they are wanted."""
+    """The edits of one HTTP request: results by count, tokens, and stages if they are wanted.
+
+    `edit_id` is the first one's: a batch may have more than memory should hold.
+    """
 
     keeps_stages: bool = False
-    edit_ids: list[str] = field(default_factory=list)
+    edit_id: str | None = None
+    num_edits: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
     problems: Counter[str] = field(default_factory=Counter)
     num_prompt_tokens: int = 0
@@ -45,7 +49,8 @@ class RequestRecord:
 
     def add_outcome(self, outcome: Outcome) -> None:
         """Add an edit that has a verdict."""
-        self.edit_ids.append(outcome.request_id)
+        self.edit_id = self.edit_id or outcome.request_id
+        self.num_edits += 1
         self.verdicts[outcome.verdict.status] += 1
         self.add_tokens(outcome.stats)
 

@@ -119,7 +119,7 @@ class BatchFile:
             more = len(errors) - _MAX_SHOWN_ERRORS
             shown = [*errors[:_MAX_SHOWN_ERRORS], *([f"  and {more} more"] if more > 0 else [])]
             raise InputError(
-                f"{self._name} has {len(errors)} lines that are no edits; nothing was done\n"
+                f"{self._name}: {len(errors)} of its lines can not be used; nothing was done\n"
                 + "\n".join(shown)
             )
         return digest.hexdigest()

@@ -89,4 +89,5 @@ def summary_of(outcomes: Iterable[StepOutcome], *, num_steps: int) -> str:
     num_left = num_steps - counts.total()
     if num_left:
         parts.append(f"{num_left} not done yet")
-    return f"{num_steps} edits: {', '.join(parts) or 'nothing to do'}"
+    edits = "1 edit" if num_steps == 1 else f"{num_steps} edits"
+    return f"{edits}: {', '.join(parts) or 'nothing to do'}"

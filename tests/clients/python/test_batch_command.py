@@ -223,7 +223,7 @@ def test_bad_lines_are_found_before_anything_is_done(
     write_edits(edit("a.py", 10), line)
     assert run("--write") == 2
     error = capfd.readouterr().err
-    assert "edits.jsonl has 1 lines that are no edits; nothing was done" in error
+    assert "edits.jsonl: 1 of its lines can not be used; nothing was done" in error
     assert words in error
     assert (repository / "a.py").read_text() == source(2)
     assert not Path("edits.jsonl.journal").exists()
