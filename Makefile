@@ -19,7 +19,7 @@ ADAPTER_FILES := $(wildcard apply_service/models/*/*)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo serve test cases corpus-pack train train-gpu clean
+.PHONY: help demo serve test cases corpus-pack train train-gpu calibrate clean
 
 help:
 	@echo 'make demo    merge an example edit over HTTP, with speculation on and off'
@@ -29,6 +29,7 @@ help:
 	@echo 'make corpus-pack  tokenise them into two small files in build/pack'
 	@echo 'make train   train an adapter for the embedded model on these'
 	@echo 'make train-gpu  the same on a GPU, more examples a step'
+	@echo 'make calibrate  measure how far the shipped adapter can be believed'
 	@echo 'make clean   remove .venv, build and caches from this folder'
 	@echo 'Options: PYTHON=python3.12, TORCH_INDEX=URL, ARGS="..."'
 
@@ -38,7 +39,7 @@ demo: $(VENV)/service.stamp $(VENV)/model.stamp
 serve: $(VENV)/service.stamp $(VENV)/model.stamp
 	@$(BIN)/apply-service serve $(ARGS)
 
-test: $(VENV)/dev.stamp $(VENV)/model.stamp
+test: $(VENV)/dev.stamp $(VENV)/model.stamp $(VENV)/node.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -58,7 +59,13 @@ train: $(VENV)/training.stamp $(VENV)/model.stamp
 train-gpu: DEVICE_ARGS := --device cuda --threads 1 --examples-per-step 64 --max-packed-tokens 16384
 train-gpu: train
 
+calibrate: $(VENV)/training.stamp $(VENV)/model.stamp
+	$(BIN)/python -m training.calibrate --base "$$($(BASE_MODEL_DIR))" \
+		--adapter apply_service/models/smollm2-135m-apply $(ARGS)
+	$(BIN)/apply-service model prepare
+
 clean:
+	rm -rf clients/typescript/dist clients/typescript/node_modules
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/python.stamp:
@@ -79,6 +86,13 @@ $(VENV)/service.stamp: $(VENV)/torch.stamp pyproject.toml
 $(VENV)/dev.stamp: $(VENV)/torch.stamp pyproject.toml clients/python/pyproject.toml
 	$(PIP_INSTALL) --editable '.[service,training,dev]' --editable 'clients/python[mcp]'
 	@touch $@ $(VENV)/service.stamp $(VENV)/training.stamp
+
+# Without npm or a network the tests of the TypeScript client are skipped, with the reason.
+$(VENV)/node.stamp: clients/typescript/package-lock.json | $(VENV)/python.stamp
+	@if ! command -v npm > /dev/null; then echo 'No npm: nothing is tested under Node.js.'; \
+	elif npm --prefix clients/typescript ci --ignore-scripts --no-audit --no-fund \
+		--prefer-offline --fetch-retries=0; then touch $@; \
+	else echo 'npm failed: nothing is tested under Node.js.'; fi
 
 $(VENV)/training.stamp: $(VENV)/torch.stamp pyproject.toml
 	$(PIP_INSTALL) --editable '.[service,training]'

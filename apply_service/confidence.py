@@ -11,16 +11,9 @@ from apply_service.decision import Branch, Decision
 from apply_service.edit.comparison import shown
 from apply_service.edit.finding import Finding
 from apply_service.edit.placement import Placement
+from apply_service.merge_constraint import MergeConstraint
+from apply_service.prompts.calibration import UNMEASURED, Calibration
 from batching.events import RowEvidence
-
-# A result with a decision less probable than this is for review.
-MIN_CONFIDENCE = 0.98
-# A place that the text leaves open is settled by a model that is so sure of it.
-CONFIRMING_PROBABILITY = 0.98
-# A model that wanted to write something else with more than this disagrees with every valid merge.
-MAX_OUTSIDE_MASS = 0.999
-
-Places = Sequence[Sequence[Placement]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,38 +30,45 @@ class Testimony:
     """What the model said of an answer while a constraint bound it.
 
     `confirmed` has, by segment of the update, the placements among which it chose so surely that
-    the text's doubt is settled.
+    the text's doubt is settled. `calibration` says what that takes.
     """
 
     evidence: tuple[RowEvidence, ...]
     decisions: tuple[Decision, ...]
     confirmed: Mapping[int, frozenset[Placement]]
+    calibration: Calibration
     disagreement: Disagreement | None = None
 
     @classmethod
     def of_region(
-        cls, reading: ConstrainedReading, places: Places, evidence: Sequence[RowEvidence]
+        cls,
+        reading: ConstrainedReading,
+        constraint: MergeConstraint,
+        evidence: Sequence[RowEvidence],
     ) -> Testimony:
-        """The testimony of one region; `places` are the placements offered, a tuple a segment."""
+        """The testimony of one region that was bound to `constraint`."""
+        calibration = constraint.form.calibration
         decisions = reading.decisions(evidence)
         most = max(evidence, key=lambda row: row.outside_mass, default=None)
         disagreement = None
-        if most is not None and most.outside_mass > MAX_OUTSIDE_MASS:
+        if most is not None and most.outside_mass > calibration.max_outside_mass:
             disagreement = Disagreement(*reading.line_at(most.position), most.outside_mass)
         return cls(
             evidence=tuple(evidence),
             decisions=tuple(decisions),
             confirmed={
                 offered[0].segment: frozenset(offered)
-                for offered in places
-                if place_probability(decisions, offered[0].segment) >= CONFIRMING_PROBABILITY
+                for offered in constraint.placements
+                if place_probability(decisions, offered[0].segment)
+                >= calibration.confirming_probability
             },
+            calibration=calibration,
             disagreement=disagreement,
         )
 
     @classmethod
     def total(cls, parts: Sequence[Testimony]) -> Testimony:
-        """The testimony of several regions, none of which shares a segment with another."""
+        """The testimony of one region or more, none of which shares a segment with another."""
         disagreements = [one.disagreement for one in parts if one.disagreement is not None]
         return cls(
             evidence=tuple(row for one in parts for row in one.evidence),
@@ -76,6 +76,7 @@ class Testimony:
             confirmed={
                 segment: offered for one in parts for segment, offered in one.confirmed.items()
             },
+            calibration=parts[0].calibration if parts else UNMEASURED,
             disagreement=max(disagreements, key=lambda one: one.outside_mass, default=None),
         )
 
@@ -87,7 +88,7 @@ class Testimony:
     def doubts(self) -> Iterator[Finding]:
         """Findings about choices that were a toss-up, and about wishes that were not granted."""
         least = min(self.decisions, key=lambda one: one.probability, default=None)
-        if least is not None and least.probability < MIN_CONFIDENCE:
+        if least is not None and least.probability < self.calibration.min_confidence:
             yield _low_confidence(least)
         if self.disagreement is not None:
             yield _model_disagrees(self.disagreement)

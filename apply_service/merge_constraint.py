@@ -55,7 +55,7 @@ def try_constrain(plan: MergePlan, region: Region, prompt: Prompt) -> MergeConst
             if _is_inside(span.start, span.end, region)
         ],
         end_token_ids=form.end,
-        prior_scale=form.prior_scale,
+        prior_scale=form.calibration.prior_scale,
     )
     constraint = MergeConstraint(rules, offered, form)
     try:

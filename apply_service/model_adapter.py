@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from apply_service.model_manifest import AdapterMismatchError, file_sha256
+from apply_service.prompts.calibration import CALIBRATION_NAME, read_calibration
+from apply_service.prompts.errors import CalibrationError
 
 SHIPPED_ADAPTER_DIR = Path(__file__).parent / "models" / "smollm2-135m-apply"
 CARD_NAME = "apply_adapter.json"
@@ -22,7 +25,7 @@ class AdapterCard(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """An adapter folder; `sha256` covers its settings, its card and its weights."""
+    """An adapter folder; `sha256` covers its settings, card, weights and calibration."""
 
     path: Path
     sha256: str
@@ -31,7 +34,8 @@ class Adapter:
 def find_adapter(adapter_dir: Path, *, base_sha256: str) -> Adapter | None:
     """The adapter in a folder, or None if the folder holds none.
 
-    Raises `AdapterMismatchError` unless its card names the base that has `base_sha256`.
+    Raises `AdapterMismatchError` unless its card names the base that has `base_sha256` and its
+    calibration, if there is one, the weights that are there.
     """
     weights = sorted(adapter_dir.glob("adapter_model*.safetensors"))
     settings = adapter_dir / "adapter_config.json"
@@ -51,6 +55,23 @@ def find_adapter(adapter_dir: Path, *, base_sha256: str) -> Adapter | None:
             f" the embedded base is {base_sha256}; install the package again"
         )
     digest = hashlib.sha256()
-    for path in (settings, card_path, *weights):
+    for path in (settings, card_path, *weights, *_calibration_of(adapter_dir, weights)):
         digest.update(f"{path.name}\0{file_sha256(path)}\n".encode())
     return Adapter(adapter_dir, digest.hexdigest())
+
+
+def _calibration_of(adapter_dir: Path, weights: Sequence[Path]) -> list[Path]:
+    """The calibration's file, if there is one; it holds for these weights alone."""
+    try:
+        calibration = read_calibration(adapter_dir)
+    except CalibrationError as error:
+        raise AdapterMismatchError(str(error)) from error
+    if calibration is None:
+        return []
+    path = adapter_dir / CALIBRATION_NAME
+    if [calibration.weights_sha256] != [file_sha256(one) for one in weights]:
+        raise AdapterMismatchError(
+            f"{path} was measured with other weights ({calibration.weights_sha256}); measure these"
+            " with `make calibrate`, or delete it"
+        )
+    return [path]

@@ -33,6 +33,7 @@ from apply_service.model_manifest import (
     write_manifest,
 )
 from apply_service.model_source import EMBEDDED_SOURCE, Report, WheelSource, fetch_gguf
+from apply_service.prompts.calibration import CALIBRATION_NAME
 
 EMBEDDED_NAME = "embedded"
 # The same model without the adapter, which is what an adapter is trained on.
@@ -240,14 +241,12 @@ class ModelStore:
         self._write(model_dir, source, lambda folder: convert_gguf(gguf_path, folder))
 
     def _merge(self, adapter: Adapter) -> None:
-        from batching.model_conversion import merge_adapter
-
         self._report("merging the adapter into the base model")
         base_dir = self._embedded_dir(None)
         self._write(
             self._embedded_dir(adapter),
             self._embedded_manifest(adapter),
-            lambda folder: merge_adapter(base_dir, adapter.path, folder),
+            lambda folder: _merge_calibrated(base_dir, adapter.path, folder),
         )
 
     def _drop_superseded(self, adapter: Adapter | None) -> None:
@@ -339,6 +338,16 @@ def list_models(report: Report = say_nothing) -> list[ModelLocation]:
 def remove_model(name: str) -> list[Path]:
     """Delete a prepared model of this user; see `ModelStore.remove`."""
     return open_store().remove(name)
+
+
+def _merge_calibrated(base_dir: Path, adapter_dir: Path, folder: Path) -> None:
+    """Merge an adapter, and take along what is known of its probabilities."""
+    from batching.model_conversion import merge_adapter
+
+    merge_adapter(base_dir, adapter_dir, folder)
+    calibration = adapter_dir / CALIBRATION_NAME
+    if calibration.is_file():
+        shutil.copyfile(calibration, folder / CALIBRATION_NAME)
 
 
 def _with_files(manifest: Manifest, files: dict[str, FileRecord]) -> Manifest:

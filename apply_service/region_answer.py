@@ -40,7 +40,7 @@ class Answer:
             self.token_ids,
             first_line=first_line,
         )
-        return Testimony.of_region(reading, constraint.placements, self.evidence)
+        return Testimony.of_region(reading, constraint, self.evidence)
 
 
 class AnswerReader:

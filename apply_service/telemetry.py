@@ -125,6 +125,13 @@ class Telemetry:
         for name, value in values.items():
             self._of_requests[name].observe(value)
 
+    def observe_chat(self, stats: RequestStats) -> None:
+        """Add a chat, which is a request to the model without an edit around it."""
+        record = current_record()
+        if record is not None:
+            record.add_tokens(stats)
+        self.observe_request(stats)
+
     def count_problem(self, code: str) -> None:
         """Add an edit that ended in a problem; a verdict was counted when it was made."""
         record = current_record()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from apply_service.pipeline import PipelineLimits
+from apply_service.prompts.calibration import UNMEASURED
 from apply_service.prompts.embedded import EmbeddedProfile
 from apply_service.prompts.profile import Profile, PromptRequest, load_profile
 from apply_service.service import ApplyService, LoadedModel
@@ -142,7 +143,7 @@ class OracleService:
         self.runner = OracleRunner(max_position=max_position, num_blocks=num_blocks)
         embedded = load_profile("embedded", model_dir)
         assert isinstance(embedded, EmbeddedProfile), "the name says so"
-        embedded.prior_scale = 1.0  # the oracle's word is worth what it says
+        embedded.calibration = UNMEASURED  # the oracle's word is worth what it says
         self.profile: Profile = WritesFreely(embedded)
         self.limits = PipelineLimits(max_file_bytes=max_file_bytes, max_draft_tokens=64)
         self._config = SchedulerConfig(max_waiting=max_waiting, max_running=max_running)

@@ -29,7 +29,8 @@ class LossWeights:
     """What counts in training: every answer token, and every choice among what is allowed.
 
     The cross entropy of a choice is taken among the allowed tokens alone: the model's own word,
-    and, for `served`, with the prior that serving adds to it.
+    and, for `served`, with the weights of the merge added to it, so that the model need only learn
+    what these do not say.
     """
 
     token: float = 1.0
@@ -42,7 +43,7 @@ class LossWeights:
         return self.token * len(example.answer_token_ids) + a_choice * len(example.choices)
 
 
-LOSS_WEIGHTS = {"plain": LossWeights(), "weighted": LossWeights(token=0.3, choice=1.0, served=1.0)}
+LOSS_WEIGHTS = {"plain": LossWeights(), "weighted": LossWeights(token=0.3, served=2.0)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION
-from apply_service.prompts.profile import Profile, load_profile
+from apply_service.prompts.profile import Profile
 from training.case_file import TrainingCase, read_training_cases
 from training.example import Example
 from training.examples import cut_window, make_examples
 from training.pack import write_pack
-from training.served import served_examples
+from training.served import served_examples, unscaled_profile
 
 MAX_TOKENS = 900
 _WINDOW_TOKENS = (200, 560)
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS)
     parser.add_argument("--share", type=float, default=1.0, help="of the cases; a rehearsal: 0.01")
     chosen = parser.parse_args(arguments)
-    profile = load_profile("embedded", chosen.base)
+    profile = unscaled_profile(chosen.base)
     for split, num_updates in (("train", chosen.updates), ("dev", 1)):
         cases = list(read_training_cases(chosen.cases / f"{split}.jsonl"))
         random.Random(0).shuffle(cases)

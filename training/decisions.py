@@ -21,12 +21,12 @@ import torch
 
 from apply_service.merge_constraint import MergeConstraint
 from apply_service.prompts.merge_form import AnyMergeGrammar
-from apply_service.prompts.profile import Profile, load_profile
+from apply_service.prompts.profile import Profile
 from training.adapter_model import DTYPES, AdapterModel, with_prior
 from training.case_file import TrainingCase, read_training_cases
 from training.evaluate import Share
 from training.example import Example
-from training.served import Question, choices_of, questions_of
+from training.served import Question, choices_of, questions_of, unscaled_profile
 
 MAX_CANDIDATES = 8
 _MAX_OPEN_WAYS = 64
@@ -39,8 +39,8 @@ class Candidate:
     """One valid answer: what the model and the merge think of it.
 
     `log_prob` sums the branches taken; `is_greedy` says that each of them was the likeliest, and
-    `is_served` that it was with the prior that serving adds. `weight` is that of the heaviest merge
-    that writes the answer.
+    `is_served` that it was with the weights of the merge added. `weight` is that of the heaviest
+    merge that writes the answer.
     """
 
     log_prob: float
@@ -200,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--records", type=Path, default=None, help="where to write each question")
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    profile = load_profile("embedded", chosen.base)
+    profile = unscaled_profile(chosen.base)
     model = AdapterModel.for_use(chosen.base, chosen.adapter, dtype=DTYPES[chosen.dtype])
     cases = islice(read_training_cases(chosen.cases), 0, None, chosen.every)
     decided = []

@@ -11,8 +11,8 @@ PRIOR_STEP = 1 / 64
 class Choice:
     """A position of the answer at which the merge grammar allows more than one token.
 
-    `log_prior` is what serving adds to the log-probability of each allowed token, from the weights
-    of the merge, in steps of `PRIOR_STEP`; empty if it adds nothing.
+    `log_prior` is the weight of the heaviest merge behind each allowed token, the logarithm of an
+    odds, relative to the largest, in steps of `PRIOR_STEP`; empty if there are none.
     """
 
     offset: int

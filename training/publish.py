@@ -19,6 +19,7 @@ from typing import Any
 
 from safetensors.torch import load_file, save_file
 
+from apply_service.prompts.calibration import CALIBRATION_NAME
 from training.adapter_model import CONFIG_NAME, LOSS_WEIGHTS, WEIGHTS_NAME
 from training.corpus import split_of
 from training.releases import read_packages
@@ -91,8 +92,12 @@ def _read_previous(folder: str | None) -> dict[str, Any] | None:
 
 
 def publish(checkpoint: Path, out: Path, recipe: Recipe, figures: dict[str, Any]) -> None:
-    """Write the adapter, its record and its card into `out`."""
+    """Write the adapter, its record and its card into `out`.
+
+    A calibration that was there is deleted: it holds for other weights.
+    """
     out.mkdir(parents=True, exist_ok=True)
+    (out / CALIBRATION_NAME).unlink(missing_ok=True)
     shutil.copyfile(checkpoint / CONFIG_NAME, out / CONFIG_NAME)
     weights = {name: w.half() for name, w in load_file(checkpoint / WEIGHTS_NAME).items()}
     save_file(weights, out / WEIGHTS_NAME, metadata={"format": "pt"})
@@ -152,7 +157,7 @@ def _decisions(figures: dict[str, Any]) -> str:
     rows = {
         "first_guess": "the deterministic merge's first guess",
         "summed": "the model alone, log-probabilities of the branches summed",
-        "served": "the model with the prior of serving, branch by branch",
+        "served": "the model with the weights of the merge, branch by branch",
         "summed_where_first_guess_is_wrong": "the model alone where the first guess is wrong",
     }
     return "\n".join(f"| {text} | {_share(figures[name])} |" for name, text in rows.items())
@@ -202,7 +207,7 @@ them, and windows of files. In {examples_with_choice} of them several merges are
 {steps} steps of {examples_per_step} examples in {minutes} minutes on {place}, AdamW, learning rate
 {learning_rate} with warm-up and cosine, frozen weights in bfloat16. The loss is on the answer
 alone: {token_weight} a token, {choice_weight} a choice, there the cross entropy among the branches
-that are valid, and {served_weight} for the same with the prior of serving. {previous}
+that are valid, and {served_weight} for the same with the weights of the merge. {previous}
 
 ## Figures
 

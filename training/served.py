@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from apply_service.attempt import attempts_of
 from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION, write_snippet
@@ -21,7 +22,10 @@ from apply_service.edit_plan import EditPlan, plan_edit
 from apply_service.edit_request import EditRequest
 from apply_service.errors import ApplyError
 from apply_service.merge_constraint import MergeConstraint
+from apply_service.prompts.calibration import UNMEASURED
+from apply_service.prompts.embedded import EmbeddedProfile
 from apply_service.prompts.profile import Profile, PromptError
+from apply_service.prompts.tokenizer import PromptTokenizer
 from apply_service.region_prompt import RegionPrompt, build_prompts
 from lookup.grammar_error import GrammarError
 from training.case_file import TrainingCase, split_lines
@@ -45,6 +49,14 @@ class Question:
     choices: tuple[Choice, ...]
     is_path: bool
     is_first_guess: bool
+
+
+def unscaled_profile(model_dir: Path) -> EmbeddedProfile:
+    """The embedded profile with the merge's weights as they are, whatever a model is worth.
+
+    Raises `TokenizerError`.
+    """
+    return EmbeddedProfile(PromptTokenizer.from_dir(model_dir), UNMEASURED)
 
 
 def questions_of(case: TrainingCase, profile: Profile) -> list[Question]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from apply_service.problems import Problem
+import msgspec
+from msgspec import UNSET, UnsetType
 
-Shape = Callable[[Problem], dict[str, Any]]
+from apply_service.problems import Problem
+from apply_service.schemas import FindingBody
 
 _TYPES = {
     401: "authentication_error",
@@ -18,9 +20,46 @@ _TYPES = {
 _CODES = {
     "unknown-model": "model_not_found",
     "prompt-too-long": "context_length_exceeded",
-    "unsupported-parameter": "unsupported_parameter",
+    "rate-limited": "rate_limit_exceeded",
+    "unauthorized": "invalid_api_key",
 }
-_MEMBERS = ("value", "limit", "remedy", "finish_reason", "id", "request_id", "findings")
+
+
+class ErrorMembers(msgspec.Struct, frozen=True, kw_only=True):
+    """What an error of ours says beyond the API's own fields, where there is something to say."""
+
+    value: float | UnsetType = UNSET
+    limit: float | UnsetType = UNSET
+    remedy: str | UnsetType = UNSET
+    finish_reason: str | UnsetType = UNSET
+    id: str | UnsetType = UNSET
+    request_id: str | UnsetType = UNSET
+    findings: list[FindingBody] | UnsetType = UNSET
+
+
+class OpenAIError(ErrorMembers, frozen=True, kw_only=True):
+    """An error as OpenAI's clients know it."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str
+
+
+class OpenAIErrorBody(msgspec.Struct, frozen=True):
+    """The body of an error of /v1/chat/completions."""
+
+    error: OpenAIError
+
+
+class FlatErrorBody(ErrorMembers, frozen=True, kw_only=True):
+    """The body of an error of /v1/code/apply."""
+
+    error: str
+    code: str
+
+
+Shape = Callable[[Problem], OpenAIErrorBody | FlatErrorBody]
 
 
 def shape_of(path: str) -> Shape | None:
@@ -31,21 +70,22 @@ def shape_of(path: str) -> Shape | None:
     return flat_error if path.endswith("/code/apply") else None
 
 
-def openai_error(problem: Problem) -> dict[str, Any]:
-    """`{"error": {"message", "type", "param", "code"}}`, with members of ours behind these."""
+def openai_error(problem: Problem) -> OpenAIErrorBody:
+    """The error in OpenAI's shape."""
     kind = "server_error" if problem.status >= 500 else "invalid_request_error"
-    error = {
-        "message": message_of(problem),
-        "type": _TYPES.get(problem.status, kind),
-        "param": "model" if problem.code == "unknown-model" else problem.field,
-        "code": _code_of(problem),
-    }
-    return {"error": error | _members_of(problem)}
+    error = OpenAIError(
+        message=message_of(problem),
+        type=_TYPES.get(problem.status, kind),
+        param="model" if problem.code == "unknown-model" else problem.field,
+        code=_code_of(problem),
+        **_members_of(problem),
+    )
+    return OpenAIErrorBody(error)
 
 
-def flat_error(problem: Problem) -> dict[str, Any]:
-    """`{"error": "…"}`, with members of ours beside it."""
-    return {"error": message_of(problem), "code": _code_of(problem)} | _members_of(problem)
+def flat_error(problem: Problem) -> FlatErrorBody:
+    """The error in Relace's shape."""
+    return FlatErrorBody(error=message_of(problem), code=_code_of(problem), **_members_of(problem))
 
 
 def message_of(problem: Problem) -> str:
@@ -66,5 +106,5 @@ def _code_of(problem: Problem) -> str:
 
 
 def _members_of(problem: Problem) -> dict[str, Any]:
-    members = ((name, getattr(problem, name)) for name in _MEMBERS)
-    return {name: value for name, value in members if value is not None}
+    members = {name: getattr(problem, name) for name in ErrorMembers.__struct_fields__}
+    return {name: value for name, value in members.items() if value is not None}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 
 from apply_service.problems import ProblemError, make_problem
 
@@ -61,8 +62,10 @@ def parse_morph_message(text: str) -> MorphMessage | None:
     if start is None:
         return None
     splits = _splits(text, start.end())
+    if len(splits) > _MAX_BORDERS:
+        raise _ambiguous()
     if len(splits) > 1:
-        splits = [split for split in splits[:_MAX_BORDERS] if _is_balanced(text, split)]
+        splits = [split for split in splits if _is_balanced(text, split)]
         if len(splits) != 1:
             raise _ambiguous()
     if not splits:
@@ -91,13 +94,14 @@ def _find_code(text: str) -> re.Match[str] | None:
 
 
 def _splits(text: str, code_start: int) -> list[_Split]:
-    """Every way to cut the message."""
+    """The ways to cut the message; of more than are looked at, one too many."""
     ends = {tag: text.rfind(f"</{tag}>") for tag in ("update", "edit")}
-    return [
+    splits = (
         _Split(code_start, border.start(), border.end(), ends[border["tag"]], border["tag"])
         for border in _BORDER.finditer(text, code_start)
         if ends[border["tag"]] >= border.end()
-    ]
+    )
+    return list(islice(splits, _MAX_BORDERS + 1))
 
 
 def _is_balanced(text: str, split: _Split) -> bool:

@@ -11,12 +11,17 @@ from pathlib import Path
 from typing import Literal
 
 from apply_service.prompts.answer import AnswerLayout
+from apply_service.prompts.calibration import Calibration, read_calibration
 from apply_service.prompts.merge_form import LineTokens
 from apply_service.prompts.prompt import Prompt, PromptRequest
 from apply_service.prompts.substitution import Substitution
 from apply_service.prompts.tokenizer import PromptTokenizer, TokenIds
 
 LAYOUT = AnswerLayout(opening="", closing="\n</updated-code>", newline="first", is_strict=True)
+
+
+# Of a model this small without a measured calibration: its word breaks ties and no more.
+WEAK_MODEL = Calibration(prior_scale=12.0)
 
 
 class EmbeddedProfile:
@@ -26,11 +31,10 @@ class EmbeddedProfile:
     default_constraint: Literal["none", "merge"] = "merge"
     constraints: tuple[Literal["none", "merge"], ...] = ("merge", "none")
     max_region_tokens: int | None = 1500
-    # Of the dev cases: with less the model spoils more merges than it mends.
-    prior_scale: float = 12.0
 
-    def __init__(self, tokenizer: PromptTokenizer) -> None:
+    def __init__(self, tokenizer: PromptTokenizer, calibration: Calibration = WEAK_MODEL) -> None:
         """Encode the constant parts. Raises `TokenizerError` if a chat marker is missing."""
+        self.calibration = calibration
         self._tokenizer = tokenizer
         end_of_turn = tokenizer.control_token_id("<|im_end|>")
         tokenizer.control_token_id("<|im_start|>")
@@ -49,8 +53,12 @@ class EmbeddedProfile:
 
     @classmethod
     def from_dir(cls, model_dir: Path) -> EmbeddedProfile:
-        """Read the tokenizer of the model in `model_dir`. Raises `TokenizerError`."""
-        return cls(PromptTokenizer.from_dir(model_dir))
+        """Read the tokenizer of the model in `model_dir`, and its calibration if it has one.
+
+        Raises `TokenizerError` or `CalibrationError`.
+        """
+        calibration = read_calibration(model_dir) or WEAK_MODEL
+        return cls(PromptTokenizer.from_dir(model_dir), calibration)
 
     def build(self, request: PromptRequest) -> Prompt:
         """The prompt of a request. Raises `TextNotEncodableError`."""
@@ -84,7 +92,7 @@ class EmbeddedProfile:
             merge_form=LineTokens(
                 self._end,
                 lambda lines: self._tokenizer.encode_lines(substitution.apply(lines)),
-                prior_scale=self.prior_scale,
+                calibration=self.calibration,
             ),
         )
 

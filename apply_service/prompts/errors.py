@@ -1,7 +1,7 @@
 """Errors of the prompts.
 
 PromptError ← TokenizerError, TextNotEncodableError, ChatTemplateError, UnknownProfileError,
-              AnswerFormatError
+              CalibrationError, AnswerFormatError
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ class ChatTemplateError(PromptError):
 
 class UnknownProfileError(PromptError):
     """No prompt profile has this name."""
+
+
+class CalibrationError(PromptError):
+    """What is known of a model's probabilities is there and cannot be read."""
 
 
 class AnswerFormatError(PromptError):

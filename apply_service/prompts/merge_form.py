@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import Any, Protocol
 
 from apply_service.prompts.answer import AnswerLayout
+from apply_service.prompts.calibration import UNMEASURED, Calibration
 from apply_service.prompts.substitution import Substitution
 from apply_service.prompts.tokenizer import PromptTokenizer, TokenIds
 from lookup.byte_merge_grammar import ByteMergeGrammar
@@ -38,12 +39,8 @@ class MergeForm(Protocol):
         ...
 
     @property
-    def prior_scale(self) -> float:
-        """How many nats of the model's word outweigh one of the merge's own weights.
-
-        Weights are logarithms of odds that real edits bear out. A model whose word is worth as much
-        has 1; a weak one needs many nats to say anything.
-        """
+    def calibration(self) -> Calibration:
+        """How far the model's word about merges in this form can be believed."""
         ...
 
     def lines(self, lines: Sequence[str]) -> Sequence[Sequence[int]]:
@@ -69,7 +66,7 @@ class LineTokens:
 
     end: TokenIds
     encode_lines: Callable[[Sequence[str]], list[TokenIds]]
-    prior_scale: float = 1.0
+    calibration: Calibration = UNMEASURED
 
     def lines(self, lines: Sequence[str]) -> Sequence[Sequence[int]]:
         """The tokens of each line."""
@@ -99,7 +96,7 @@ class LineBytes:
     tokenizer: PromptTokenizer
     substitution: Substitution
     end_token_id: int
-    prior_scale: float = 1.0
+    calibration: Calibration = UNMEASURED
 
     @property
     def end(self) -> bytes:

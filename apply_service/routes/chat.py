@@ -26,7 +26,7 @@ from apply_service.compat.chat_schemas import (
     LogprobToken,
 )
 from apply_service.compat.edits import ChatEdit, chat_edit_of, no_edit_problem
-from apply_service.compat.error_shapes import openai_error
+from apply_service.compat.error_shapes import OpenAIErrorBody, openai_error
 from apply_service.compat.messages import messages_of, prediction_of
 from apply_service.compat.parameters import (
     check_edit_parameters,
@@ -42,6 +42,7 @@ from apply_service.problems import problem_of
 from apply_service.routes.apply import FORESEEN_ERRORS
 from apply_service.routes.compat_answer import (
     STREAM_HEADERS,
+    error_responses,
     head_of,
     settle_edit,
     stream_edit,
@@ -64,6 +65,7 @@ class ChatBodyRequest(JsonRequest):
     ["/v1/chat/completions", "/chat/completions", "/v1/apply/chat/completions"],
     status_code=200,
     request_class=ChatBodyRequest,
+    responses=error_responses(OpenAIErrorBody),
     summary="Merge an edit that stands in a message, or chat",
     description="A message with `<code>` and `<update>` is an edit; the answer is the merged file."
     " Everything else is chat, if the model can. docs/compatibility.md has the parameters.",

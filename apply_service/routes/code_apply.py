@@ -8,6 +8,7 @@ from litestar.response import Stream
 from apply_service.compat.answers import ChunkWriter, usage_of
 from apply_service.compat.code_apply_schemas import CodeApplyBody, CodeApplyResult
 from apply_service.compat.edits import code_apply_edit_of
+from apply_service.compat.error_shapes import FlatErrorBody
 from apply_service.compat.review import headers_of, note_of
 from apply_service.json_body import JsonRequest
 from apply_service.outcome import Outcome
@@ -15,6 +16,7 @@ from apply_service.problems import problem_of
 from apply_service.routes.apply import FORESEEN_ERRORS
 from apply_service.routes.compat_answer import (
     STREAM_HEADERS,
+    error_responses,
     head_of,
     settle_edit,
     stream_edit,
@@ -32,6 +34,7 @@ class CodeApplyRequest(JsonRequest):
     ["/v1/code/apply", "/code/apply"],
     status_code=200,
     request_class=CodeApplyRequest,
+    responses=error_responses(FlatErrorBody),
     summary="Merge an edit that is sent as fields",
     description="With `stream` the merged file comes in the chunks of /v1/chat/completions, the"
     " first one after the verdict; the last one has the usage.",

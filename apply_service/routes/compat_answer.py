@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from litestar import Request
+from litestar.openapi import ResponseSpec
 
 from apply_service.compat.answers import (
     STREAM_END,
@@ -17,11 +18,26 @@ from apply_service.compat.chat_schemas import ChatUsage
 from apply_service.compat.review import check_verdict, note_of
 from apply_service.edit_request import EditRequest
 from apply_service.outcome import Outcome
+from apply_service.routes.apply import PROBLEM_RESPONSES
 from apply_service.routes.disconnect import finish_for_client
 from apply_service.service import ApplyService
 from apply_service.tenant import cache_salt_of
 
 STREAM_HEADERS = {"Cache-Control": "no-store"}
+
+
+def error_responses(body_type: type) -> dict[int, ResponseSpec]:
+    """The errors of `/v1/apply` for the description of an address that has them in its own form."""
+    specs = {
+        status: ResponseSpec(body_type, generate_examples=False, description=spec.description)
+        for status, spec in PROBLEM_RESPONSES.items()
+    }
+    in_doubt = ResponseSpec(
+        body_type,
+        generate_examples=False,
+        description="The result failed its checks, or is in doubt",
+    )
+    return specs | {422: in_doubt}
 
 
 async def settle_edit(

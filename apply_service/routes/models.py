@@ -2,8 +2,10 @@
 
 from litestar import get
 from litestar.di import NamedDependency
+from litestar.openapi import ResponseSpec
 from litestar.params import FromPath
 
+from apply_service.compat.error_shapes import OpenAIErrorBody
 from apply_service.errors import UnknownModelError
 from apply_service.schemas import ModelCard, ModelList
 from apply_service.service import ApplyService
@@ -15,7 +17,17 @@ async def list_models(service: NamedDependency[ApplyService]) -> ModelList:
     return ModelList(data=_cards(service) if service.is_ready else [])
 
 
-@get("/v1/models/{model_id:path}", summary="Show one model, by any of its names")
+@get(
+    "/v1/models/{model_id:path}",
+    summary="Show one model, by any of its names",
+    responses={
+        status: ResponseSpec(OpenAIErrorBody, generate_examples=False, description=description)
+        for status, description in {
+            404: "There is no model of this name",
+            503: "The server is starting",
+        }.items()
+    },
+)
 async def show_model(model_id: FromPath[str], service: NamedDependency[ApplyService]) -> ModelCard:
     """The card of a name. Raises NotReadyError, UnknownModelError."""
     name = model_id.lstrip("/")

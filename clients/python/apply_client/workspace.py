@@ -111,9 +111,12 @@ class Workspace:
                 raise FilePresentError(name, "exists already; edit it instead")
 
     def remove(self, name: str, *, expected_sha256: str) -> None:
-        """The file with the expected hash is gone."""
+        """The file with the expected hash is gone; one that is reached by a link is refused."""
+        parts = relative_parts(name, self._spellings)
         with self._place(name) as place:
             self._check_file(place, name)
+            if place.path != "/".join(parts):
+                raise NotAFileError(name, f"is a link to {place.path}; remove one of them yourself")
             check_expected(name, sha256_of(self._content(place, name)), expected_sha256)
             place.folder.remove(place.leaf)
             place.folder.sync()

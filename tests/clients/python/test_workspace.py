@@ -21,6 +21,8 @@ from apply_client.workspace_errors import (
     PathRefusedError,
     WorkspaceError,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 OLD, NEW = b"old\n", b"new\r\n\xff"
 
@@ -298,6 +300,61 @@ def test_a_new_file_and_its_folders(ground: Ground) -> None:
 def test_a_file_is_removed(ground: Ground) -> None:
     ground.workspace.remove("src/a.py", expected_sha256=sha256_of(OLD))
     assert os.listdir(ground.root / "src") == []
+
+
+def test_what_a_link_leads_to_is_not_removed(ground: Ground) -> None:
+    _link(ground, "near.py", "src/a.py")
+    with pytest.raises(NotAFileError, match=r"is a link to src/a\.py"):
+        ground.workspace.remove("near.py", expected_sha256=sha256_of(OLD))
+    assert (ground.root / "near.py").read_bytes() == OLD
+
+
+PARTS = st.sampled_from(
+    ["src", "a.py", "..", ".", "", "in", "out", "up", "loop", "abs", "far", "deep", "none", ".git"]
+)
+
+
+@given(parts=st.lists(PARTS, min_size=1, max_size=6), is_absolute=st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_what_is_located_is_where_the_system_would_look(
+    maze: Ground, parts: list[str], is_absolute: bool
+) -> None:
+    """Whatever links stand in the way: a path that is given out is real, and below the root."""
+    name = "/".join(parts)
+    if is_absolute:
+        name = f"{maze.root}/{name}"
+    try:
+        path = maze.workspace.locate(name)
+    except WorkspaceError:
+        return
+    found = os.path.realpath(maze.root / name)
+    assert found == f"{maze.root}/{path}"
+    assert not {"..", "", ".git"} & set(path.split("/"))
+
+
+@pytest.fixture(params=[True, False], ids=["descriptors", "paths"], scope="module")
+def maze(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ground:
+    """Links that lead in, out, up, around and back."""
+    folder = tmp_path_factory.mktemp("maze").resolve()
+    ground = Ground(folder, has_descriptors=request.param)
+    (ground.root / "deep" / "src").mkdir(parents=True)
+    for name, target in {
+        "in": "deep/src",
+        "out": "../outside",
+        "up": "..",
+        "loop": "loop",
+        "abs": str(ground.root / "src"),
+        "far": "/",
+        "deep/up": "..",
+        "deep/in": "../in/../../src",
+        "deep/src/out": "../../out",
+        "deep/src/abs": str(ground.root),
+        "deep/src/a.py": "../../src/a.py",
+        "src/up": "../../shop/deep",
+        "src/far": str(ground.root / "deep" / "up"),
+    }.items():
+        (ground.root / name).symlink_to(target)
+    return ground
 
 
 def test_roots_that_are_none(tmp_path: Path) -> None:

@@ -1,0 +1,74 @@
+"""How far a model's word can be believed about merges, as measured on edits it has not seen.
+
+`python -m training.calibrate` measures it and writes `calibration.json` beside the weights that it
+holds for.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from apply_service.prompts.errors import CalibrationError
+
+CALIBRATION_NAME = "calibration.json"
+
+Probability = Annotated[float, Meta(ge=0.0, le=1.0)]
+
+
+class ReliabilityBin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Answers whose confidence lies in `[low, high)`, and how many of them were the truth."""
+
+    low: Probability
+    high: Probability
+    num_answers: int
+    num_right: int
+    mean_confidence: Probability
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a model's probabilities are worth.
+
+    `prior_scale` is how many nats of the model's word outweigh one of the merge's own weights,
+    which are logarithms of odds that real edits bear out: 1 for a model whose word is worth as
+    much, more for a weak one. A result with a decision less probable than `min_confidence` is for
+    review; a place that the text leaves open is settled by a model that is as sure of it as
+    `confirming_probability`; one that wanted to write something else with more than
+    `max_outside_mass` disagrees with every valid merge.
+
+    The defaults are for a model that was never measured. `weights_sha256` is the hash of the file
+    that was, `dtype` the number format it had.
+    """
+
+    prior_scale: Annotated[float, Meta(ge=0.0)] = 1.0
+    min_confidence: Probability = 0.98
+    confirming_probability: Probability = 0.98
+    max_outside_mass: Probability = 0.999
+    weights_sha256: str | None = None
+    dtype: str | None = None
+    reliability: tuple[ReliabilityBin, ...] = ()
+
+
+UNMEASURED = Calibration()
+
+
+def read_calibration(folder: Path) -> Calibration | None:
+    """The calibration in a folder, if there is one. Raises `CalibrationError`."""
+    path = folder / CALIBRATION_NAME
+    if not path.is_file():
+        return None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Calibration)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise CalibrationError(
+            f"{path} cannot be read ({error}); measure anew with `make calibrate`"
+        ) from error
+
+
+def write_calibration(folder: Path, calibration: Calibration) -> None:
+    """Put the calibration into a folder."""
+    content = msgspec.json.format(msgspec.json.encode(calibration), indent=2)
+    (folder / CALIBRATION_NAME).write_bytes(content + b"\n")

@@ -1,0 +1,190 @@
+"""Measures what an adapter's probabilities are worth, and writes it beside the weights.
+
+`python -m training.calibrate --base MODEL_DIR --adapter DIR` asks about the dev cases what the
+service asks, along the true answers. First the scale at which the model's word and the merge's
+weights surprise least together (Platt scaling of a sum of log-odds), then the least confidence from
+which on hardly an answer is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+
+import msgspec
+import torch
+
+from apply_service.model_manifest import file_sha256
+from apply_service.prompts.calibration import (
+    UNMEASURED,
+    Calibration,
+    ReliabilityBin,
+    write_calibration,
+)
+from apply_service.prompts.profile import Profile
+from training.adapter_model import DTYPES, WEIGHTS_NAME, AdapterModel, choice_log_probs
+from training.case_file import TrainingCase, read_training_cases
+from training.served import questions_of, to_example, unscaled_profile
+
+PRIOR_SCALES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0)
+THRESHOLDS = (0.9, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 1.0)
+# Of the answers that are not for review, so many may be wrong.
+MAX_WRONG_SHARE = 0.01
+_BIN_EDGES = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedChoice:
+    """One choice: the model's log-probability and the merge's weight of each way, and the truth.
+
+    Weights are relative to the largest.
+    """
+
+    log_probs: tuple[float, ...]
+    weights: tuple[float, ...]
+    truth: int
+
+    def probabilities(self, prior_scale: float) -> tuple[float, ...]:
+        """Of each way, as the service reckons them at this scale."""
+        scale = max(prior_scale, 1.0)
+        scores = [
+            (log_prob + prior_scale * weight) / scale
+            for log_prob, weight in zip(self.log_probs, self.weights, strict=True)
+        ]
+        largest = max(scores)
+        odds = [math.exp(score - largest) for score in scores]
+        total = sum(odds)
+        return tuple(one / total for one in odds)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAnswer:
+    """The least probability among an answer's choices up to the first wrong one."""
+
+    confidence: float
+    is_right: bool
+
+
+def ask(
+    cases: Iterable[TrainingCase], profile: Profile, model: AdapterModel, *, max_tokens: int
+) -> Iterator[tuple[AskedChoice, ...]]:
+    """The choices of each question that has any, along its true answer."""
+    for case in cases:
+        for question in questions_of(case, profile):
+            example = to_example(question, case, max_tokens=max_tokens)
+            if example is None or not example.choices:
+                continue
+            with torch.no_grad():
+                found = list(choice_log_probs(model.answer_logits(example).cpu(), example))
+            yield tuple(
+                AskedChoice(tuple(log_probs.tolist()), choice.log_prior, truth)
+                for choice, (log_probs, truth) in zip(example.choices, found, strict=True)
+            )
+
+
+def surprise(choices: Sequence[AskedChoice], prior_scale: float) -> float:
+    """The mean negative log-probability of the truth, in nats."""
+    total = sum(-math.log(max(one.probabilities(prior_scale)[one.truth], 1e-12)) for one in choices)
+    return total / max(1, len(choices))
+
+
+def judge(choices: Sequence[AskedChoice], prior_scale: float) -> JudgedAnswer:
+    """What the service would answer, taking the likeliest way at every choice."""
+    confidence = 1.0
+    for choice in choices:
+        probabilities = choice.probabilities(prior_scale)
+        confidence = min(confidence, max(probabilities))
+        if probabilities[choice.truth] < max(probabilities):
+            return JudgedAnswer(confidence, is_right=False)
+    return JudgedAnswer(confidence, is_right=True)
+
+
+def least_confidence(answers: Sequence[JudgedAnswer]) -> float:
+    """The lowest threshold above which, there and at every higher one, few answers are wrong."""
+    chosen = THRESHOLDS[-1]
+    for threshold in reversed(THRESHOLDS):
+        above = [one for one in answers if one.confidence >= threshold]
+        num_wrong = sum(not one.is_right for one in above)
+        if num_wrong > MAX_WRONG_SHARE * len(above):
+            break
+        chosen = threshold
+    return chosen
+
+
+def reliability(answers: Sequence[JudgedAnswer]) -> Iterator[ReliabilityBin]:
+    """How often answers were right, by how sure they were."""
+    for low, high in pairwise(_BIN_EDGES):
+        inside = [
+            one
+            for one in answers
+            if low <= one.confidence < high or one.confidence == high == _BIN_EDGES[-1]
+        ]
+        if inside:
+            yield ReliabilityBin(
+                low=low,
+                high=high,
+                num_answers=len(inside),
+                num_right=sum(one.is_right for one in inside),
+                mean_confidence=round(sum(one.confidence for one in inside) / len(inside), 4),
+            )
+
+
+def calibrate(asked: Sequence[Sequence[AskedChoice]]) -> Calibration:
+    """The scale and the thresholds that fit these answers best. Raises `ValueError` for none."""
+    if not asked:
+        raise ValueError("no question has a choice; give more cases")
+    choices = [choice for one in asked for choice in one]
+    prior_scale = min(PRIOR_SCALES, key=lambda scale: surprise(choices, scale))
+    answers = [judge(one, prior_scale) for one in asked]
+    threshold = least_confidence(answers)
+    return Calibration(
+        prior_scale=prior_scale,
+        min_confidence=threshold,
+        confirming_probability=threshold,
+        max_outside_mass=UNMEASURED.max_outside_mass,
+        reliability=tuple(reliability(answers)),
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the calibration and print what it rests on."""
+    parser = argparse.ArgumentParser(prog="python -m training.calibrate", description=__doc__)
+    parser.add_argument("--base", type=Path, required=True, help="folder of the prepared model")
+    parser.add_argument("--adapter", type=Path, required=True, help="where to write it too")
+    parser.add_argument("--cases", type=Path, default=Path("build/cases/dev.jsonl"))
+    parser.add_argument("--every", type=int, default=1, help="only each n-th case")
+    parser.add_argument("--max-tokens", type=int, default=1600, help="leave longer questions out")
+    parser.add_argument("--dtype", choices=sorted(DTYPES), default="float32")
+    chosen = parser.parse_args(arguments)
+    model = AdapterModel.for_use(chosen.base, chosen.adapter, dtype=DTYPES[chosen.dtype])
+    cases = islice(read_training_cases(chosen.cases), 0, None, chosen.every)
+    profile = unscaled_profile(chosen.base)
+    asked = list(ask(cases, profile, model, max_tokens=chosen.max_tokens))
+    found = calibrate(asked)
+    choices = [choice for one in asked for choice in one]
+    write_calibration(
+        chosen.adapter,
+        msgspec.structs.replace(
+            found, weights_sha256=file_sha256(chosen.adapter / WEIGHTS_NAME), dtype=chosen.dtype
+        ),
+    )
+    report = {
+        "questions": len(asked),
+        "choices": len(choices),
+        "surprise": {f"{scale:g}": round(surprise(choices, scale), 4) for scale in PRIOR_SCALES},
+        "surprise_of_weights_alone": round(surprise(choices, 1e6), 4),
+        "prior_scale": found.prior_scale,
+        "min_confidence": found.min_confidence,
+    }
+    print(json.dumps(report, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
