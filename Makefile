@@ -39,7 +39,7 @@ demo: $(VENV)/service.stamp $(VENV)/model.stamp
 serve: $(VENV)/service.stamp $(VENV)/model.stamp
 	@$(BIN)/apply-service serve $(ARGS)
 
-test: $(VENV)/dev.stamp $(VENV)/model.stamp
+test: $(VENV)/dev.stamp $(VENV)/model.stamp $(VENV)/node.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -65,6 +65,7 @@ calibrate: $(VENV)/training.stamp $(VENV)/model.stamp
 	$(BIN)/apply-service model prepare
 
 clean:
+	rm -rf clients/typescript/dist clients/typescript/node_modules
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/python.stamp:
@@ -85,6 +86,13 @@ $(VENV)/service.stamp: $(VENV)/torch.stamp pyproject.toml
 $(VENV)/dev.stamp: $(VENV)/torch.stamp pyproject.toml clients/python/pyproject.toml
 	$(PIP_INSTALL) --editable '.[service,training,dev]' --editable 'clients/python[mcp]'
 	@touch $@ $(VENV)/service.stamp $(VENV)/training.stamp
+
+# Without npm or a network the tests of the TypeScript client are skipped, with the reason.
+$(VENV)/node.stamp: clients/typescript/package-lock.json | $(VENV)/python.stamp
+	@if ! command -v npm > /dev/null; then echo 'No npm: nothing is tested under Node.js.'; \
+	elif npm --prefix clients/typescript ci --ignore-scripts --no-audit --no-fund \
+		--prefer-offline --fetch-retries=0; then touch $@; \
+	else echo 'npm failed: nothing is tested under Node.js.'; fi
 
 $(VENV)/training.stamp: $(VENV)/torch.stamp pyproject.toml
 	$(PIP_INSTALL) --editable '.[service,training]'

@@ -28,6 +28,8 @@ from apply_service.wire_conversion import edit_of
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_REVIEW, EXIT_REJECTED = 0, 1, 2, 3, 4
 URL_VARIABLE = "APPLY_SERVICE_URL"
+# Read apart from the settings, because command lines can be seen by others.
+KEY_VARIABLE = "APPLY_API_KEY"
 
 _EXIT_BY_STATUS = {
     "applied": EXIT_OK,
@@ -48,7 +50,8 @@ def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
         help="merge a lazy update into a file",
         description="Merge a lazy update into FILE. The merged file goes to stdout, findings to"
         " stderr. Exit codes: 0 applied or unchanged, 1 error, 2 usage, 3 needs review, 4 rejected,"
-        f" 130 Ctrl-C. With {URL_VARIABLE} a running server does the work.",
+        f" 130 Ctrl-C. With {URL_VARIABLE} a running server does the work,"
+        f" which is sent the API key of {KEY_VARIABLE}.",
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="the file to edit")
     parser.add_argument(
@@ -75,7 +78,7 @@ def run_apply(args: argparse.Namespace, settings: Settings, environment: Mapping
     body = _body_of(args, content)
     progress = Progress(sys.stderr)
     try:
-        answer = _answer(body, settings, environment.get(URL_VARIABLE), progress)
+        answer = _answer(body, settings, environment, progress)
     finally:
         progress.clear()
     if isinstance(answer, Problem):
@@ -84,15 +87,16 @@ def run_apply(args: argparse.Namespace, settings: Settings, environment: Mapping
 
 
 def _answer(
-    body: ApplyBody, settings: Settings, url: str | None, progress: Progress
+    body: ApplyBody, settings: Settings, environment: Mapping[str, str], progress: Progress
 ) -> ApplyResult | Problem:
     # Both ways import much; neither is paid for by the other, nor by `--help`.
     edit = edit_of(body, default_deadline_s=None, default_use_model=settings.use_model)
-    if url:
+    if url := environment.get(URL_VARIABLE):
         from apply_service.remote import apply_remotely
 
         progress.show_stage(f"asking {url}")
-        return apply_remotely(url, body, show_text=progress.show_text)
+        api_key = environment.get(KEY_VARIABLE)
+        return apply_remotely(url, body, api_key=api_key, show_text=progress.show_text)
     try:
         plan = plan_edit(edit, max_file_bytes=settings.max_file_bytes)
         alone = try_conclude_alone(plan)

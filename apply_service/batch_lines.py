@@ -37,6 +37,10 @@ class LineSplitter:
         """The last line, if there is no newline behind it."""
         return self._take()
 
+    def cut_off(self) -> BatchLine:
+        """The line that has begun, or would come next, when nothing more comes."""
+        return BatchLine(self._number, None, self._num_bytes)
+
     def _add(self, part: bytes) -> None:
         self._num_bytes += len(part)
         if self._num_bytes > self._max_line_bytes:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
+from typing import Any
 
 from litestar.types import Receive
 
 from apply_service.batch_lines import BatchLine, LineSplitter
+from apply_service.problems import ProblemError
 
 # What is read ahead of the lines that are under way, so that a disconnect behind it is seen.
 _MAX_BUFFERED_BYTES = 256 << 10
@@ -21,7 +23,9 @@ _MAX_BUFFERED_BYTES = 256 << 10
 class BatchRun:
     """Reads a body by `receive` and answers each line by `answer`.
 
-    What `answer` raises goes to `answer_failure`, so that there is one answer for every line.
+    What `answer` raises goes to `answer_failure`, so that there is one answer for every line. If
+    `receive` raises a ProblemError while nothing is under way, the line that did not come to its
+    end gets it as the last answer.
     """
 
     def __init__(
@@ -47,33 +51,46 @@ class BatchRun:
         self._num_open = 0
         self._is_read = False
         self._is_abandoned = False
+        self._interruption: ProblemError | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """The answers; leaving early, or a client that goes away, gives up what is under way."""
         tasks = [asyncio.create_task(self._receive_pieces()), asyncio.create_task(self._begin())]
+        for task in tasks:
+            task.add_done_callback(lambda _: self._answers.put_nowait(None))
         try:
             while not (self._is_read and not self._num_open):
                 content = await self._answers.get()
                 if self._is_abandoned:
                     return
+                for task in tasks:
+                    if task.done():
+                        task.result()  # a mistake of ours must not become endless waiting
                 if content is not None:
                     yield content
                     self._num_open -= 1
                     self._free.release()
         finally:
-            for task in (*tasks, *self._workers):
-                task.cancel()
-            await asyncio.gather(*tasks, *self._workers, return_exceptions=True)
+            unfinished: list[asyncio.Future[Any]] = [*tasks, *self._workers]
+            for future in unfinished:
+                future.cancel()
+            await asyncio.gather(*unfinished, return_exceptions=True)
 
     async def _receive_pieces(self) -> None:
         """Take the body as far as there is room, and then wait for the client to go away."""
         is_whole = False
         while True:
             await self._has_room.wait()
-            message = await self._receive()
+            try:
+                message = await self._receive()
+            except ProblemError as error:
+                if self._num_open or self._num_buffered:
+                    continue  # the client may be waiting for answers before it goes on
+                self._interruption = error
+                self._pieces.put_nowait(None)
+                return
             if message["type"] != "http.request":  # it is a disconnect
                 self._is_abandoned = True
-                self._answers.put_nowait(None)
                 return
             if is_whole:
                 continue
@@ -93,10 +110,15 @@ class BatchRun:
             self._num_buffered -= len(piece)
             if self._num_buffered < _MAX_BUFFERED_BYTES:
                 self._has_room.set()
-        for line in self._splitter.end():
-            await self._begin_line(line)
+        if self._interruption is not None:
+            await self._free.acquire()
+            self._num_open += 1
+            line = self._splitter.cut_off()
+            self._answers.put_nowait(self._answer_failure(line, self._interruption))
+        else:
+            for line in self._splitter.end():
+                await self._begin_line(line)
         self._is_read = True
-        self._answers.put_nowait(None)
 
     async def _begin_line(self, line: BatchLine) -> None:
         await self._free.acquire()

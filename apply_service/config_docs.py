@@ -25,7 +25,8 @@ kv_memory = "1GiB"
 ```
 
 More variables are read: `APPLY_SERVICE_URL` is the server that `apply-service apply` uses instead
-of loading the model itself, `APPLY_SERVICE_CACHE` the folder of prepared models, and
+of loading the model itself, `APPLY_API_KEY` the key that it sends there (see
+[security](security.md)), `APPLY_SERVICE_CACHE` the folder of prepared models, and
 `APPLY_CACHE_SECRET` what values in Redis are signed with (see [the prefix cache](cache.md)).
 
 | setting | flag | variable | type | default | meaning |
@@ -61,7 +62,7 @@ def format_markdown() -> str:
 
 def shown_value(field: SettingField, value: Any) -> str:
     """A value as people write it, without passwords."""
-    if value is None:
+    if value is None or value == "":
         return "unset"
     if field.is_url:
         return _PASSWORD.sub(r"\1***\2", value)

@@ -22,13 +22,16 @@ class RemoteError(Exception):
 
 
 def apply_remotely(
-    url: str, body: ApplyBody, *, show_text: Callable[[str], None]
+    url: str, body: ApplyBody, *, api_key: str | None = None, show_text: Callable[[str], None]
 ) -> ApplyResult | Problem:
     """The result of an edit, or the problem that the server has with it. Raises RemoteError."""
+    headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+    if api_key:
+        headers["Authorization"] = f"Bearer {api_key}"
     request = urllib.request.Request(
         url.rstrip("/") + "/v1/apply",
         data=msgspec.json.encode(msgspec.structs.replace(body, stream=True)),
-        headers={"Content-Type": "application/json", "Accept": "text/event-stream"},
+        headers=headers,
         method="POST",
     )
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

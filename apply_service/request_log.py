@@ -95,14 +95,14 @@ class _Watch:
 def _fields_of(record: RequestRecord) -> dict[str, Any]:
     """What a record says, as fields of a line: one edit by its name, several by their number."""
     fields: dict[str, Any] = {}
-    if len(record.edit_ids) == 1:
-        fields["id"] = record.edit_ids[0]
-    elif record.edit_ids:
-        fields["num_edits"] = len(record.edit_ids)
+    if record.num_edits == 1:
+        fields["id"] = record.edit_id
+    elif record.num_edits:
+        fields["num_edits"] = record.num_edits
     for name, counts in (("verdict", record.verdicts), ("problem", record.problems)):
         if counts:
             fields[name] = next(iter(counts)) if counts.total() == 1 else dict(counts)
-    if record.edit_ids or record.num_prompt_tokens:
+    if record.num_edits or record.num_prompt_tokens:
         fields["prompt_tokens"] = record.num_prompt_tokens
         fields["output_tokens"] = record.num_output_tokens
     return fields

@@ -175,7 +175,8 @@ class ApplyService:
         return self._served
 
     def check_options(self, *, model: str | None, constraint: Constraint | None) -> None:
-        """Raise UnknownModelError or UnavailableOptionError."""
+        """Raise UnknownModelError or UnavailableOptionError, or what `check_ready` raises."""
+        self.check_ready()
         name = self.served.name
         if model is not None and model != name and model not in self.compat.model_aliases:
             raise UnknownModelError(

@@ -34,7 +34,7 @@ def protection_of(settings: Settings, listener: socket.socket, drain: Drain) -> 
         address = parse_redis_url(settings.redis_url)
         shared = RedisCounts(address, timeout_s=settings.cache_timeout_s)
     hosts = None
-    if settings.allowed_hosts is not None:
+    if settings.allowed_hosts:
         hosts = AllowedHosts(_words(settings.allowed_hosts), allows_loopback=private)
     elif private:
         hosts = AllowedHosts((settings.host,), allows_loopback=True)

@@ -189,6 +189,8 @@ class KeyFile:
     def _change(self, change: Callable[[tuple[KeyRecord, ...]], tuple[KeyRecord, ...]]) -> None:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not os.access(self.path.parent, os.W_OK):  # a lock would be waited for in vain
+                raise PermissionError(f"the folder {self.path.parent} is read-only")
             with FileLock(f"{self.path}.lock", timeout=_LOCK_TIMEOUT_S, mode=0o600):
                 self._write(change(self.read()))
         except OSError as error:  # a lock that nobody lets go is one too

@@ -124,6 +124,7 @@ class _BatchEdits:
 
     async def answer(self, line: BatchLine) -> bytes:
         """The answer to a line that can be done; raises why it cannot."""
+        self._service.check_ready()
         if line.content is None:
             raise _line_too_large(line, self.max_line_bytes)
         body = decode_body(line.content, BatchEdit)

@@ -29,10 +29,14 @@ STREAM_HEADERS = {"Cache-Control": "no-store"}
 def error_responses(body_type: type) -> dict[int, ResponseSpec]:
     """The errors of `/v1/apply` for the description of an address that has them in its own form."""
     specs = {
-        status: ResponseSpec(body_type, description=spec.description)
+        status: ResponseSpec(body_type, generate_examples=False, description=spec.description)
         for status, spec in PROBLEM_RESPONSES.items()
     }
-    in_doubt = ResponseSpec(body_type, description="The result failed its checks, or is in doubt")
+    in_doubt = ResponseSpec(
+        body_type,
+        generate_examples=False,
+        description="The result failed its checks, or is in doubt",
+    )
     return specs | {422: in_doubt}
 
 

@@ -21,8 +21,11 @@ async def list_models(service: NamedDependency[ApplyService]) -> ModelList:
     "/v1/models/{model_id:path}",
     summary="Show one model, by any of its names",
     responses={
-        404: ResponseSpec(OpenAIErrorBody, description="There is no model of this name"),
-        503: ResponseSpec(OpenAIErrorBody, description="The server is starting"),
+        status: ResponseSpec(OpenAIErrorBody, generate_examples=False, description=description)
+        for status, description in {
+            404: "There is no model of this name",
+            503: "The server is starting",
+        }.items()
     },
 )
 async def show_model(model_id: FromPath[str], service: NamedDependency[ApplyService]) -> ModelCard:

@@ -10,6 +10,7 @@ import pytest
 
 from apply_service.batch_lines import BatchLine
 from apply_service.batch_run import BatchRun
+from apply_service.problems import ProblemError, make_problem
 
 MAX_IN_FLIGHT = 3
 LINE = b"x" * 1023 + b"\n"
@@ -21,6 +22,7 @@ class Caller:
     def __init__(self, pieces: Sequence[bytes] = ()) -> None:
         self.pieces = list(pieces)
         self.has_end = bool(pieces)
+        self.is_late = False
         self.num_received = 0
         self.num_begun = 0
         self.num_cancelled = 0
@@ -28,16 +30,18 @@ class Caller:
         self.is_gone = asyncio.Event()
 
     async def receive(self) -> Any:
+        await asyncio.sleep(0)
+        if self.is_late and not self.pieces:
+            raise ProblemError(make_problem(408, code="late", title="Late", detail="it is late"))
         if self.is_gone.is_set() or (self.has_end and not self.pieces):
             await self.is_gone.wait()
             return {"type": "http.disconnect"}
         self.num_received += 1
-        await asyncio.sleep(0)
         piece = self.pieces.pop(0) if self.has_end else LINE
         return {
             "type": "http.request",
             "body": piece,
-            "more_body": not self.has_end or bool(self.pieces),
+            "more_body": not self.has_end or self.is_late or bool(self.pieces),
         }
 
     async def answer(self, line: BatchLine) -> bytes:
@@ -116,6 +120,17 @@ async def leaving_early_gives_up() -> None:
     assert len(asyncio.all_tasks()) == 1
 
 
+async def a_body_that_does_not_come_is_said_last() -> None:
+    caller = Caller([b"a\nb\nc"])
+    caller.is_late = True
+    answers = caller.run()
+    first = asyncio.ensure_future(anext(answers))
+    await settled()
+    assert caller.num_cancelled == 0, "the client may wait for answers"
+    caller.may_answer.set()
+    assert [await first, *[answer async for answer in answers]] == [b"1", b"2", b"3 it is late"]
+
+
 @pytest.mark.parametrize(
     "scenario",
     [
@@ -123,6 +138,7 @@ async def leaving_early_gives_up() -> None:
         every_line_is_answered,
         a_client_that_goes_takes_all_along,
         leaving_early_gives_up,
+        a_body_that_does_not_come_is_said_last,
     ],
     ids=lambda scenario: scenario.__name__,
 )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from apply_client.address import KEY_VARIABLE, AddressError
 from apply_client.apply_command import add_apply_command
+from apply_client.batch_command import add_batch_command
 from apply_client.errors import ApplyClientError
 from apply_client.exit_codes import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE
 from apply_client.mcp_command import add_mcp_command
@@ -45,6 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_apply_command(subparsers)
+    add_batch_command(subparsers)
     add_status_command(subparsers)
     add_mcp_command(subparsers)
     return parser

@@ -31,6 +31,21 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     line: int | None = None
 
 
+class Position(msgspec.Struct, frozen=True, kw_only=True):
+    """A place in the original as the Language Server Protocol counts: from 0, in UTF-16 units."""
+
+    line: int
+    character: int
+
+
+class TextEdit(msgspec.Struct, frozen=True, kw_only=True):
+    """The text between two places of the original becomes `text`."""
+
+    start: Position
+    end: Position
+    text: str
+
+
 class Region(msgspec.Struct, frozen=True, kw_only=True):
     """Lines of the original that the model rewrote, both included, counted from 1."""
 
@@ -72,8 +87,15 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     cached_tokens: int = 0
 
 
+class ReferenceUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """Draft tokens that were copied from one reference."""
+
+    drafted: int
+    accepted: int
+
+
 class Speculation(msgspec.Struct, frozen=True, kw_only=True):
-    """How far drafts carried the answer."""
+    """How far drafts carried the answer; `forced` tokens left the model no choice."""
 
     drafted: int
     accepted: int
@@ -82,6 +104,19 @@ class Speculation(msgspec.Struct, frozen=True, kw_only=True):
     decode_passes: int
     mean_accepted_length: float
     tokens_per_target_pass: float
+    by_reference: dict[str, ReferenceUsage] = {}
+
+
+class PrefixLookup(msgspec.Struct, frozen=True, kw_only=True):
+    """One search for a prompt's beginning below the KV cache; estimates are seconds."""
+
+    tier: Literal["host", "redis"]
+    decision: Literal["load", "compute", "miss"]
+    reason: str | None
+    tokens: int
+    seconds: float
+    load_estimate: float | None
+    compute_estimate: float | None
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,13 +127,14 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     prefill: float
     decode: float
     total: float
+    prefix_lookups: tuple[PrefixLookup, ...] = ()
 
 
 class ApplyResult(msgspec.Struct, Generic[AnyContent], frozen=True, kw_only=True):
     """A merged file with its verdict; `merged` is text or bytes as the original was sent.
 
     `applied` and `unchanged` may be used, `needs_review` wants a look at its findings, `rejected`
-    comes only with the checks off.
+    comes only with the checks off. `edits` is None, since the client asks for text and diff.
     """
 
     id: str
@@ -106,10 +142,11 @@ class ApplyResult(msgspec.Struct, Generic[AnyContent], frozen=True, kw_only=True
     confidence: float | None
     merged: AnyContent
     diff: str | None
+    edits: tuple[TextEdit, ...] | None = None
     findings: tuple[Finding, ...]
     removed_lines: tuple[RemovedLine, ...]
     decisions: tuple[Decision, ...] | None = None
-    source: str
+    source: Literal["model", "merge", "original", "update"]
     scope: Literal["file", "region"]
     regions: tuple[Region, ...]
     usage: Usage
@@ -136,20 +173,31 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None = None
     limit: float | None = None
     remedy: str | None = None
+    retry_after_s: float | None = None
+    finish_reason: Literal["length"] | None = None
     id: str | None = None
     request_id: str | None = None
     findings: tuple[Finding, ...] | None = None
 
 
 class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
-    """A model that is served; `max_context_tokens` bounds the prompt and its answer."""
+    """A model that is served; `max_context_tokens` bounds the prompt and its answer.
+
+    `root` is its own name, where `id` is another one for it; it is served since `created`.
+    """
 
     id: str
     max_context_tokens: int
     profile: str
+    created: int = 0
+    root: str = ""
+    system_fingerprint: str = ""
+    object: Literal["model"] = "model"
+    owned_by: str = ""
 
 
 class ModelList(msgspec.Struct, frozen=True, kw_only=True):
     """The models that are served."""
 
     data: tuple[ModelCard, ...]
+    object: Literal["list"] = "list"

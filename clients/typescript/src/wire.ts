@@ -1,0 +1,235 @@
+/**
+ * What goes over the wire, as the service's OpenAPI document describes it; names are the wire's.
+ *
+ * A newer service may send more members than stand here.
+ */
+
+export type Status = "applied" | "unchanged" | "needs_review" | "rejected";
+
+/** A file as its bytes, in any text encoding. */
+export interface Base64Content {
+  base64: string;
+}
+
+/** How the answer is drawn; the default is greedy, and a seed makes a draw repeatable. */
+export interface Sampling {
+  temperature?: number;
+  top_p?: number;
+  top_k?: number;
+  seed?: number;
+  max_tokens?: number | null;
+}
+
+/** What is sent to `POST /v1/apply`; the service's own default holds for all that is left out. */
+export interface ApplyBody {
+  original: string | Base64Content;
+  update: string;
+  instruction?: string | null;
+  /** Name of the file, for the diff. */
+  path?: string | null;
+  /** Language of the file; left out, by its name and content. */
+  language?: string | null;
+  /** What the model rewrites: the whole file or the regions around the edit. */
+  scope?: "auto" | "file" | "region";
+  /** `off` returns rejected results as well. */
+  checks?: "on" | "off";
+  stream?: boolean;
+  /** A guess of the result; it only makes the answer faster. */
+  prediction?: string | null;
+  /** `merge`: the answer is one of the valid merges; `none`: the model writes freely. */
+  constraint?: "merge" | "none" | null;
+  /** `never`: the deterministic merge with its verdict; `auto`: that, where it is known to do. */
+  use_model?: "auto" | "always" | "never" | null;
+  sampling?: Sampling;
+  speculation?: "on" | "off";
+  /** Longest draft in tokens. */
+  k?: number | null;
+  priority?: "interactive" | "batch";
+  model?: string | null;
+  response?: "file" | "diff" | "both" | "edits";
+  include?: "decisions"[];
+  /** Seconds after which the service gives the edit up. */
+  deadline_s?: number | null;
+}
+
+/** One thing that the checks found, with a hint for whoever wrote the update. */
+export interface Finding {
+  code: string;
+  severity: "error" | "warning";
+  message: string;
+  hint: string;
+  line?: number | null;
+}
+
+/** A place in the original as the Language Server Protocol counts: from 0, in UTF-16 units. */
+export interface Position {
+  line: number;
+  character: number;
+}
+
+/** The text between two places of the original becomes `text`. */
+export interface TextEdit {
+  start: Position;
+  end: Position;
+  text: string;
+}
+
+/** Lines of the original that the model rewrote, both included, counted from 1. */
+export interface Region {
+  start_line: number;
+  end_line: number;
+}
+
+/** A line of the original that is not in the result, counted from 1. */
+export interface RemovedLine {
+  line: number;
+  text: string;
+}
+
+/** One way on: the line that it writes, where that comes from, and how probable it was. */
+export interface Branch {
+  text: string;
+  origin: string;
+  probability: number;
+}
+
+/** A choice of the model among valid merges, at a line of the result, counted from 1. */
+export interface Decision {
+  line: number;
+  chosen: Branch;
+  alternatives: Branch[];
+  probability: number;
+  outside_mass: number;
+}
+
+/** Tokens of the request; `cached_tokens` of the prompt were not computed again. */
+export interface Usage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+  cached_tokens: number;
+}
+
+/** Draft tokens that were copied from one reference. */
+export interface ReferenceUsage {
+  drafted: number;
+  accepted: number;
+}
+
+/** How far drafts carried the answer; `forced` tokens left the model no choice. */
+export interface Speculation {
+  drafted: number;
+  accepted: number;
+  forced?: number;
+  target_passes: number;
+  decode_passes: number;
+  mean_accepted_length: number;
+  tokens_per_target_pass: number;
+  by_reference: Record<string, ReferenceUsage>;
+}
+
+/** One search for a prompt's beginning below the KV cache; estimates are seconds. */
+export interface PrefixLookup {
+  tier: "host" | "redis";
+  decision: "load" | "compute" | "miss";
+  reason: string | null;
+  tokens: number;
+  seconds: number;
+  load_estimate: number | null;
+  compute_estimate: number | null;
+}
+
+/** Seconds; `total` includes the work on text before and after the model. */
+export interface Timing {
+  queue: number;
+  load?: number;
+  prefill: number;
+  decode: number;
+  total: number;
+  prefix_lookups?: PrefixLookup[];
+}
+
+/** A result with its verdict and figures, as it is sent. */
+export interface WireResult {
+  id: string;
+  status: Status;
+  confidence: number | null;
+  merged: string | Base64Content | null;
+  diff: string | null;
+  edits: TextEdit[] | null;
+  findings: Finding[];
+  removed_lines: RemovedLine[];
+  decisions: Decision[] | null;
+  source: "model" | "merge" | "original" | "update";
+  scope: "file" | "region";
+  regions: Region[];
+  usage: Usage;
+  speculation: Speculation;
+  timing: Timing;
+  model: string;
+  system_fingerprint: string | null;
+}
+
+/** Why the service refused (RFC 9457); `code` is its short name. */
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  code: string;
+  field?: string | null;
+  value?: number | null;
+  limit?: number | null;
+  remedy?: string | null;
+  retry_after_s?: number | null;
+  finish_reason?: "length" | null;
+  id?: string | null;
+  request_id?: string | null;
+  findings?: Finding[] | null;
+}
+
+/** The model begins to rewrite lines of the original, both included, counted from 1. */
+export interface RegionEvent {
+  region: number;
+  start_line: number;
+  end_line: number;
+}
+
+/** A piece of a region's new text. */
+export interface TokenEvent {
+  text: string;
+  region: number;
+}
+
+/** A region is complete (`region_done`), or all that came for it is to be forgotten (`region_restart`). */
+export interface RegionEndEvent {
+  region: number;
+}
+
+/** The events of a stream by their names. */
+export interface WireEvents {
+  region: RegionEvent;
+  token: TokenEvent;
+  region_done: RegionEndEvent;
+  region_restart: RegionEndEvent;
+  result: WireResult;
+  error: Problem;
+}
+
+/** A model that is served; `max_context_tokens` bounds the prompt and its answer. */
+export interface ModelCard {
+  id: string;
+  created: number;
+  root: string;
+  system_fingerprint: string;
+  max_context_tokens: number;
+  profile: string;
+  object?: "model";
+  owned_by?: string;
+}
+
+/** The models that are served. */
+export interface ModelList {
+  data: ModelCard[];
+  object?: "list";
+}

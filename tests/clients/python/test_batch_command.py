@@ -1,0 +1,325 @@
+"""`apply-client batch`: files, patches, order, conflicts, resuming, summary and exit codes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from apply_client.__main__ import main
+from apply_client.journal import Journal, JournalHead, StepOutcome
+from oracle_service import OracleService
+from server_thread import serving
+
+SOURCE = (
+    "def one():\n    first = 1\n    return first\n\n\n"
+    "def two():\n    second = {}\n    return second\n\n\n"
+    "def three():\n    third = 3\n    return third\n"
+)
+UPDATE = (
+    "# ... existing code ...\ndef two():\n    second = {}\n    return second\n"
+    "# ... existing code ...\n"
+)
+LOST_DIFF = "@@ -1 +1 @@\n-nowhere\n+somewhere\n"
+ADDING_METHODS = "class Gate:\n    # ...\n    def shut(self):\n        return 1\n"
+
+
+def source(value: int) -> str:
+    return SOURCE.format(value)
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def url(tiny_model_dir: Path) -> Iterator[str]:
+    with serving(OracleService(tiny_model_dir).service) as address:
+        yield address
+
+
+@pytest.fixture(autouse=True)
+def repository(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with four files, the current folder beside it, and a service that is known."""
+    monkeypatch.setenv("APPLY_SERVICE_URL", url)
+    monkeypatch.chdir(tmp_path)
+    root = tmp_path / "repo"
+    (root / "deep er").mkdir(parents=True)
+    for name in ("a.py", "b.py", "deep er/c.py"):
+        (root / name).write_text(source(2))
+    (root / "wide.py").write_bytes(source(2).encode("utf-16"))
+    return root
+
+
+def write_edits(*edits: dict[str, Any] | str) -> None:
+    lines = [edit if isinstance(edit, str) else json.dumps(edit) for edit in edits]
+    Path("edits.jsonl").write_text("".join(f"{line}\n" for line in lines))
+
+
+def edit(path: str, value: int, **members: Any) -> dict[str, Any]:
+    return {"path": path, "update": UPDATE.format(value), **members}
+
+
+def run(*arguments: str, root: str = "repo") -> int:
+    return main(["batch", "edits.jsonl", "--root", root, "--use-model", "never", *arguments])
+
+
+def test_files_are_written_and_each_edit_is_done_once(
+    repository: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_edits(edit("a.py", 10), edit("b.py", 20), "", edit("deep er/c.py", 30), edit("a.py", 40))
+    assert run("--write") == 0
+    assert capfd.readouterr() == ("", "4 edits: 4 applied\n")
+    assert (repository / "a.py").read_text() == source(40), "in the order of their lines"
+    assert (repository / "b.py").read_text() == source(20)
+    assert (repository / "deep er/c.py").read_text() == source(30)
+
+    (repository / "a.py").write_text(source(50))
+    assert run("--write") == 0
+    assert "4 of 4 edits are done" in capfd.readouterr().err
+    assert (repository / "a.py").read_text() == source(50), "nothing is done again"
+    assert sorted(path.name for path in repository.iterdir()) == [
+        "a.py",
+        "b.py",
+        "deep er",
+        "wide.py",
+    ]
+
+
+def test_every_encoding_survives(repository: Path) -> None:
+    write_edits(edit("wide.py", 10))
+    assert run("--write") == 0
+    assert (repository / "wide.py").read_bytes() == source(10).encode("utf-16")
+
+
+def test_without_a_goal_nothing_is_left(
+    repository: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_edits(edit("a.py", 10), edit("a.py", 20))
+    assert run() == 0
+    assert capfd.readouterr() == ("", "2 edits: 2 applied\n")
+    assert (repository / "a.py").read_text() == source(2)
+    assert sorted(path.name for path in Path().iterdir()) == ["edits.jsonl", "repo"]
+
+
+def test_the_patch_is_one_that_git_applies(
+    repository: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (repository / "bare.py").write_text(source(2).rstrip("\n"))
+    write_edits(
+        edit("a.py", 10),
+        edit("a.py", 20),
+        edit("deep er/c.py", 30),
+        edit("bare.py", 40),
+        {
+            "path": "new.py",
+            "update": "*** Begin Patch\n*** Add File: new.py\n+x = 1\n*** Delete File: b.py\n"
+            "*** End Patch\n",
+        },
+    )
+    assert run("--patch", "out.patch") == 0
+    assert "1 added, 4 applied, 1 removed" in capfd.readouterr().err
+    assert (repository / "a.py").read_text() == source(2)
+    subprocess.run(["git", "apply", "../out.patch"], cwd=repository, check=True)
+    assert (repository / "a.py").read_text() == source(20)
+    assert (repository / "deep er/c.py").read_text() == source(30)
+    assert (repository / "bare.py").read_text() == source(40).rstrip("\n")
+    assert (repository / "new.py").read_text() == "x = 1\n"
+    assert not (repository / "b.py").exists()
+
+
+def test_a_patch_leaves_out_what_has_changed_and_what_is_no_text(
+    repository: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_edits(edit("a.py", 10), edit("b.py", 20), edit("wide.py", 30))
+    assert run("--patch", "-") == 4
+    out, error = capfd.readouterr()
+    assert out.count("diff --git") == 2
+    assert "not in the patch: wide.py has NUL bytes" in error
+    (repository / "a.py").write_text(source(99))
+    assert run("--patch", "-") == 4
+    out, error = capfd.readouterr()
+    assert "a/a.py" not in out
+    assert "a.py has changed since its first edit was made" in error
+    assert out.count("diff --git") == 1
+
+
+def test_what_is_not_sure_is_said_and_not_written(
+    repository: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_edits({"path": "a.py", "update": ADDING_METHODS, "id": "gate"}, edit("b.py", 20))
+    assert run("--write") == 3
+    error = capfd.readouterr().err
+    assert "edits.jsonl:1 (gate) a.py: needs review\n  warning place_unconfirmed: " in error
+    assert "2 edits: 1 applied, 1 needs review" in error
+    assert (repository / "a.py").read_text() == source(2)
+    assert run("--write", "--accept-review") == 2
+    assert "its accepts_review is False, not True" in capfd.readouterr().err
+    assert run("--write", "--accept-review", "--journal", "other") == 3
+    assert "needs review (written)" in capfd.readouterr().err
+    assert "class Gate" in (repository / "a.py").read_text()
+
+
+def test_failures_do_not_stop_others(repository: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_edits(
+        {"path": "a.py", "update": LOST_DIFF},
+        edit("absent.py", 1),
+        {"path": "a.py", "update": ""},
+        {"path": "a.py", "update": "x = 1"},
+        {"path": "b.py", "update": "*** Begin Patch\n*** Add File: b.py\n+x\n*** End Patch\n"},
+        edit("a.py", 10),
+    )
+    assert run("--write") == 4
+    error = capfd.readouterr().err
+    assert "edits.jsonl:1 a.py: rejected\n  error anchor_not_found" in error
+    assert "edits.jsonl:2 absent.py: failed: absent.py does not exist" in error
+    assert "edits.jsonl:3 a.py: failed: the update has 0 lines" in error
+    assert "edits.jsonl:4 a.py: rejected: the update has 1 lines" in error
+    assert "edits.jsonl:5 b.py: failed: b.py exists already" in error
+    assert "6 edits: 1 applied, 3 failed, 2 rejected" in error
+    assert (repository / "a.py").read_text() == source(10)
+
+
+@pytest.mark.parametrize("goal", [["--write"], ["--patch", "out.patch"]])
+def test_a_file_that_is_not_as_expected_is_a_conflict(
+    goal: list[str], repository: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    expected = sha256(source(2))
+    write_edits(
+        edit("a.py", 10, expected_sha256=expected.upper()),
+        edit("a.py", 20, expected_sha256=expected),
+        edit("a.py", 30, expected_sha256=sha256(source(20))),
+        edit("b.py", 40, expected_sha256=sha256("something else")),
+        edit("b.py", 50),
+        edit("absent.py", 1, expected_sha256=expected),
+    )
+    assert run(*goal) == 4
+    error = capfd.readouterr().err
+    assert "6 edits: 4 applied, 2 content conflict" in error
+    assert "edits.jsonl:4 b.py: content conflict: b.py has changed: its SHA-256 is" in error
+    if goal == ["--write"]:
+        assert (repository / "a.py").read_text() == source(30)
+        assert (repository / "b.py").read_text() == source(50)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"path": "a.py"}', "missing required field `update`"),
+        ('{"path": "a.py", "update": "x", "more": 1}', "unknown field `more`"),
+        ("not JSON", "line 2: JSON is malformed"),
+        ('{"path": "../out.py", "update": "x"}', "has `..` in it"),
+        ('{"path": ".git/config", "update": "x"}', "version control"),
+        ('{"path": "a.py", "update": "*** Begin Patch\\n*** Nonsense\\n"}', "line 2: "),
+    ],
+)
+def test_bad_lines_are_found_before_anything_is_done(
+    line: str, words: str, repository: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_edits(edit("a.py", 10), line)
+    assert run("--write") == 2
+    error = capfd.readouterr().err
+    assert "edits.jsonl: 1 of its lines can not be used; nothing was done" in error
+    assert words in error
+    assert (repository / "a.py").read_text() == source(2)
+    assert not Path("edits.jsonl.journal").exists()
+
+
+def test_mistakes_of_the_command_line(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["batch", "absent.jsonl", "--root", "repo"]) == 2
+    write_edits(edit("a.py", 10))
+    assert run("--write", root="absent") == 2
+    assert run("--write", "--concurrency", "0") == 2
+    assert run("--patch", "absent/out.patch") == 2
+    assert run("--write", "--journal", "absent/journal") == 2
+    assert run("--write", "--timeout", "-1", "--journal", "other") == 2
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_service_that_is_away_leaves_the_work_for_later(
+    repository: Path, url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_edits(edit("a.py", 10), edit("a.py", 20), edit("b.py", 30), edit("deep er/c.py", 40))
+    away = ("--write", "--url", "http://127.0.0.1:9", "--timeout", "0.2", "--concurrency", "1")
+    assert run(*away) == 1
+    error = capfd.readouterr().err
+    assert error.count("unfinished") == 1, "the service is asked no more"
+    assert "4 edits: 4 not done yet" in error
+    assert run("--write") == 0
+    assert (repository / "a.py").read_text() == source(20)
+
+
+def test_what_would_meet_every_edit_ends_the_batch(capfd: pytest.CaptureFixture[str]) -> None:
+    write_edits(edit("a.py", 10), edit("b.py", 20))
+    assert run("--write", "--model", "none") == 1
+    assert capfd.readouterr().err.count("'none' is not served") == 1
+    assert run("--write") == 0
+
+
+class TestInterruptedBetweenTwoLines:
+    """The journal says that a file was about to be written; the file says whether it was."""
+
+    @pytest.fixture(autouse=True)
+    def _begun(self, repository: Path) -> None:
+        write_edits(edit("a.py", 10), edit("a.py", 20))
+        head = JournalHead(
+            edits_sha256=sha256(Path("edits.jsonl").read_text()),
+            root=str(repository),
+            mode="write",
+            accepts_review=False,
+        )
+        outcome = StepOutcome(
+            status="applied", before=sha256(source(2)), after=sha256(source(10)), is_written=True
+        )
+        with Journal(Path("edits.jsonl.journal"), head) as journal:
+            journal.begin("1", "a.py", outcome)
+        with Path("edits.jsonl.journal").open("ab") as stream:
+            stream.write(b'{"event":"end","step":"1","pa')  # cut off by a kill
+
+    def test_before(self, repository: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        assert run("--write") == 0
+        assert "2 edits: 2 applied" in capfd.readouterr().err
+        assert (repository / "a.py").read_text() == source(20)
+
+    def test_after(self, repository: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        (repository / "a.py").write_text(source(10))
+        assert run("--write") == 0
+        assert "2 edits: 2 applied" in capfd.readouterr().err
+        assert (repository / "a.py").read_text() == source(20)
+
+    def test_changed_by_somebody(self, repository: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        (repository / "a.py").write_text(source(77))
+        assert run("--write") == 4
+        assert "content conflict: the work was interrupted" in capfd.readouterr().err
+        assert (repository / "a.py").read_text() == source(20)
+
+
+def test_a_damaged_or_foreign_journal_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    write_edits(edit("a.py", 10))
+    journal = Path("edits.jsonl.journal")
+    journal.write_text("something else\n")
+    assert run("--write") == 2
+    assert "is no journal of a batch" in capfd.readouterr().err
+    journal.unlink()
+    assert run("--write") == 0
+    content = journal.read_text()
+    journal.write_text(content.replace('"event"', '"even"', 1))
+    assert run("--write") == 2
+    assert "is damaged at byte" in capfd.readouterr().err
+    journal.write_text(content)
+    write_edits(edit("a.py", 20))
+    assert run("--write") == 2
+    assert "the journal of another batch: its edits_sha256" in capfd.readouterr().err
+
+
+def test_two_runs_at_once_are_refused(repository: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_edits(edit("a.py", 10))
+    head = JournalHead(edits_sha256="", root="", mode="write", accepts_review=False)
+    with Journal(Path("edits.jsonl.journal"), head):
+        assert run("--write") == 2
+    assert "is in use by another run" in capfd.readouterr().err
+    assert (repository / "a.py").read_text() == source(2)

@@ -1,0 +1,193 @@
+"""Both clients' types against the service's OpenAPI document: the same members, types and enums.
+
+A member that is added, lost or changed on one side alone fails here.
+"""
+
+from __future__ import annotations
+
+import json
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apply_client
+import httpx
+import msgspec
+import pytest
+from apply_client.events import EventReader
+from apply_client.requests import apply_request
+from apply_client.wire import Base64Content, ModelList
+from node_project import NodeProject
+from oracle_service import OracleService
+from server_thread import serving
+from wire_shapes import (
+    Shape,
+    all_optional,
+    in_order,
+    required_names,
+    shape_of,
+    without_integers,
+    without_null,
+)
+
+from apply_service.run_events import RegionDone, RegionRestart, RegionStarted, RegionText, RunEvent
+from apply_service.wire_conversion import event_of
+
+REFERENCE = "#/components/schemas/{name}"
+# The service's names, and those that both clients have for the same.
+PYTHON_ANSWERS: dict[str, Any] = {
+    "ApplyResult": apply_client.ApplyResult[str | Base64Content | None],
+    "Problem": apply_client.Problem,
+    "ModelList": ModelList,
+    "RegionEvent": apply_client.RegionStarted,
+    "TokenEvent": apply_client.Token,
+    "RegionEndEvent": apply_client.RegionDone,
+}
+TYPESCRIPT_NAMES = {
+    "ApplyBody": "ApplyBody",
+    "ApplyResult": "WireResult",
+    "Problem": "Problem",
+    "ModelList": "ModelList",
+    "RegionEvent": "RegionEvent",
+    "TokenEvent": "TokenEvent",
+    "RegionEndEvent": "RegionEndEvent",
+}
+RUN_EVENTS: tuple[RunEvent, ...] = (
+    RegionStarted(3, 0, 7),
+    RegionText(3, "é\n"),
+    RegionDone(3),
+    RegionRestart(3),
+)
+FULL_OPTIONS = apply_client.ApplyOptions(
+    language="python",
+    scope="file",
+    checks="on",
+    constraint="merge",
+    use_model="never",
+    prediction="a\n",
+    sampling=apply_client.Sampling(temperature=0.5, top_p=0.9, top_k=3, seed=1, max_tokens=9),
+    speculation="off",
+    k=4,
+    priority="batch",
+    model="oracle",
+    include=("decisions",),
+    deadline_s=9.0,
+)
+FULL_EDIT = apply_client.Edit(
+    "a\nb\n", "a\nc\n", path="a.py", instruction="Change it.", options=FULL_OPTIONS
+)
+
+
+@pytest.fixture(scope="module")
+def url(tiny_model_dir: Path) -> Iterator[str]:
+    with serving(OracleService(tiny_model_dir).service) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def schemas(url: str) -> dict[str, Any]:
+    """The named types of `/schema`."""
+    document = httpx.get(f"{url}/schema", trust_env=False).raise_for_status().json()
+    found: dict[str, Any] = document["components"]["schemas"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def typescript_types(node_project: NodeProject) -> dict[str, Shape]:
+    """The types of the TypeScript client as its declarations have them."""
+    described: dict[str, Shape] = json.loads(node_project.run("test/describe_types.mjs"))
+    return {name: in_order(shape) for name, shape in described.items()}
+
+
+def server_shape(name: str, schemas: dict[str, Any]) -> Shape:
+    return shape_of(schemas[name], schemas)
+
+
+def python_shape(kind: Any) -> Shape:
+    (schema,), parts = msgspec.json.schema_components([kind], ref_template=REFERENCE)
+    return shape_of(schema, parts)
+
+
+@pytest.mark.parametrize("name", sorted(PYTHON_ANSWERS))
+def test_the_python_client_knows_what_is_answered(name: str, schemas: dict[str, Any]) -> None:
+    server, client = server_shape(name, schemas), python_shape(PYTHON_ANSWERS[name])
+    assert all_optional(client) == all_optional(server)
+    assert required_names(client) <= required_names(server)
+
+
+def test_the_python_client_can_ask_for_everything(schemas: dict[str, Any], url: str) -> None:
+    body = server_shape("ApplyBody", schemas)["object"]
+    request = apply_request(FULL_EDIT)
+    sent = json.loads(request.content)
+    assert set(sent) == {name.rstrip("?") for name in body}
+    assert set(sent["sampling"]) == {name.rstrip("?") for name in body["sampling?"]["object"]}
+    answer = httpx.post(
+        f"{url}{request.path}", content=request.content, headers=request.headers, trust_env=False
+    )
+    assert answer.status_code == 200, answer.text
+
+
+def test_the_python_clients_options_have_the_services_types(schemas: dict[str, Any]) -> None:
+    body = server_shape("ApplyBody", schemas)["object"]
+    options = python_shape(apply_client.ApplyOptions)["object"]
+    for name, shape in options.items():
+        assert without_null(shape) == without_null(body[name]), name
+
+
+def test_the_python_client_reads_every_event() -> None:
+    assert {type(event) for event in RUN_EVENTS} == set(typing.get_args(RunEvent))
+    read = []
+    for event in RUN_EVENTS:
+        name, payload = event_of(event)
+        sent = b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(payload))
+        (item,) = EventReader(str).feed(sent)
+        assert msgspec.to_builtins(item) == msgspec.to_builtins(payload)
+        read.append(type(item))
+    assert set(read) == set(typing.get_args(apply_client.StreamEvent))
+
+
+@pytest.mark.parametrize("name", sorted(TYPESCRIPT_NAMES))
+def test_the_typescript_client_has_the_services_types(
+    name: str, schemas: dict[str, Any], typescript_types: dict[str, Shape]
+) -> None:
+    described = typescript_types[TYPESCRIPT_NAMES[name]]
+    assert described == without_integers(server_shape(name, schemas))
+
+
+def test_the_typescript_client_knows_every_event(
+    schemas: dict[str, Any], typescript_types: dict[str, Shape]
+) -> None:
+    payloads = dict(event_of(event) for event in RUN_EVENTS)
+    expected = {name: type(payload).__name__ for name, payload in payloads.items()}
+    expected |= {"result": "ApplyResult", "error": "Problem"}
+    shapes = {name: server_shape(kind, schemas) for name, kind in expected.items()}
+    assert typescript_types["WireEvents"] == without_integers({"object": shapes})
+
+
+def test_what_the_typescript_client_may_be_asked_is_checked_by_its_compiler(
+    node_project: NodeProject,
+) -> None:
+    node_project.run("node_modules/typescript/bin/tsc", "--project", "test")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"required": ["status"]},
+        {"properties": {"status": {"type": "string"}, "added": {"type": "string"}}},
+        {"properties": {"status": {"type": "integer"}, "line": {"type": "integer"}}},
+        {"properties": {"status": {"enum": ["on", "off", "auto"]}, "line": {"type": "integer"}}},
+        {"properties": {"status": {"enum": ["on", "off"]}, "line": {"type": ["integer", "null"]}}},
+    ],
+)
+def test_a_change_on_one_side_changes_a_shape(change: dict[str, Any]) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"status": {"enum": ["on", "off"]}, "line": {"type": "integer"}},
+        "required": [],
+    }
+    assert shape_of(schema | change, {}) != shape_of(schema, {})
+    assert shape_of(schema, {}) == {
+        "object": {"status?": {"any": [{"const": "off"}, {"const": "on"}]}, "line?": "integer"}
+    }
