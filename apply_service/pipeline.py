@@ -139,11 +139,15 @@ class ApplyPipeline:
         return SubmittedAttempt(prepared, tuple(handles))
 
     def _observe(self, stats: RequestStats) -> None:
-        self._speed.observe(stats)
-        self._queue.observe(stats)
+        num_together = self._engine.stats().num_running + 1
+        self._speed.observe(stats, num_together=num_together)
+        self._queue.observe(stats, num_together=num_together)
 
     def _check_deadline(self, plan: EditPlan, prepared: PreparedAttempt) -> None:
-        """Raise DeadlineTooShortError if the attempt would not end in time, as far as is known."""
+        """See that the attempt will end in time, as far as is known.
+
+        Raises DeadlineTooShortError if it would not by itself, BusyError if others are in the way.
+        """
         if plan.edit.deadline_s is None:
             return
         seconds = self._speed.seconds(
@@ -153,13 +157,24 @@ class ApplyPipeline:
                 for one in prepared.prompts
             ),
         )
-        elapsed_s = time.monotonic() - plan.started_at
-        if seconds is not None and elapsed_s + seconds > plan.edit.deadline_s:
+        if seconds is None:
+            return
+        limit = plan.edit.deadline_s
+        seconds_ahead = self._queue.ahead_s(self._engine.stats())
+        total_s = time.monotonic() - plan.started_at + seconds
+        if seconds > limit or (total_s > limit and not seconds_ahead):
             raise DeadlineTooShortError(
-                f"the edit will take about {elapsed_s + seconds:.1f} s",
-                value=round(elapsed_s + seconds, 3),
-                limit=plan.edit.deadline_s,
+                f"the edit will take about {total_s:.1f} s",
+                value=round(total_s, 3),
+                limit=limit,
                 remedy="raise deadline_s, or send a smaller file or part of it",
+            )
+        if total_s + seconds_ahead > limit:
+            raise BusyError(
+                f"with the edits before it this one would take about"
+                f" {total_s + seconds_ahead:.1f} s, the limit is {limit} s; send it again later,"
+                " or raise deadline_s",
+                retry_after_s=round(seconds_ahead / 2, 3),
             )
 
     def _answer_limit(self, edit: EditRequest, region_prompt: RegionPrompt) -> int:

@@ -1,4 +1,4 @@
-"""When a full queue will have room again, judged by how long requests took."""
+"""How long the requests take that are there already, judged by those that have ended."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ MAX_WAIT_S = 120.0
 
 
 class QueueEstimate:
-    """A moving average of the seconds for which a request runs, and what follows for the queue."""
+    """A moving average of the seconds of the engine that a request costs, and what follows."""
 
     def __init__(self) -> None:
-        self._running_s: float | None = None
+        self._cost_s: float | None = None
 
-    def observe(self, stats: RequestStats) -> None:
-        """Take in the figures of a finished request."""
-        seconds = stats.prefill_s + stats.decode_s
-        if self._running_s is None:
-            self._running_s = seconds
+    def observe(self, stats: RequestStats, *, num_together: int = 1) -> None:
+        """Take in the figures of a finished request that shared the engine with so many others."""
+        seconds = (stats.prefill_s + stats.decode_s) / num_together
+        if self._cost_s is None:
+            self._cost_s = seconds
         else:
-            self._running_s += SMOOTHING * (seconds - self._running_s)
+            self._cost_s += SMOOTHING * (seconds - self._cost_s)
+
+    def ahead_s(self, stats: EngineStats) -> float:
+        """Seconds that all requests will take that are there now, half of what runs being done."""
+        return (self._cost_s or 0.0) * (stats.num_waiting + stats.num_running / 2)
 
     def wait_s(self, stats: EngineStats) -> float:
         """Seconds until half of those who wait now will have had their turn.
 
         Whoever comes back then finds room, and those before have not left the engine idle.
         """
-        if self._running_s is None:
+        if self._cost_s is None:
             return FIRST_GUESS_S
-        num_before = max(1.0, stats.num_waiting / 2)
-        return min(MAX_WAIT_S, num_before * self._running_s / max(1, stats.num_running))
+        return min(MAX_WAIT_S, max(1.0, stats.num_waiting / 2) * self._cost_s)

@@ -31,6 +31,10 @@ from apply_service.tracing import open_tracing
 
 _LOGGER = logging.getLogger(__name__)
 
+# How long a thread that computes may keep the event loop waiting; Python's own 5 ms add up over
+# the several turns that one answer takes.
+_SWITCH_INTERVAL_S = 0.001
+
 
 def serve(settings: Settings, listener: socket.socket) -> int:
     """Serve until SIGTERM (0) or Ctrl-C (KeyboardInterrupt); 1 if the model cannot be loaded.
@@ -43,6 +47,7 @@ def serve(settings: Settings, listener: socket.socket) -> int:
         shows_text=settings.log_text,
         stream=sys.stderr,
     )
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     drain = Drain()
     protection = protection_of(settings, listener, drain)
     tracing = open_tracing(settings.otlp_endpoint, os.environ)

@@ -1,0 +1,140 @@
+"""Requests of all kinds to a server, as many clients send them, and what became of each."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import httpx
+
+Kind = Literal["whole", "stream", "large", "code_apply", "leave", "bad", "bad_stream"]
+
+ANSWER_LIMIT_S = 120.0
+# Of 20 requests, how many are of each kind; the first list has those that must be answered.
+ANSWERED: Sequence[Kind] = ["whole"] * 10 + ["stream"] * 7 + ["code_apply"] * 2 + ["large"]
+MIXED: Sequence[Kind] = (
+    ["whole"] * 6 + ["stream"] * 5 + ["code_apply"] * 2 + ["leave"] * 3 + ["bad"] * 2
+) + ["bad_stream", "large"]
+SMALL_FUNCTIONS = 12
+LARGE_FUNCTIONS = 2500
+
+
+@dataclass
+class Tally:
+    """What became of requests: answers by status and, in streams, by the last event."""
+
+    endings: Counter[str] = field(default_factory=Counter)
+    seconds: dict[Kind, list[float]] = field(default_factory=dict)
+    num_sent: int = 0
+
+    @property
+    def num_lost(self) -> int:
+        """Requests that did not end, or ended in a way that no server says."""
+        return self.num_sent - sum(self.endings.values())
+
+    def count(self, kind: Kind, ending: str, seconds: float) -> None:
+        """Count a request that has ended."""
+        self.endings[ending] += 1
+        self.seconds.setdefault(kind, []).append(seconds)
+
+
+def module_of(num_functions: int, first: int = 0) -> str:
+    """A Python module of so many functions of six lines, all of them different."""
+    return "\n\n".join(
+        f"def step_{number}(value, scale={number}):\n"
+        f"    total_{number} = value * scale\n"
+        f"    for part in range({number % 7 + 1}):\n"
+        f"        total_{number} += part * {number}\n"
+        f"    return total_{number}\n"
+        for number in range(first, first + num_functions)
+    )
+
+
+def edit_of(number: int, num_functions: int) -> dict[str, Any]:
+    """An edit of one function, another one for each number."""
+    first = number % 50
+    at = first + number % num_functions
+    update = (
+        f"# ... existing code ...\ndef step_{at}(value, scale={at}):\n"
+        f"    total_{at} = value * scale + {number}\n"
+        f"    for part in range({at % 7 + 1}):\n# ... existing code ...\n"
+    )
+    return {
+        "original": module_of(num_functions, first),
+        "update": update,
+        "path": "steps.py",
+        "scope": "region",
+    }
+
+
+async def send(client: httpx.AsyncClient, kind: Kind, number: int) -> str:
+    """One request to its end: a status, with the last event of a stream or the code of an error."""
+    if kind == "leave":
+        return await _leave(client, number)
+    if kind == "bad":
+        body: dict[str, Any] = {"original": "a = 1\n", "update": "", "unheard": number}
+    elif kind == "bad_stream":
+        body = {"original": "a = 1\n", "update": "", "stream": True}
+    else:
+        body = edit_of(number, LARGE_FUNCTIONS if kind == "large" else SMALL_FUNCTIONS)
+        body |= {"stream": kind == "stream"}
+    path = "/v1/apply"
+    if kind == "code_apply":
+        path = "/v1/code/apply"
+        body = {"initial_code": body["original"], "edit_snippet": body["update"]}
+    response = await client.post(path, json=body)
+    if response.headers["content-type"].startswith("text/event-stream"):
+        events = [line for line in response.text.splitlines() if line.startswith("event: ")]
+        return f"{response.status_code} {events[-1].removeprefix('event: ')}"
+    if response.is_success:
+        return str(response.status_code)
+    content = response.json()
+    return f"{response.status_code} {content.get('code', content.get('error'))}"
+
+
+async def _leave(client: httpx.AsyncClient, number: int) -> str:
+    """Go away: half of the time in a stream, half while the answer is made."""
+    body = edit_of(number, SMALL_FUNCTIONS) | {"stream": number % 2 == 0}
+    body |= {"constraint": "none", "speculation": "off"}
+    try:
+        async with client.stream("POST", "/v1/apply", json=body, timeout=0.2) as response:
+            async for _ in response.aiter_raw():
+                break
+    except httpx.ReadTimeout:
+        pass
+    return "left"
+
+
+async def run_clients(
+    url: str, kinds: Sequence[Kind], *, num_clients: int, num_requests: int = 0, for_s: float = 0.0
+) -> Tally:
+    """So many clients, each with one request at a time, for so many requests or seconds."""
+    tally = Tally()
+    numbers = iter(range(num_requests or 1 << 30))
+    end = time.monotonic() + (for_s or float("inf"))
+    chance = random.Random(8)
+
+    async def one_client(client: httpx.AsyncClient) -> None:
+        for number in numbers:
+            if time.monotonic() >= end:
+                return
+            kind = chance.choice(kinds)
+            tally.num_sent += 1
+            started_at = time.monotonic()
+            try:
+                ending = await send(client, kind, number)
+            except httpx.HTTPError as error:
+                ending = type(error).__name__
+            tally.count(kind, ending, time.monotonic() - started_at)
+            if ending.startswith("429"):
+                await asyncio.sleep(0.5)
+
+    limits = httpx.Limits(max_connections=num_clients)
+    async with httpx.AsyncClient(base_url=url, timeout=ANSWER_LIMIT_S, limits=limits) as client:
+        await asyncio.gather(*(one_client(client) for _ in range(num_clients)))
+    return tally
