@@ -70,7 +70,7 @@ def main() -> int:
         if chosen.model is None:
             write_tiny_model(Path(folder), seed=0)
             flags += ["--profile", "embedded"]
-        with serve_process(*flags) as (_, url):
+        with serve_process(*flags) as (server, url):
             while httpx.get(f"{url}/health/ready", timeout=60).status_code != 200:
                 time.sleep(0.1)
             asyncio.run(run_clients(url, ANSWERED, num_clients=4, num_requests=WARM_UP_REQUESTS))
@@ -79,7 +79,10 @@ def main() -> int:
                 tally = asyncio.run(
                     run_clients(url, ANSWERED, num_clients=chosen.clients, for_s=chosen.seconds)
                 )
-            return 0 if report(tally, live, time.monotonic() - started_at) else 1
+            is_good = report(tally, live, time.monotonic() - started_at)
+            if tally.endings["500 internal"]:
+                print("".join(server.log), file=sys.stderr)
+            return 0 if is_good else 1
 
 
 if __name__ == "__main__":
