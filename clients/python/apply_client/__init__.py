@@ -16,7 +16,8 @@ Edits of files:
 - write_policy.py    which results are written; patch_split.py patches of several files
 - workspace_edit.py  edits of a workspace, file_run.py those of one file, edit_report.py what
                      became of each
-- mcp_server.py      the MCP server; mcp_tools.py its tools, edit_answer.py what it answers
+- mcp_server.py      the MCP server; mcp_tools.py its tools, edit_answer.py what it answers,
+                     mcp_transport.py its stdio
 - __main__.py        the command line
 """
 

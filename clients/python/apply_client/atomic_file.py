@@ -80,7 +80,7 @@ def _write_beside(
 
 def _take_over(descriptor: int, owner: os.stat_result) -> None:
     """Give the new file the owner and the mode of the old one, as far as that is allowed."""
-    if not hasattr(os, "fchmod"):
+    if not hasattr(os, "fchown"):
         return
     mode = stat.S_IMODE(owner.st_mode)
     here = os.fstat(descriptor)

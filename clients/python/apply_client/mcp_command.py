@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 from typing import Any
 
 from apply_client.address import KEY_VARIABLE, resolve_address
 from apply_client.errors import ApplyClientError
-from apply_client.exit_codes import EXIT_OK
+from apply_client.exit_codes import EXIT_ERROR, EXIT_OK
 from apply_client.service_flags import add_url_flag
 from apply_client.workspace import DEFAULT_MAX_FILE_BYTES, Workspace
 from apply_client.write_policy import WritePolicy
@@ -55,5 +56,12 @@ def run_mcp(args: argparse.Namespace) -> int:
             f"the MCP server needs a package that is not installed ({error.name}); in the folder of"
             " the repository, run: pip install './clients/python[mcp]'"
         ) from error
-    asyncio.run(serve_stdio(workspace, policy, address))
-    return EXIT_OK
+    # The thread that reads stdin cannot be interrupted; files are written in one step anyway.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    exit_code = EXIT_OK
+    try:
+        asyncio.run(serve_stdio(workspace, policy, address))
+    except* BrokenPipeError:
+        # Whoever read the answers has gone, and nobody is left to be told.
+        exit_code = EXIT_ERROR
+    return exit_code

@@ -10,7 +10,6 @@ from typing import Any
 import mcp.types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 
 from apply_client.address import Address
 from apply_client.async_client import AsyncApplyClient
@@ -18,6 +17,7 @@ from apply_client.edit_answer import answer_text
 from apply_client.errors import ApplyClientError
 from apply_client.exchange import RetryPolicy
 from apply_client.mcp_tools import orders_of, tool_schemas
+from apply_client.mcp_transport import answering_stdio
 from apply_client.workspace import Workspace
 from apply_client.workspace_edit import WorkspaceEditor
 from apply_client.write_policy import WritePolicy
@@ -80,7 +80,7 @@ async def serve_stdio(workspace: Workspace, policy: WritePolicy, address: Addres
     async with AsyncApplyClient(address.url, api_key=address.api_key, retry=RETRY) as client:
         editor = WorkspaceEditor(client, workspace, policy)
         server = make_server(editor, root=str(workspace.root), url=address.url)
-        async with stdio_server() as (reader, writer):
+        async with answering_stdio() as (reader, writer):
             await server.run(reader, writer, server.create_initialization_options())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -378,46 +379,80 @@ def test_review_is_accepted_where_that_was_asked_for(url: str, tmp_path: Path) -
     assert path.read_text() != TWICE
 
 
+def start_server(root: Path, url: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "apply_client", "mcp", "--root", str(root), "--url", url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "clients" / "python")},
+    )
+
+
+def send(process: subprocess.Popen[bytes], *messages: dict[str, Any]) -> None:
+    assert process.stdin is not None
+    for message in messages:
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+    process.stdin.flush()
+
+
+INITIALIZE = {
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
+
 def test_stdout_has_the_protocol_and_nothing_else(url: str, tmp_path: Path) -> None:
-    """Raw lines, as a client of the older protocol writes them, with one that is no JSON."""
+    """Raw lines, as a client of the older protocol writes them; two of them cannot be read."""
     (tmp_path / "greet.py").write_text(GREET)
     arguments = {"target_file": "greet.py", "instructions": "", "code_edit": LOUDER}
     halved = {**arguments, "code_edit": "# ...\n\ud800\n# ...\n"}
-    messages: list[dict[str, Any]] = [
-        {
-            "id": 1,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-06-18",
-                "capabilities": {},
-                "clientInfo": {"name": "test", "version": "1"},
-            },
-        },
-        {"method": "notifications/initialized"},
-        {"id": 2, "method": "tools/call", "params": {"name": EDIT_FILE, "arguments": halved}},
-        {"id": 3, "method": "tools/call", "params": {"name": EDIT_FILE, "arguments": arguments}},
-    ]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "apply_client", "mcp", "--root", str(tmp_path), "--url", url],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "clients" / "python")},
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
     answers = []
-    with process:
+    with start_server(tmp_path, url) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
         process.stdin.write(b"this is no JSON\n")
-        for message in messages:
-            process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-        process.stdin.flush()
-        while not any(answer.get("id") == 3 for answer in answers):
+        send(process, INITIALIZE, {"method": "notifications/initialized"})
+        for number, sent in ((2, halved), (3, arguments)):
+            call = {"name": EDIT_FILE, "arguments": sent}
+            send(process, {"id": number, "method": "tools/call", "params": call})
+        while len(answers) < 3:
             answers.append(json.loads(process.stdout.readline()))
         process.stdin.close()
         assert process.stdout.read() == b""
     assert process.returncode == 0
-    assert all(answer["jsonrpc"] == "2.0" for answer in answers)
+    assert sorted(answer["id"] for answer in answers) == [1, 2, 3]
+    (refusal,) = (answer for answer in answers if answer["id"] == 2)
+    assert "cannot be read" in refusal["error"]["message"]
     assert (tmp_path / "greet.py").read_text() == LOUDER_MERGED
+
+
+@pytest.mark.parametrize(
+    ("sent", "exit_code"),
+    [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, -signal.SIGTERM), (None, 1)],
+    ids=["Ctrl-C", "SIGTERM", "stdout closed"],
+)
+def test_every_end_is_quiet(tmp_path: Path, sent: signal.Signals | None, exit_code: int) -> None:
+    with start_server(tmp_path, "http://127.0.0.1:9") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        send(process, INITIALIZE)
+        assert json.loads(process.stdout.readline())["id"] == 1
+        if sent is None:
+            process.stdout.close()
+            send(process, {"id": 2, "method": "tools/list"})
+        else:
+            process.send_signal(sent)
+            process.wait(timeout=20)
+        process.stdin.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == exit_code
 
 
 @pytest.mark.parametrize(
