@@ -10,6 +10,12 @@ import pytest
 from oracle_service import OracleService
 from recorded_requests import RecordedRequest, recorded_requests, text_of
 from server_thread import serving
+from tagged_edit import MERGED, ORIGINAL, UNSURE_ORIGINAL, UNSURE_UPDATE, UPDATE
+
+from apply_service.bench.cases import Case
+from apply_service.bench.endpoint import Endpoint
+from apply_service.bench.remote_contender import RemoteContender
+from apply_service.bench.wire_formats import FORMATS, Api
 
 REQUESTS = recorded_requests()
 
@@ -34,3 +40,18 @@ def test_a_recorded_request_gets_its_merge(client: httpx.Client, request_: Recor
 def test_the_table_has_every_name_once() -> None:
     names = [(request.path, request.name) for request in REQUESTS]
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_the_bench_that_asks_other_services_can_ask_this_one(
+    client: httpx.Client, api: Api
+) -> None:
+    case = Case(id="one", path="a.py", original=ORIGINAL, update=UPDATE, expected=MERGED)
+    endpoint = Endpoint(str(client.base_url), api_key="any", timeout_s=30)
+    answer = RemoteContender(endpoint, api).answer(case)
+    assert (answer.status, answer.text) == ("applied", MERGED)
+    doubtful = Case(
+        id="two", path="b.py", original=UNSURE_ORIGINAL, update=UNSURE_UPDATE, expected=""
+    )
+    status = RemoteContender(endpoint, api).answer(doubtful).status
+    assert status == ("needs_review" if api == "apply" else "failed")
