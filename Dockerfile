@@ -48,11 +48,13 @@ ENV PATH=/opt/venv/bin:${PATH} \
     PYTHONUNBUFFERED=1 \
     APPLY_SERVICE_CACHE=/var/lib/apply-service \
     APPLY_SERVICE_HOST=0.0.0.0 \
+    APPLY_SERVICE_KEYS_FILE=/etc/apply-service/keys.json \
     APPLY_SERVICE_MODEL=${BAKED_MODEL:-embedded} \
     HF_HOME=/var/lib/apply-service/hub \
     HF_HUB_OFFLINE=1 \
     TRITON_CACHE_DIR=/tmp/triton
-RUN useradd --create-home --uid 10001 apply
+RUN useradd --create-home --uid 10001 apply \
+    && install --directory --owner=apply /etc/apply-service
 WORKDIR /home/apply
 COPY --from=model --chown=apply:apply /var/lib/apply-service /var/lib/apply-service
 EXPOSE 8722

@@ -18,6 +18,7 @@ from apply_service.compat.error_shapes import shape_of
 from apply_service.errors import ApplyError, NotReadyError, ShuttingDownError, WithdrawnError
 from apply_service.private_text import PRIVATE_ERROR
 from apply_service.problems import Problem, make_problem, problem_of
+from apply_service.request_record import current_record
 from batching.errors import EngineError, EngineStoppedError
 
 MEDIA_TYPE = "application/problem+json"
@@ -92,6 +93,9 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
         )
     if problem.status >= 500 and not isinstance(error, _EXPECTED):
         log_failure(error)
+    record = current_record()
+    if record is not None:
+        record.note_answer(problem.code)
     answer = error_answer(request.scope["path"], problem)
     headers = answer.headers
     if answer.status == 405:

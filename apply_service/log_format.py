@@ -15,6 +15,8 @@ LogFormat = Literal["auto", "console", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 _EventDict = MutableMapping[str, Any]
+# What they catch came out of a request as well.
+_PRIVATE_LOGGERS = ("uvicorn.error", "asyncio")
 _NEVER = logging.CRITICAL + 1
 
 
@@ -61,7 +63,7 @@ class _ExceptionText:
         self._shows_text = shows_text
 
     def __call__(self, _logger: Any, _method: str, event: _EventDict) -> _EventDict:
-        is_private = event.pop("is_private", False)
+        is_private = event.pop("is_private", False) or event.get("logger") in _PRIVATE_LOGGERS
         exc_info = event.pop("exc_info", None)
         if isinstance(exc_info, tuple) and exc_info[1] is not None:
             error = exc_info[1]

@@ -7,7 +7,6 @@ its path and events instead of one body, is said here for all of them.
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import msgspec
@@ -17,7 +16,12 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from apply_service.batch_schemas import BatchAnswer, BatchEdit
 from apply_service.compat.chat_schemas import ChatBody, ChatCompletion
 from apply_service.compat.code_apply_schemas import CodeApplyBody, CodeApplyResult
-from apply_service.compat.error_shapes import FlatErrorBody, OpenAIErrorBody, flat_error, shape_of
+from apply_service.compat.error_shapes import (
+    FlatErrorBody,
+    OpenAIErrorBody,
+    flat_error,
+    shape_of,
+)
 from apply_service.edit_tool import AnthropicTool, McpTool, OpenAITool
 from apply_service.http_errors import MEDIA_TYPE
 from apply_service.problems import Problem
@@ -69,12 +73,13 @@ class OpenApiPlugin(JsonRenderPlugin):
 
 def complete(document: Document) -> Document:
     """A copy of Litestar's document with our own types, errors and streams."""
-    document = copy.deepcopy(document)
+    # Litestar leaves defaults of fields as the objects that they are.
+    document = msgspec.json.decode(msgspec.json.encode(document))
     _, types = msgspec.json.schema_components(_TYPES, ref_template=_REFERENCE)
-    schemas = document["components"]["schemas"]
-    schemas.update(types)
+    document["components"]["schemas"].update(types)
     document["components"]["securitySchemes"] = {"key": _KEY}
     document["security"] = [{"key": []}, {}]
+    document["paths"] = dict(sorted(document["paths"].items()))
     for path, operations in document["paths"].items():
         for operation in operations.values():
             _complete_operation(path, operation)
@@ -100,8 +105,9 @@ def _error_of(path: str) -> Document:
     """Every other answer at a path is an error, in its one shape."""
     shape = shape_of(path)
     media_type = MEDIA_TYPE if shape is None else "application/json"
-    body = Problem if shape is None else FlatErrorBody if shape is flat_error else OpenAIErrorBody
-    reference = {"$ref": _REFERENCE.format(name=body.__name__)}
+    body = FlatErrorBody if shape is flat_error else OpenAIErrorBody
+    name = (Problem if shape is None else body).__name__
+    reference = {"$ref": _REFERENCE.format(name=name)}
     return {
         "description": "An error; `Retry-After` says when to come back after 429 and 503",
         "content": {media_type: {"schema": reference}},

@@ -47,6 +47,11 @@ class RequestRecord:
     num_output_tokens: int = 0
     stages: list[Stage] = field(default_factory=list)
 
+    def note_answer(self, code: str) -> None:
+        """Note the problem that is the answer; as a problem of an edit it may be known already."""
+        if code not in self.problems:
+            self.problems[code] += 1
+
     def add_outcome(self, outcome: Outcome) -> None:
         """Add an edit that has a verdict."""
         self.edit_id = self.edit_id or outcome.request_id

@@ -61,12 +61,14 @@ def _checks(loaded: LoadedSettings, progress: Progress, *, is_quick: bool) -> It
         yield skipped("the rest", "what it needs is not installed")
         return
     # Only now is it known that these can be imported.
+    from apply_service.doctor.access_checks import check_access
     from apply_service.doctor.place_checks import check_folder, check_port
     from apply_service.doctor.redis_checks import check_redis
     from apply_service.doctor.self_test import check_merge
 
     yield check_folder()
     yield check_port(loaded.settings)
+    yield check_access(loaded.settings)
     yield from check_redis(loaded.settings)
     yield check_merge(loaded.settings)
     yield from _model_checks(loaded.settings, progress, is_quick=is_quick)

@@ -8,6 +8,7 @@ from litestar.types import Scope, Send
 
 from apply_service.http_errors import error_answer
 from apply_service.problems import Problem
+from apply_service.request_record import current_record
 
 
 async def refuse(
@@ -19,6 +20,9 @@ async def refuse(
     closes: bool = False,
 ) -> None:
     """Send a problem in the shape of the path; `closes` ends the connection behind it."""
+    record = current_record()
+    if record is not None:
+        record.note_answer(problem.code)
     answer = error_answer(scope["path"], problem)
     fields = {"content-type": answer.media_type, "content-length": str(len(answer.body))}
     fields |= answer.headers

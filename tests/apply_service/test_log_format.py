@@ -46,12 +46,12 @@ def fail(text: str) -> None:
         raise ValueError(text) from error
 
 
-def log_failure(*, is_private: bool) -> None:
+def log_failure(*, is_private: bool, logger: str = "apply_service.x") -> None:
     try:
         fail(SECRET)
     except ValueError as error:
         extra = PRIVATE_ERROR if is_private else None
-        logging.getLogger("apply_service.x").error("it failed", exc_info=error, extra=extra)
+        logging.getLogger(logger).error("it failed", exc_info=error, extra=extra)
 
 
 def test_json_has_one_object_a_line_with_context_and_fields() -> None:
@@ -102,6 +102,14 @@ def test_private_errors_keep_their_place_and_lose_their_message(log_format: LogF
     assert "KeyError" in written
     assert "in fail" in written
     assert "is_private" not in written
+
+
+@pytest.mark.parametrize("logger", ["uvicorn.error", "asyncio"])
+def test_what_others_catch_is_private(logger: str) -> None:
+    stream = configured(io.StringIO())
+    log_failure(is_private=False, logger=logger)
+    assert "hunter2" not in stream.getvalue()
+    assert "in fail" in stream.getvalue()
 
 
 @pytest.mark.parametrize(("is_private", "shows_text"), [(False, False), (True, True)])

@@ -17,6 +17,7 @@ from apply_service.__main__ import main
 from apply_service.config import Settings
 from apply_service.doctor import machine_checks
 from apply_service.doctor.model_checks import check_context
+from apply_service.guard.key_file import SCOPES, KeyFile
 from apply_service.model_info import model_info
 from apply_service.model_manifest import Manifest, record_files, write_manifest
 from apply_service.model_store import open_store
@@ -161,6 +162,26 @@ def test_a_kv_cache_that_holds_no_usual_file(tiny_model_dir: Path) -> None:
     assert check.facts["kv_tokens"] == 1456
     assert check.remedy == "raise kv_memory to 180MiB or more"
     assert check_context(Settings(kv_memory=180 << 20), large).status == "ok"
+
+
+def test_who_may_use_the_server(
+    doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apply_service.doctor.access_checks.is_in_container", lambda: False)
+    path = tmp_path / "keys.json"
+    flags = ["--quick", "--keys-file", str(path)]
+    outside = [*flags, "--host", "0.0.0.0"]
+    assert "only this machine" in doctor.checks(*flags)["keys"]["text"]
+    refused = doctor.checks(*outside)["keys"]
+    assert (refused["status"], doctor.code) == ("error", 1)
+    assert "apply-service key create" in refused["remedy"]
+    assert doctor.checks(*outside, "--allow-anonymous", "true")["keys"]["status"] == "warning"
+    KeyFile(path).create("me", SCOPES)
+    assert "1 active" in doctor.checks(*outside)["keys"]["text"]
+    KeyFile(path).revoke("me")
+    assert "nobody gets in" in doctor.checks(*flags)["keys"]["text"]
+    path.write_text("[]")
+    assert doctor.checks(*flags)["keys"]["status"] == "error"
 
 
 def test_a_wrong_setting_is_a_usage_error(capfd: pytest.CaptureFixture[str]) -> None:
