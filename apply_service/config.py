@@ -140,8 +140,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="Where the model runs; auto takes a GPU if there is one."),
     ] = "auto"
     dtype: Annotated[
-        Literal["auto", "float32", "bfloat16", "float16"],
-        Meta(description="Number format of the weights; auto is float32 on CPU, else bfloat16."),
+        Literal["auto", "float32", "bfloat16", "float16", "int8"],
+        Meta(
+            description="Number format of the weights; auto is float32 on CPU, else bfloat16;"
+            " int8 (CPU alone) takes less memory and is less exact."
+        ),
     ] = "auto"
     kv_memory: Annotated[
         int,

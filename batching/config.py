@@ -8,7 +8,7 @@ from typing import Literal
 
 from batching.errors import ModelLoadError
 
-Dtype = Literal["float32", "bfloat16", "float16"]
+Dtype = Literal["float32", "bfloat16", "float16", "int8"]
 Device = Literal["cpu", "cuda"]
 DraftBudgetMode = Literal["auto", "fixed"]
 CachePayload = Literal["exact", "float16", "int8"]
@@ -30,7 +30,7 @@ class SchedulerConfig:
     max_running: int = 32
     max_waiting: int = 256
     max_draft_tokens: int = 64
-    ageing_s: float = 10.0
+    ageing_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +56,7 @@ class CacheConfig:
 class EngineConfig:
     """Everything `build_engine` needs. `num_threads` None leaves torch's own choice.
 
+    With the dtype "int8" linear layers are quantised, and everything else is float32; CPU alone.
     With `use_cuda_graphs` steps on a GPU are captured at start, if the model's layers are fused.
     With the draft budget "auto" drafts are as long as they are worth in each step, by costs that
     are measured at start, unless `step_cost_dir` has them; with "fixed" as long as they may be.

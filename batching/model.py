@@ -18,6 +18,7 @@ from transformers.utils import logging as transformers_logging
 from batching.config import Dtype
 from batching.errors import ModelLoadError
 from batching.forward_batch import ForwardBatch
+from kernels.int8_linear import use_int8_linear
 from kernels.linear import use_onednn_linear
 from kernels.op_set import Ops
 
@@ -67,6 +68,10 @@ def load_model(path: Path, *, dtype: Dtype, device: torch.device) -> tuple[nn.Mo
     """
     if not (path / "config.json").is_file():
         raise ModelLoadError(f"{path} holds no config.json; give a folder with a prepared model")
+    if dtype == "int8" and device.type != "cpu":
+        raise ModelLoadError(
+            f"int8 is computed on the CPU alone, and the device is {device.type}; choose bfloat16"
+        )
     transformers_logging.disable_progress_bar()
     try:
         config = AutoConfig.from_pretrained(path, trust_remote_code=False)
@@ -74,7 +79,7 @@ def load_model(path: Path, *, dtype: Dtype, device: torch.device) -> tuple[nn.Mo
         register_attention()
         model, loading = AutoModelForCausalLM.from_pretrained(
             path,
-            dtype=getattr(torch, dtype),
+            dtype=torch_dtype(dtype),
             attn_implementation=ATTENTION_NAME,
             trust_remote_code=False,
             output_loading_info=True,
@@ -87,7 +92,14 @@ def load_model(path: Path, *, dtype: Dtype, device: torch.device) -> tuple[nn.Mo
         raise ModelLoadError(f"{path} lacks {len(missing)} weights, {missing[0]} among them")
     if device.type == "cpu" and dtype == "float32":
         use_onednn_linear(model)
+    elif dtype == "int8":
+        use_int8_linear(model)
     return model.eval().to(device), read_shape(config)
+
+
+def torch_dtype(dtype: Dtype) -> torch.dtype:
+    """What activations, keys and values are computed in."""
+    return torch.float32 if dtype == "int8" else cast(torch.dtype, getattr(torch, dtype))
 
 
 def run_model(model: nn.Module, batch: ForwardBatch, *, paged_kv: PagedKV, ops: Ops) -> Tensor:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from batching.config import EngineConfig, ModelInfo, resolve_num_blocks
+from batching.config import Dtype, EngineConfig, ModelInfo, resolve_num_blocks
 from batching.cost_measurement import StepPlans, measure_step_costs
 from batching.cuda_graphs import CudaGraphs, GraphGrid
 from batching.errors import CacheConfigError
 from batching.forward_batch import ForwardBatch
 from batching.kv_namespace import kv_namespace
 from batching.kv_transfer import KVTransfer
-from batching.model import ModelShape, PagedKV, fingerprint_model, load_model, run_model
+from batching.model import (
+    ModelShape,
+    PagedKV,
+    fingerprint_model,
+    load_model,
+    run_model,
+    torch_dtype,
+)
 from batching.request import SamplingParams
 from batching.step_costs import StepCosts
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult
 from batching.verifier import verify
+from kernels.int8_linear import count_parameters
 from kernels.op_set import FusedOps
 from kernels.ops import select_ops
 
@@ -45,11 +54,11 @@ class ModelRunner:
         self._device = torch.device(config.device)
         self._block_size = config.scheduler.block_size
         self._max_rows = config.scheduler.max_tokens_per_step
-        self._ops = select_ops(self._device)
+        self._ops = select_ops(self._device, is_quantised=config.dtype == "int8")
         loaded = loaded or _load(config, self._device)
         self._model, shape = loaded.model, loaded.shape
         is_fused = self._ops.fused is not None and _fuse(self._model, self._ops.fused)
-        dtype = getattr(torch, config.dtype)
+        dtype = torch_dtype(config.dtype)
         kv_bytes_per_token = shape.kv_bytes_per_token(dtype)
         self.num_blocks = resolve_num_blocks(
             config.kv_memory_bytes,
@@ -75,8 +84,8 @@ class ModelRunner:
             kv_bytes_per_token=kv_bytes_per_token,
             num_kv_tokens=self.num_blocks * self._block_size,
             dtype=config.dtype,
-            num_parameters=sum(parameter.numel() for parameter in self._model.parameters()),
-            fingerprint=loaded.fingerprint,
+            num_parameters=count_parameters(self._model),
+            fingerprint=_fingerprint_of(loaded, config.dtype),
         )
         self._graphs: CudaGraphs | None = None
         if is_fused and self._device.type == "cuda" and config.use_cuda_graphs:
@@ -193,6 +202,13 @@ def _namespace_of(config: EngineConfig) -> bytes:
 def _load(config: EngineConfig, device: torch.device) -> LoadedModel:
     model, shape = load_model(config.model_path, dtype=config.dtype, device=device)
     return LoadedModel(model, shape, fingerprint_model(config.model_path))
+
+
+def _fingerprint_of(loaded: LoadedModel, dtype: Dtype) -> str:
+    """Quantised, a model is another one; other formats round what it computes."""
+    if dtype != "int8":
+        return loaded.fingerprint
+    return hashlib.sha256(f"{loaded.fingerprint}\0{dtype}".encode()).hexdigest()
 
 
 def _fuse(model: nn.Module, fused: FusedOps) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -44,16 +45,30 @@ def use_onednn_linear(model: nn.Module) -> None:
     """
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return
+
+    def make(linear: nn.Linear, is_shared: bool) -> nn.Module:
+        return OneDnnLinear.in_place(linear) if is_shared else OneDnnLinear.packed(linear)
+
+    replace_linears(model, make)
+    copy_mapped_weights(model)
+
+
+def replace_linears(model: nn.Module, make: Callable[[nn.Linear, bool], nn.Module]) -> None:
+    """Put `make(linear, is_shared)` in the place of each linear layer; changes `model`.
+
+    `is_shared` where another module has the same weight.
+    """
     num_owners = Counter(
         id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False)
     )
     for parent in list(model.modules()):
         for name, child in parent.named_children():
             if type(child) is nn.Linear:  # a subclass computes something else
-                is_shared = num_owners[id(child.weight)] > 1
-                make = OneDnnLinear.in_place if is_shared else OneDnnLinear.packed
-                setattr(parent, name, make(child))
+                setattr(parent, name, make(child, num_owners[id(child.weight)] > 1))
+
+
+def copy_mapped_weights(model: nn.Module) -> None:
+    """Copy what is mapped from a file, which stays in memory while one weight of it is needed."""
     for parameter in model.parameters():
         if not parameter.is_mkldnn:
-            # Weights are mapped from a file that stays in memory while one of them needs it.
             parameter.data = parameter.data.clone()

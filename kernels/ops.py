@@ -8,7 +8,11 @@ import torch
 
 from kernels.greedy_verify import greedy_verify_reference
 from kernels.op_set import FusedOps, Ops
-from kernels.paged_attention import paged_attention_cpu, paged_attention_reference
+from kernels.paged_attention import (
+    paged_attention_cpu,
+    paged_attention_reference,
+    paged_attention_tiled,
+)
 from kernels.rejection_verify import rejection_verify_reference
 from kernels.rms_norm import add_rms_norm_reference, rms_norm_reference
 from kernels.rotary import rotary_reference
@@ -16,12 +20,15 @@ from kernels.silu_mul import silu_mul_reference
 from kernels.store_kv import store_kv_cpu, store_kv_reference
 
 
-def select_ops(device: torch.device) -> Ops:
-    """The fastest implementations for `device`: Triton's on CUDA, if it is installed."""
+def select_ops(device: torch.device, *, is_quantised: bool = False) -> Ops:
+    """The fastest implementations for `device`: Triton's on CUDA, if it is installed.
+
+    For layers that round their input (on the CPU) attention gives a row the same bits in any batch.
+    """
     if device.type == "cpu":
         return Ops(
             store_kv=store_kv_cpu,
-            paged_attention=paged_attention_cpu,
+            paged_attention=paged_attention_tiled if is_quantised else paged_attention_cpu,
             greedy_verify=greedy_verify_reference,
             rejection_verify=rejection_verify_reference,
         )
