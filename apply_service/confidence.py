@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
 from apply_service.constrained_reading import ConstrainedReading
 from apply_service.decision import Branch, Decision
 from apply_service.edit.comparison import shown
 from apply_service.edit.finding import Finding
 from apply_service.edit.placement import Placement
-from apply_service.merge_constraint import MergeConstraint
 from apply_service.prompts.calibration import UNMEASURED, Calibration
 from batching.events import RowEvidence
+
+if TYPE_CHECKING:
+    from apply_service.merge_constraint import MergeConstraint
 
 
 @dataclass(frozen=True, slots=True)

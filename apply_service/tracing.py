@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -67,8 +68,10 @@ class Tracing:
         span.end()
 
     def close(self) -> None:
-        """Send what has not been sent."""
-        self._provider.shutdown()
+        """Send what has not been sent, for a few seconds at most."""
+        closer = threading.Thread(target=self._provider.shutdown, name="traces", daemon=True)
+        closer.start()
+        closer.join(_EXPORT_TIMEOUT_S)
 
 
 def open_tracing(endpoint: str | None, environment: Mapping[str, str]) -> Tracing | None:
@@ -94,7 +97,7 @@ def open_tracing(endpoint: str | None, environment: Mapping[str, str]) -> Tracin
         f"{SERVICE_NAME}=" in environment.get("OTEL_RESOURCE_ATTRIBUTES", "")
     )
     resource = Resource.create({} if named else {SERVICE_NAME: _SERVICE_NAME})
-    provider = TracerProvider(resource=resource)
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     url = None if endpoint is None else endpoint.rstrip("/").removesuffix(_TRACES_PATH)
     exporter = OTLPSpanExporter(
         None if url is None else url + _TRACES_PATH,

@@ -30,7 +30,7 @@ class SchedulerConfig:
     max_running: int = 32
     max_waiting: int = 256
     max_draft_tokens: int = 64
-    ageing_s: float = 10.0
+    ageing_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

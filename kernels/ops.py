@@ -11,13 +11,13 @@ from kernels.op_set import FusedOps, Ops
 from kernels.paged_attention import (
     paged_attention_cpu,
     paged_attention_reference,
-    paged_attention_tiled,
 )
 from kernels.rejection_verify import rejection_verify_reference
 from kernels.rms_norm import add_rms_norm_reference, rms_norm_reference
 from kernels.rotary import rotary_reference
 from kernels.silu_mul import silu_mul_reference
 from kernels.store_kv import store_kv_cpu, store_kv_reference
+from kernels.tiled_attention import paged_attention_tiled
 
 
 def select_ops(device: torch.device, *, is_quantised: bool = False) -> Ops:

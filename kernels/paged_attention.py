@@ -6,10 +6,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-# Shapes at which torch's blocked CPU kernel takes every sum in the same order.
-_ROW_TILE = 8
-_CONTEXT_TILE = 512
-
 
 def paged_attention_reference(
     query: Tensor,
@@ -74,54 +70,10 @@ def paged_attention_cpu(
         table = block_tables[request_index]
         output[start:stop] = _attend_one(
             query[start:stop],
-            _gather_context(key_cache, table, context_len),
-            _gather_context(value_cache, table, context_len),
+            gather_context(key_cache, table, context_len),
+            gather_context(value_cache, table, context_len),
             scale,
         )
-    output[query_bounds[-1] :] = 0
-    return output
-
-
-def paged_attention_tiled(
-    query: Tensor,
-    *,
-    key_cache: Tensor,
-    value_cache: Tensor,
-    block_tables: Tensor,
-    cu_query_lens: Tensor,
-    context_lens: Tensor,
-    scale: float,
-) -> Tensor:
-    """`paged_attention_cpu` with the same bits for a row, however many are computed with it.
-
-    Rows and context are filled up to whole tiles of the kernel, whose sums depend on the shape. It
-    costs some tenths of the attention, and layers that round their input do not spread its noise.
-    """
-    output = torch.empty_like(query)
-    query_bounds = cu_query_lens.tolist()
-    for request_index, context_len in enumerate(context_lens.tolist()):
-        start, stop = query_bounds[request_index], query_bounds[request_index + 1]
-        table = block_tables[request_index]
-        num_rows = stop - start
-        num_tiled_rows = -(-num_rows // _ROW_TILE) * _ROW_TILE
-        tiled_len = -(-context_len // _CONTEXT_TILE) * _CONTEXT_TILE
-        rows = functional.pad(query[start:stop], (0, 0, 0, 0, 0, num_tiled_rows - num_rows))
-        mask = torch.full((num_tiled_rows, tiled_len), float("-inf"), dtype=query.dtype)
-        mask[:, : context_len - num_rows] = 0
-        mask[:num_rows, context_len - num_rows : context_len].triu_(1)
-        # Rows that only fill up see something, because a softmax over nothing is not a number.
-        mask[num_rows:, :1] = 0
-        keys = _gather_tiled(key_cache, table, context_len, tiled_len)
-        values = _gather_tiled(value_cache, table, context_len, tiled_len)
-        attended = functional.scaled_dot_product_attention(
-            rows.transpose(0, 1)[None],
-            keys[None],
-            values[None],
-            attn_mask=mask,
-            scale=scale,
-            enable_gqa=True,
-        )  # [1, num_heads, num_tiled_rows, head_dim]
-        output[start:stop] = attended[0, :, :num_rows].transpose(0, 1)
     output[query_bounds[-1] :] = 0
     return output
 
@@ -154,23 +106,7 @@ def _attend_one(query: Tensor, keys: Tensor, values: Tensor, scale: float) -> Te
     return attended[0].transpose(0, 1)
 
 
-def _gather_tiled(cache: Tensor, table: Tensor, context_len: int, tiled_len: int) -> Tensor:
-    """As `_gather_context`, filled up to [num_kv_heads, tiled_len, head_dim] with any numbers.
-
-    What stands behind a context in consecutive blocks is another one's, and finite.
-    """
-    context = _gather_context(cache, table, context_len)
-    first = context.storage_offset() // cache.stride(1)
-    num_slots = cache.shape[0] * cache.shape[1]
-    is_in_place = context.data_ptr() == cache.data_ptr() + (
-        first * cache.stride(1) * cache.element_size()
-    )
-    if is_in_place and first + tiled_len <= num_slots:
-        return cache.view(-1, *cache.shape[2:])[first : first + tiled_len].transpose(0, 1)
-    return functional.pad(context, (0, 0, 0, tiled_len - context_len))
-
-
-def _gather_context(cache: Tensor, table: Tensor, context_len: int) -> Tensor:
+def gather_context(cache: Tensor, table: Tensor, context_len: int) -> Tensor:
     """Cached rows [num_kv_heads, context_len, head_dim]; a view where the blocks are in a row."""
     block_size = cache.shape[1]
     blocks = table[: -(-context_len // block_size)].tolist()

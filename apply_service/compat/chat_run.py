@@ -12,8 +12,10 @@ from apply_service.compat.chat_answer import ChatAnswer, ChatEnd, ChatPiece
 from apply_service.compat.stop_texts import StopTokens
 from apply_service.edit_request import SamplingOptions
 from apply_service.errors import PromptTooLongError, WithdrawnError
+from apply_service.problems import ProblemError, make_problem
 from apply_service.prompts.chat import ChatProfile
 from apply_service.prompts.chat_template import ChatMessage
+from apply_service.prompts.errors import ChatTemplateError
 from apply_service.prompts.prompt import Prompt
 from batching.async_engine import AsyncEngine, RequestHandle
 from batching.events import Cancelled, Failed, Finished, RequestStats
@@ -55,15 +57,31 @@ class ChatPipeline:
         self._max_draft_tokens = max_draft_tokens
 
     async def start(self, request: ChatRequest) -> ChatRun:
-        """Check and submit a conversation. Raises PromptError, PromptTooLongError, EngineError."""
+        """Check and submit a conversation.
+
+        Raises PromptTooLongError, TextNotEncodableError, EngineError, and ProblemError (400) for
+        messages that the model's template has no place for.
+        """
         started_at = time.monotonic()
-        prompt = await asyncio.to_thread(
-            self._profile.build_conversation, request.messages, prediction=request.prediction
-        )
+        prompt = await asyncio.to_thread(self._build, request)
         engine_request = self._engine_request(request, prompt, started_at)
         answer = ChatAnswer(prompt, request.stops)
         handle = self._engine.submit(engine_request)
         return ChatRun(handle, answer, engine_request.request_id, observe=self._observe)
+
+    def _build(self, request: ChatRequest) -> Prompt:
+        try:
+            return self._profile.build_conversation(request.messages, prediction=request.prediction)
+        except ChatTemplateError as error:
+            problem = make_problem(
+                400,
+                code="unsupported-messages",
+                title="The model cannot be given these messages",
+                detail=str(error),
+                field="messages",
+                remedy="send messages of the roles user and assistant in turn, user first",
+            )
+            raise ProblemError(problem) from error
 
     def _engine_request(
         self, request: ChatRequest, prompt: Prompt, started_at: float

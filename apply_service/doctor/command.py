@@ -119,7 +119,7 @@ def _summary(checks: list[Check]) -> str:
     num_errors, num_warnings = _count(checks, "error"), _count(checks, "warning")
     if not num_errors and not num_warnings:
         return "all is well"
-    return f"{num_errors} errors, {num_warnings} warnings"
+    return f"errors: {num_errors}, warnings: {num_warnings}"
 
 
 def _count(checks: list[Check], status: str) -> int:

@@ -46,12 +46,7 @@ def check_memory(settings: Settings, model: ModelDescription | None) -> Check:
     available = available_memory_bytes()
     if available is None:
         return passed("memory", "how much is free cannot be told on this system")
-    is_half = settings.dtype in ("bfloat16", "float16") or (
-        settings.dtype == "auto" and settings.device == "cuda"
-    )
-    stored = _HALF_BYTES if model is not None and model.dtype != "float32" else _FLOAT32_BYTES
-    scale = (_HALF_BYTES if is_half else _FLOAT32_BYTES) / stored
-    model_bytes = round(model.size_bytes * scale) if model is not None else 0
+    model_bytes = 0 if model is None else round(model.size_bytes * number_scale(settings, model))
     needed = _RUNTIME_BYTES + model_bytes + settings.kv_memory + settings.cache_memory
     text = (
         f"{_gigabytes(available)} available, about {_gigabytes(needed)} needed (model"
@@ -63,6 +58,15 @@ def check_memory(settings: Settings, model: ModelDescription | None) -> Check:
         remedy = "lower kv_memory or cache_memory, or free some memory"
         return warned("memory", text, remedy=remedy, **facts)
     return passed("memory", text, **facts)
+
+
+def number_scale(settings: Settings, model: ModelDescription) -> float:
+    """Bytes of a number as it is computed with, over those of one as it is stored."""
+    is_half = settings.dtype in ("bfloat16", "float16") or (
+        settings.dtype == "auto" and settings.device == "cuda"
+    )
+    stored = _FLOAT32_BYTES if model.dtype == "float32" else _HALF_BYTES
+    return (_HALF_BYTES if is_half else _FLOAT32_BYTES) / stored
 
 
 def available_memory_bytes() -> int | None:

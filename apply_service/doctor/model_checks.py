@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from apply_service.config import Settings
 from apply_service.doctor.check import Check, failed, passed, warned
+from apply_service.doctor.machine_checks import number_scale
 from apply_service.model_info import ModelDescription, model_info
 from apply_service.model_manifest import ModelStoreError
 from apply_service.model_store import EMBEDDED_NAME, open_store
 
-_FLOAT32_BYTES, _HALF_BYTES = 4, 2
 # A prompt with its answer for a file of some 200 lines, rewritten as a whole.
 _USUAL_TOKENS = 4096
 
@@ -50,11 +50,7 @@ def check_adapter(model: ModelDescription | None) -> Check | None:
 
 def check_context(settings: Settings, model: ModelDescription) -> Check:
     """The longest prompt with its answer: bounded by the model and by the KV cache."""
-    is_half = settings.dtype in ("bfloat16", "float16") or (
-        settings.dtype == "auto" and settings.device == "cuda"
-    )
-    stored = _FLOAT32_BYTES if model.dtype == "float32" else _HALF_BYTES
-    token_bytes = model.kv_bytes_per_token * (_HALF_BYTES if is_half else _FLOAT32_BYTES) // stored
+    token_bytes = round(model.kv_bytes_per_token * number_scale(settings, model))
     num_kv_tokens = settings.kv_memory // token_bytes
     limit = min(num_kv_tokens, model.max_position)
     text = (

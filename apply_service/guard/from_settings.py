@@ -33,11 +33,6 @@ def protection_of(settings: Settings, listener: socket.socket, drain: Drain) -> 
     if settings.redis_url is not None:
         address = parse_redis_url(settings.redis_url)
         shared = RedisCounts(address, timeout_s=settings.cache_timeout_s)
-    hosts = None
-    if settings.allowed_hosts:
-        hosts = AllowedHosts(_words(settings.allowed_hosts), allows_loopback=private)
-    elif private:
-        hosts = AllowedHosts((settings.host,), allows_loopback=True)
     return Protection(
         keys=keys,
         rules=AccessRules(
@@ -55,12 +50,19 @@ def protection_of(settings: Settings, listener: socket.socket, drain: Drain) -> 
             timeout_s=settings.cache_timeout_s,
         ),
         drain=drain,
-        allowed_hosts=hosts,
+        allowed_hosts=_hosts_of(settings, is_private=private),
         allowed_origins=_words(settings.allow_origins),
         root_path="/" + settings.root_path.strip("/"),
         receive_timeout_s=settings.receive_timeout_s,
         keep_alive_s=settings.keep_alive_s,
     )
+
+
+def _hosts_of(settings: Settings, *, is_private: bool) -> AllowedHosts | None:
+    """The names that the server goes by, None for all."""
+    if settings.allowed_hosts:
+        return AllowedHosts(_words(settings.allowed_hosts), allows_loopback=is_private)
+    return AllowedHosts((settings.host,), allows_loopback=True) if is_private else None
 
 
 def _words(text: str) -> tuple[str, ...]:

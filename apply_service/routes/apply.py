@@ -40,10 +40,14 @@ PROBLEM_RESPONSES = {
     status: ResponseSpec(Problem, description=description, media_type="application/problem+json")
     for status, description in {
         400: "The body is wrong; `field` or `detail` says where",
+        401: "An API key is needed, or the one that was sent is worth nothing",
+        403: "The API key does not have the scope",
         404: "The model is not served",
+        408: "The body did not come in time",
         413: "The file, the prompt or the body is over its limit",
         422: "The result failed its checks; see `findings`",
-        429: "The queue is full; come back after `Retry-After` seconds",
+        429: "The queue is full, or a limit of the API key is used up; come back after"
+        " `Retry-After` seconds",
         503: "The server is starting or stopping",
         504: "The deadline passed",
     }.items()

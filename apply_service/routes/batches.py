@@ -86,7 +86,7 @@ def _body_event(content: bytes, *, is_last: bool) -> HTTPResponseBodyEvent:
     media_type=NDJSON,
     request_max_body_size=None,
     operation_class=LinesOperation,
-    responses={status: PROBLEM_RESPONSES[status] for status in (429, 503)},
+    responses={status: PROBLEM_RESPONSES[status] for status in (401, 403, 429, 503)},
     summary="Merge many updates, line by line",
     description="Each line of the body is an edit with an `id`, each line of the answer has the"
     " `id`, the number of its `line`, and a `result` or a `problem`; answers come as they are"

@@ -91,7 +91,6 @@ async def _answer_edit(
 ) -> Response[Any]:
     check_edit_parameters(body)
     outcome = await settle_edit(request, service, chat_edit.edit)
-    head = head_of(outcome.request_id, service)
     text = chat_edit.message.enclose(outcome.merged)
     headers = headers_of(outcome)
     if body.stream:
@@ -101,7 +100,7 @@ async def _answer_edit(
             headers=headers | STREAM_HEADERS,
         )
     completion = completion_of(
-        head,
+        head_of(outcome.request_id, service),
         text,
         finish_reason="stop",
         usage=usage_of(outcome.stats),
@@ -130,8 +129,9 @@ async def _answer_chat(
         )
     )
     if body.stream:
+        writer = _writer(body, service, run.request_id)
         return Stream(
-            _stream_chat(run, _writer(body, service, run.request_id), bool(body.logprobs), service),
+            _stream_chat(run, service, writer=writer, has_logprobs=bool(body.logprobs)),
             media_type="text/event-stream",
             headers=STREAM_HEADERS,
         )
@@ -166,7 +166,7 @@ async def _whole_chat(run: ChatRun, service: ApplyService, *, has_logprobs: bool
 
 
 async def _stream_chat(
-    run: ChatRun, writer: ChunkWriter, has_logprobs: bool, service: ApplyService
+    run: ChatRun, service: ApplyService, *, writer: ChunkWriter, has_logprobs: bool
 ) -> AsyncIterator[bytes]:
     """The chunks of an answer while it is written; leaving early gives the run up."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from apply_service.guard.caller import Caller, serving
 from apply_service.tenant import cache_salt_of
 
 
@@ -15,3 +16,15 @@ def test_a_key_is_a_tenant() -> None:
 def test_all_share_on_request() -> None:
     assert cache_salt_of("Bearer one", "all") == cache_salt_of(None, "all") == b""
     assert cache_salt_of("", "key") == cache_salt_of(None, "key") == b""
+
+
+def test_a_verified_key_counts_however_it_was_sent() -> None:
+    one = Caller(name="1", scopes=frozenset(), key_id="1", key_sha256="ab" * 32)
+    two = Caller(name="2", scopes=frozenset(), key_id="2", key_sha256="cd" * 32)
+    with serving(one):
+        salt = cache_salt_of("Bearer something", "key")
+        assert salt == cache_salt_of(None, "key") != b""
+        assert cache_salt_of(None, "all") == b""
+    with serving(two):
+        assert cache_salt_of("Bearer something", "key") not in (salt, b"")
+    assert cache_salt_of("Bearer something", "key") != salt

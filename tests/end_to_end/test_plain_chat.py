@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -30,10 +33,9 @@ def say_nothing(_stage: str) -> None:
     """Loading a tiny model has no stages worth telling."""
 
 
-@pytest.fixture(scope="module")
-def service(tiny_model_dir: Path) -> ApplyService:
+def make_service(model_dir: Path) -> ApplyService:
     settings = Settings(
-        model=str(tiny_model_dir), profile="chat", threads=1, kv_memory=8 << 20, device="cpu"
+        model=str(model_dir), profile="chat", threads=1, kv_memory=8 << 20, device="cpu"
     )
     return ApplyService(
         partial(load_model, settings, report=say_nothing),
@@ -41,6 +43,11 @@ def service(tiny_model_dir: Path) -> ApplyService:
         default_deadline_s=WAIT_S,
         drain_s=5.0,
     )
+
+
+@pytest.fixture(scope="module")
+def service(tiny_model_dir: Path) -> ApplyService:
+    return make_service(tiny_model_dir)
 
 
 @pytest.fixture(scope="module")
@@ -218,3 +225,40 @@ def test_an_error_within_a_stream_is_one_to_the_client(
     with pytest.raises(openai.APIError, match="deadline") as caught:
         list(stream)
     assert caught.value.code == "deadline_exceeded"
+
+
+def test_a_client_that_leaves_a_stream_ends_it(
+    client: openai.OpenAI, service: ApplyService
+) -> None:
+    engine = service.served.engine
+    num_cancelled = engine.stats().cancelled
+    with client.chat.completions.create(
+        model="auto", messages=MESSAGES, temperature=0, max_tokens=4000, stream=True
+    ) as stream:
+        next(stream)
+    deadline = time.monotonic() + WAIT_S
+    while engine.stats().cancelled == num_cancelled:
+        assert time.monotonic() < deadline, engine.stats()
+        time.sleep(0.01)
+    assert engine.stats().num_running == engine.stats().num_waiting == 0
+
+
+def test_messages_that_the_template_refuses_are_the_caller_s_mistake(
+    tiny_model_dir: Path, tmp_path: Path
+) -> None:
+    """As of models that were trained without system messages."""
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_model_dir, folder)
+    path = folder / "tokenizer_config.json"
+    settings = json.loads(path.read_text())
+    refusal = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+    settings["chat_template"] = refusal + settings["chat_template"]
+    path.write_text(json.dumps(settings))
+    with (
+        serving(make_service(folder)) as url,
+        openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0) as client,
+    ):
+        with pytest.raises(openai.BadRequestError, match="no system") as caught:
+            chat(client)
+        assert caught.value.param == "messages"
+        assert text_of(chat(client, messages=MESSAGES[1:]))

@@ -7,6 +7,7 @@ takes some minutes for more than 5,000 examples, those of the borders of each li
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -51,7 +52,8 @@ def run_schemathesis(url: str, folder: Path, *flags: str) -> dict[str, Any]:
             *("run", f"{url}/schema/openapi.json", "--no-color"),
             *("--report-json-path", str(report), *flags),
         ],
-        cwd=TESTS,
+        cwd=folder,  # it leaves a cache where it runs
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

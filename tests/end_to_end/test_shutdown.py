@@ -158,9 +158,8 @@ def ready_code(url: str) -> str:
     return str(response.json()["code"])
 
 
-@pytest.mark.parametrize(
-    "sig", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_at_once(flags: list[str], sig: signal.Signals) -> None:
     with serve_process(*flags, "--drain-s", "300") as (server, url):
         server.wait_for("ready: model")

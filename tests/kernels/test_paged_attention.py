@@ -12,8 +12,8 @@ from torch import Tensor
 from kernels.paged_attention import (
     paged_attention_cpu,
     paged_attention_reference,
-    paged_attention_tiled,
 )
+from kernels.tiled_attention import paged_attention_tiled
 
 both = pytest.mark.parametrize(
     "attention", [paged_attention_reference, paged_attention_cpu, paged_attention_tiled]
@@ -75,7 +75,7 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(attention: Callable[..., Te
     assert torch.equal(attention(case.query[5:12], **alone), together[5:12])
 
 
-@pytest.mark.parametrize("position", [0, 40, 300, 511, 512, 700])
+@pytest.mark.parametrize("position", [0, 40, 191, 255, 256, 300, 511, 512, 700])
 def test_tiled_rows_have_the_same_bits_in_any_number(position: int) -> None:
     torch.manual_seed(position)
     num_tokens, block_size = position + 129, 16

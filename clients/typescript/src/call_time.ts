@@ -5,9 +5,9 @@ import { APIConnectionError, APITimeoutError } from "./errors.js";
 /** What may be said about one call. */
 export interface CallOptions {
   /** Ends the call at once; it then throws the signal's `reason`, as `fetch` does. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** Milliseconds for all tries and waits together; left out, what the client is set to. */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
 }
 
 /** Starts when it is made. `close` must be called, or a timer and a listener stay. */

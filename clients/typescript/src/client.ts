@@ -34,16 +34,18 @@ import type { ModelCard } from "./wire.js";
 const DEFAULT_TIMEOUT_MS = 120_000;
 const SINGLE_TRY: RetryPolicy = { ...DEFAULT_RETRY, maxRetries: 0 };
 
+type RetryOptions = { [Name in keyof RetryPolicy]?: RetryPolicy[Name] | undefined };
+
 /** How a client is set; the retries are explained at `RetryPolicy`. */
-export interface ClientOptions extends Partial<RetryPolicy> {
+export interface ClientOptions extends RetryOptions {
   /** Address of the service; left out, `APPLY_SERVICE_URL`, else http://127.0.0.1:8722. */
-  baseUrl?: string;
+  baseUrl?: string | undefined;
   /** Left out, `APPLY_API_KEY`, else none is sent. */
-  apiKey?: string;
+  apiKey?: string | undefined;
   /** Milliseconds for a whole call, with all tries and waits; 120,000 if left out. */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
   /** Sends the requests; left out, the one of the platform. */
-  fetch?: Fetch;
+  fetch?: Fetch | undefined;
 }
 
 /** Sends edits and gives typed results. It holds nothing that would have to be closed. */
@@ -55,8 +57,11 @@ export class ApplyClient {
   /** Throws AddressError, RangeError. */
   constructor(options: ClientOptions = {}) {
     const { baseUrl, apiKey, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
-    const { maxRetries, firstDelayMs, maxDelayMs } = { ...DEFAULT_RETRY, ...options };
-    this.#policy = { maxRetries, firstDelayMs, maxDelayMs };
+    this.#policy = {
+      maxRetries: options.maxRetries ?? DEFAULT_RETRY.maxRetries,
+      firstDelayMs: options.firstDelayMs ?? DEFAULT_RETRY.firstDelayMs,
+      maxDelayMs: options.maxDelayMs ?? DEFAULT_RETRY.maxDelayMs,
+    };
     this.#timeoutMs = timeoutMs;
     checkPolicy(this.#policy, timeoutMs);
     // Called as a method of anything but the global object, a browser's `fetch` refuses.

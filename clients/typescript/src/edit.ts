@@ -30,9 +30,12 @@ export function isSure(result: { status: Status }): boolean {
   return result.status === "applied" || result.status === "unchanged";
 }
 
-/** The body that asks for an edit. */
+/** The body that asks for an edit. Throws TypeError for an original that is no file. */
 export function bodyOf(edit: Edit, stream: boolean): ApplyBody {
   const { original } = edit;
+  if (typeof original !== "string" && !ArrayBuffer.isView(original)) {
+    throw new TypeError(`original is ${String(original)}; it must be a string or a Uint8Array`);
+  }
   const content = typeof original === "string" ? original : { base64: encodeBase64(original) };
   return { ...edit, original: content, stream, response: "both" };
 }

@@ -15,7 +15,7 @@ export type EditOutcome<C extends Content = Content> = { position: number; edit:
 
 export interface ManyOptions extends CallOptions {
   /** How many edits are on their way at once, from 1 to 256; 8 if left out. */
-  maxConcurrency?: number;
+  maxConcurrency?: number | undefined;
 }
 
 type Edits<C extends Content> = Iterable<Edit<C>> | AsyncIterable<Edit<C>>;

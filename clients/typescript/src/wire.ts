@@ -201,7 +201,7 @@ export interface TokenEvent {
   region: number;
 }
 
-/** A region is complete (`region_done`), or all that came for it is to be forgotten (`region_restart`). */
+/** A region is complete (`region_done`), or what came for it is void (`region_restart`). */
 export interface RegionEndEvent {
   region: number;
 }

@@ -5,17 +5,9 @@ import { test } from "node:test";
 
 import OpenAI from "openai";
 
-const openai = new OpenAI({ baseURL: `${process.env.SERVICE_URL}/v1`, apiKey: "unused" });
+import { listOf, LOST_DIFF, MERGED, ORIGINAL, UPDATE } from "./greeting.mjs";
 
-const ORIGINAL =
-  "import sys\n\n\ndef greet(name):\n    print(name)\n\n\ndef main():\n    greet(sys.argv[1])\n";
-const MERGED = ORIGINAL.replace("greet(name)", "greet(name, mark)").replace(
-  "print(name)",
-  "print(name + mark)",
-);
-const UPDATE =
-  "# ... existing code ...\ndef greet(name, mark):\n    print(name + mark)\n" +
-  "# ... existing code ...";
+const openai = new OpenAI({ baseURL: `${process.env.SERVICE_URL}/v1`, apiKey: "unused" });
 
 function bodyOf(update, members = {}) {
   const content =
@@ -33,7 +25,7 @@ test("an edit comes back merged, with usage", async () => {
   assert.ok(completion.usage.total_tokens > 0);
 });
 
-test("the pieces of a stream are the merged file, and its usage comes if it is asked for", async () => {
+test("the pieces of a stream are the merged file, and usage comes if it is asked for", async () => {
   const stream = await openai.chat.completions.create(
     bodyOf(UPDATE, { stream: true, stream_options: { include_usage: true } }),
   );
@@ -67,7 +59,7 @@ test("a prediction is taken as text and as parts", async () => {
 test("a refused edit is the package's own error, streamed or not", async () => {
   for (const stream of [false, true]) {
     await assert.rejects(
-      openai.chat.completions.create(bodyOf("@@ -1 +1 @@\n-nowhere\n+somewhere\n", { stream })),
+      openai.chat.completions.create(bodyOf(LOST_DIFF, { stream })),
       (error) => {
         assert.ok(error instanceof OpenAI.UnprocessableEntityError);
         assert.ok(error instanceof OpenAI.APIError);
@@ -91,10 +83,7 @@ test("an unknown model and a wrong parameter are the package's own errors", asyn
 });
 
 test("models are listed and found", async () => {
-  const ids = [];
-  for await (const model of openai.models.list()) {
-    ids.push(model.id);
-  }
+  const ids = (await listOf(openai.models.list())).map(({ id }) => id);
   assert.ok(ids.length > 0);
   assert.equal((await openai.models.retrieve(ids[0])).id, ids[0]);
 });

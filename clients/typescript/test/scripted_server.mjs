@@ -65,7 +65,8 @@ export async function serve(...answers) {
 
 /** An answer with a whole body, after which the connection is closed. */
 export function whole(status, body, headers = {}) {
-  const content = Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+  const isRaw = typeof body === "string" || Buffer.isBuffer(body);
+  const content = Buffer.from(isRaw ? body : JSON.stringify(body));
   return (socket) => {
     socket.write(headOf(status, { "Content-Length": content.length, ...headers }));
     socket.end(content);

@@ -14,20 +14,11 @@ import {
   UnprocessableEditError,
 } from "apply-client";
 
+import { listOf, LOST_DIFF, MERGED, ORIGINAL, UPDATE } from "./greeting.mjs";
+
 // The model of the first service writes MERGED, that of the second one nonsense.
 const client = new ApplyClient({ baseUrl: process.env.SERVICE_URL });
 const badlyAnswering = new ApplyClient({ baseUrl: process.env.NONSENSE_URL });
-
-const ORIGINAL =
-  "import sys\n\n\ndef greet(name):\n    print(name)\n\n\ndef main():\n    greet(sys.argv[1])\n";
-const MERGED = ORIGINAL.replace("greet(name)", "greet(name, mark)").replace(
-  "print(name)",
-  "print(name + mark)",
-);
-const UPDATE =
-  "# ... existing code ...\ndef greet(name, mark):\n    print(name + mark)\n" +
-  "# ... existing code ...";
-const LOST_DIFF = "@@ -1 +1 @@\n-nowhere\n+somewhere\n";
 const NO_MODEL = { use_model: "never" };
 
 /** Five lines; those of the number 20 look as if they were of 22. */
@@ -38,14 +29,6 @@ function functionOf(number) {
     `def part_${number}(value):\n    ${total} = value + ${number}\n` +
     `    for step in range(${named}):\n        ${total} += step * ${number}\n    return ${total}\n`
   );
-}
-
-async function eventsOf(events) {
-  const items = [];
-  for await (const item of events) {
-    items.push(item);
-  }
-  return items;
 }
 
 test("text in gives text out, with verdict and figures", async () => {
@@ -88,7 +71,7 @@ test("characters of all lengths come back as they were", async () => {
 });
 
 test("the model writes into a stream", async () => {
-  const items = await eventsOf(
+  const items = await listOf(
     client.applyStream({ original: ORIGINAL, update: UPDATE, scope: "file", use_model: "always" }),
   );
   const types = items.map(({ type }) => type);
@@ -104,7 +87,7 @@ test("a region whose text is no merge restarts, and bytes stay bytes", async () 
   // Two functions have the line of the update, so that the model is asked for a place.
   const original = Array.from({ length: 43 }, (_, number) => functionOf(number)).join("\n\n");
   const update = "# ...\n    for step in range(22):\n        print(step)\n# ...\n";
-  const items = await eventsOf(
+  const items = await listOf(
     badlyAnswering.applyStream({ original: Buffer.from(original), update, constraint: "none" }),
   );
   const types = items.map(({ type }) => type);
@@ -127,7 +110,7 @@ test("a rejected result has findings with hints, whole or streamed", async () =>
     return true;
   };
   await assert.rejects(client.apply(edit), check);
-  await assert.rejects(eventsOf(client.applyStream(edit)), check);
+  await assert.rejects(listOf(client.applyStream(edit)), check);
   assert.equal((await client.apply({ ...edit, checks: "off" })).status, "rejected");
 });
 
@@ -165,7 +148,7 @@ test("many edits, some of them wrong, have one outcome each", async () => {
     update: number % 4 === 3 ? LOST_DIFF : UPDATE,
     ...NO_MODEL,
   }));
-  const outcomes = await eventsOf(client.applyMany(edits, { maxConcurrency: 4 }));
+  const outcomes = await listOf(client.applyMany(edits, { maxConcurrency: 4 }));
   outcomes.sort((one, other) => one.position - other.position);
   assert.deepEqual(outcomes.map(({ position }) => position), [...edits.keys()]);
   for (const { position, edit, result, error } of outcomes) {

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from guarded_server import PRIVATE, RELOAD_S, GuardedServer, guarded
+from guarded_server import MAX_BODY_BYTES, PRIVATE, RELOAD_S, GuardedServer, guarded
 from litestar.routes import HTTPRoute
 from oracle_service import OracleService
 
+from apply_service.__main__ import main
 from apply_service.app import create_app
 from apply_service.guard.authentication import AccessRules
 from apply_service.guard.key_file import KeyFile
@@ -133,6 +134,37 @@ def test_both_headers_carry_a_key(server: GuardedServer) -> None:
             {"Authorization": f"Bearer {'x' * 43}", "x-api-key": key},
         ):
             assert client.post("/v1/apply", json=EDIT, headers=headers).status_code == 401, headers
+
+
+def test_the_command_line_sends_its_key(
+    server: GuardedServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "a.py").write_text(EDIT["original"])
+    (tmp_path / "update").write_text(EDIT["update"])
+    arguments = ["apply", str(tmp_path / "a.py"), "--update", str(tmp_path / "update")]
+    monkeypatch.setenv("APPLY_SERVICE_URL", server.url)
+    monkeypatch.delenv("APPLY_API_KEY", raising=False)
+    assert main([*arguments, "--use-model", "never"]) == 1
+    assert "an API key is needed" in capsys.readouterr().err
+    key = server.keys.create("one", ("apply",)).text
+    monkeypatch.setenv("APPLY_API_KEY", key)
+    with server.client(key) as client:
+        wait_for_status(client, "/v1/models", 200)
+    assert main([*arguments, "--use-model", "never"]) == 0
+    assert capsys.readouterr().out == EDIT["update"]
+
+
+def test_a_body_that_is_too_large_is_not_read_to_its_end(server: GuardedServer) -> None:
+    key = server.keys.create("one", ("apply",)).text
+    with server.client(key) as client:
+        wait_for_status(client, "/v1/models", 200)
+        for content in (bytes(MAX_BODY_BYTES + 1), iter([bytes(MAX_BODY_BYTES), b"x"])):
+            response = client.post("/v1/apply", content=content)
+            assert response.status_code == 413
+            assert response.json()["code"] == "body-too-large"
 
 
 def test_revoking_takes_effect_in_a_running_server(server: GuardedServer) -> None:
