@@ -26,7 +26,12 @@ from pipeline_session import (
     tries_of,
 )
 
-from apply_service.errors import DeadlineTooShortError, PromptTooLongError, WithdrawnError
+from apply_service.errors import (
+    BusyError,
+    DeadlineTooShortError,
+    PromptTooLongError,
+    WithdrawnError,
+)
 from apply_service.outcome import Outcome
 from apply_service.prompts.profile import Profile, Prompt, PromptRequest
 from apply_service.run_events import RegionDone, RegionRestart, RegionStarted, RegionText
@@ -222,6 +227,27 @@ def test_a_deadline_that_cannot_be_kept_is_refused_at_once(oracle: OracleService
             await here.collect(replace(FAR, deadline_s=1000.0))
             assert here.engine.stats().finished == num_requests + 2
             assert here.engine.stats().cancelled == 0
+
+    asyncio.run(scenario())
+
+
+def test_an_edit_that_others_make_late_is_sent_away_and_not_blamed(oracle: OracleService) -> None:
+    async def scenario() -> None:
+        async with session(oracle) as here:
+            oracle.runner.step_s = 0.1
+            stats = outcome_of(await here.collect(FAR)).stats
+            oracle.runner.gate.clear()
+            runs = [await here.pipeline.start(FAR) for _ in range(5)]
+            deadline_s = 1.5 * (stats.prefill_s + stats.decode_s)
+            with pytest.raises(BusyError, match="with the edits before it") as caught:
+                await here.pipeline.start(replace(FAR, deadline_s=deadline_s))
+            assert caught.value.retry_after_s > 0
+            for run in runs:
+                run.cancel()
+            oracle.runner.step_s = 0.0
+            oracle.runner.gate.set()
+            await here.wait_until_ended(num_cancelled=10, num_finished=2)
+            await here.collect(replace(FAR, deadline_s=1000.0))
 
     asyncio.run(scenario())
 

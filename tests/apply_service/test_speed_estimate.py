@@ -46,3 +46,18 @@ def test_a_request_wholly_cached_says_nothing_of_prefill() -> None:
     speed = SpeedEstimate()
     speed.observe(replace(STATS, num_cached_tokens=1000))
     assert speed.seconds(num_prompt_tokens=1, num_answer_tokens=1) is None
+
+
+def test_others_on_the_engine_do_not_make_a_request_look_long() -> None:
+    speed = SpeedEstimate()
+    speed.observe(STATS, num_together=10)
+    assert speed.seconds(num_prompt_tokens=500, num_answer_tokens=0) == pytest.approx(0.1)
+
+
+def test_a_prompt_that_was_cached_but_for_a_token_says_little_of_one_that_is_not() -> None:
+    speed = SpeedEstimate()
+    speed.observe(STATS)
+    speed.observe(replace(STATS, num_cached_tokens=999, prefill_s=0.2))
+    assert speed.seconds(num_prompt_tokens=500, num_answer_tokens=0) == pytest.approx(
+        1.25, rel=0.01
+    )
