@@ -2,8 +2,8 @@
 
 `python -m training.calibrate --base MODEL_DIR --adapter DIR` asks about the dev cases what the
 service asks, along the true answers. First the scale at which the model's word and the merge's
-weights surprise least together (Platt scaling of a sum of log-odds), then the least confidence from
-which on hardly an answer is wrong.
+weights surprise least together (Platt scaling of a sum of log-odds), or nearly so and the model is
+heard less; then the least confidence from which on hardly an answer is wrong.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ from training.served import questions_of, to_example, unscaled_profile
 
 PRIOR_SCALES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0)
 THRESHOLDS = (0.9, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 1.0)
-# Of the answers that are not for review, so many may be wrong.
-MAX_WRONG_SHARE = 0.01
+# Scales that surprise this little more, in nats, are as good; the largest of them is taken.
+TIED_SURPRISE = 0.01
+# Of all answers, those without a choice too, so many may be wrong and not for review.
+MAX_SILENT_SHARE = 0.005
 _BIN_EDGES = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
 
 
@@ -74,11 +76,14 @@ class JudgedAnswer:
 def ask(
     cases: Iterable[TrainingCase], profile: Profile, model: AdapterModel, *, max_tokens: int
 ) -> Iterator[tuple[AskedChoice, ...]]:
-    """The choices of each question that has any, along its true answer."""
+    """The choices of each question along its true answer, of some none."""
     for case in cases:
         for question in questions_of(case, profile):
             example = to_example(question, case, max_tokens=max_tokens)
-            if example is None or not example.choices:
+            if example is None or not question.is_path:
+                continue
+            if not example.choices:
+                yield ()
                 continue
             with torch.no_grad():
                 found = list(choice_log_probs(model.answer_logits(example).cpu(), example))
@@ -106,12 +111,12 @@ def judge(choices: Sequence[AskedChoice], prior_scale: float) -> JudgedAnswer:
 
 
 def least_confidence(answers: Sequence[JudgedAnswer]) -> float:
-    """The lowest threshold above which, there and at every higher one, few answers are wrong."""
+    """The lowest threshold above which few of all answers are wrong, as at every higher one."""
     chosen = THRESHOLDS[-1]
     for threshold in reversed(THRESHOLDS):
         above = [one for one in answers if one.confidence >= threshold]
         num_wrong = sum(not one.is_right for one in above)
-        if num_wrong > MAX_WRONG_SHARE * len(above):
+        if num_wrong > MAX_SILENT_SHARE * len(answers):
             break
         chosen = threshold
     return chosen
@@ -137,10 +142,12 @@ def reliability(answers: Sequence[JudgedAnswer]) -> Iterator[ReliabilityBin]:
 
 def calibrate(asked: Sequence[Sequence[AskedChoice]]) -> Calibration:
     """The scale and the thresholds that fit these answers best. Raises `ValueError` for none."""
-    if not asked:
-        raise ValueError("no question has a choice; give more cases")
     choices = [choice for one in asked for choice in one]
-    prior_scale = min(PRIOR_SCALES, key=lambda scale: surprise(choices, scale))
+    if not choices:
+        raise ValueError("no question has a choice; give more cases")
+    surprises = {scale: surprise(choices, scale) for scale in PRIOR_SCALES}
+    tied = min(surprises.values()) + TIED_SURPRISE
+    prior_scale = max(scale for scale in PRIOR_SCALES if surprises[scale] <= tied)
     answers = [judge(one, prior_scale) for one in asked]
     threshold = least_confidence(answers)
     return Calibration(
@@ -148,7 +155,9 @@ def calibrate(asked: Sequence[Sequence[AskedChoice]]) -> Calibration:
         min_confidence=threshold,
         confirming_probability=threshold,
         max_outside_mass=UNMEASURED.max_outside_mass,
-        reliability=tuple(reliability(answers)),
+        reliability=tuple(
+            reliability([one for one, found in zip(answers, asked, strict=True) if found])
+        ),
     )
 
 
@@ -176,6 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     report = {
         "questions": len(asked),
+        "questions_with_a_choice": sum(map(bool, asked)),
         "choices": len(choices),
         "surprise": {f"{scale:g}": round(surprise(choices, scale), 4) for scale in PRIOR_SCALES},
         "surprise_of_weights_alone": round(surprise(choices, 1e6), 4),

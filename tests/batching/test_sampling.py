@@ -224,7 +224,7 @@ def test_the_statistic_tells_a_wrong_sampler_from_a_right_one(
     verifier: TwoDrawVerifier,
     is_right: bool,
 ) -> None:
-    def select_other_ops(device: torch.device) -> Ops:
+    def select_other_ops(device: torch.device, **_options: bool) -> Ops:
         return dataclasses.replace(select_ops(device), rejection_verify=verifier)
 
     monkeypatch.setattr(batching.model_runner, "select_ops", select_other_ops)

@@ -57,7 +57,7 @@ def test_the_tokens_are_those_of_the_reference(
     for script in scripts:
         script[4] = (script[4] + 1) % 259  # one draft that is rejected
 
-    def interpreted_ops(_device: torch.device) -> Ops:
+    def interpreted_ops(_device: torch.device, **_options: bool) -> Ops:
         from kernels.gpu.triton_ops import triton_ops
 
         return triton_ops()

@@ -57,7 +57,8 @@ def drawn_choices(count: int, *, loudness: float) -> list[AskedChoice]:
 def test_the_scale_is_how_loud_the_model_is(loudness: float) -> None:
     choices = drawn_choices(3000, loudness=loudness)
     found = calibrate([(choice,) for choice in choices])
-    assert found.prior_scale == loudness
+    tied = PRIOR_SCALES.index(loudness)
+    assert found.prior_scale in PRIOR_SCALES[tied : tied + 2]
     assert surprise(choices, loudness) < min(surprise(choices, 1e6), surprise(choices, 0.0))
 
 
@@ -77,6 +78,7 @@ def test_the_threshold_leaves_hardly_a_wrong_answer_above_it() -> None:
     poor = [JudgedAnswer(0.93, is_right=True)] * 8 + [JudgedAnswer(0.93, is_right=False)] * 2
     assert least_confidence([*good, *fair, *poor]) == 0.94
     assert least_confidence([*good[:20], *fair, *poor]) == 0.96
+    assert least_confidence([*good, *good, *good, *good, *fair, *poor]) == 0.9
     assert least_confidence([JudgedAnswer(1.0, is_right=False)]) == 1.0
 
 
