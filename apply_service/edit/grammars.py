@@ -69,15 +69,25 @@ class Grammar:
             max_s = min(MIN_PARSE_S + len(source) * PARSE_S_PER_BYTE, MAX_PARSE_S)
         # Some scanners take NUL for the end of the text and then hardly move on.
         view = memoryview(source.replace(b"\0", b" "))
+        pieces = [view]
         deadline = time.thread_time() + max_s
+
+        def read(offset: int, _point: object) -> memoryview:
+            pieces.append(view[offset : offset + READ_BYTES])
+            return pieces[-1]
+
         try:
             return Parser(self.language).parse(
-                lambda offset, _point: view[offset : offset + READ_BYTES],
+                read,
                 encoding="utf8",
                 progress_callback=lambda _offset, _has_error: time.thread_time() > deadline,
             )
         except ValueError:  # the parser's word for "stopped by the callback"
             return None
+        finally:
+            # The parser keeps whatever it was given for ever; emptied, that is little.
+            while pieces:
+                pieces.pop().release()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -308,3 +309,16 @@ def test_lines_of_a_fragment_are_its_own() -> None:
 def test_hostile_fragments_end() -> None:
     for language in ("python", "java", "rust"):
         check_well_formed(parse_fragment(["/*("] * 1500, language), 1500)
+
+
+def test_the_parser_does_not_keep_the_texts_that_it_has_read() -> None:
+    lines = [f"name_{number} = {number}" for number in range(4_000)]
+    size = sum(map(len, lines))
+    parse(lines, "python")
+    tracemalloc.start()
+    try:
+        for _ in range(5):
+            parse(lines, "python")
+        assert tracemalloc.get_traced_memory()[0] < 5 * size / 2
+    finally:
+        tracemalloc.stop()
