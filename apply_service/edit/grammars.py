@@ -72,7 +72,9 @@ class Grammar:
         pieces = [view]
         deadline = time.thread_time() + max_s
 
-        def read(offset: int, _point: object) -> memoryview:
+        def read(offset: int, _point: object) -> memoryview | bytes:
+            if offset >= len(view):
+                return b""
             pieces.append(view[offset : offset + READ_BYTES])
             return pieces[-1]
 
