@@ -68,7 +68,7 @@ class EngineConfig:
     kv_memory_bytes: int = 384 << 20
     num_threads: int | None = None
     use_cuda_graphs: bool = True
-    draft_budget: DraftBudgetMode = "auto"
+    draft_budget: DraftBudgetMode = "fixed"
     step_cost_dir: Path | None = None
     scheduler: SchedulerConfig = SchedulerConfig()
     cache: CacheConfig = CacheConfig()

@@ -80,7 +80,9 @@ async def _measure(args: argparse.Namespace) -> dict[str, Any]:
     location = resolve_model(args.model)
     profile = load_profile(args.profile or location.profile, location.path)
     engine = AsyncEngine(
-        build_engine(EngineConfig(model_path=location.path, num_threads=args.threads))
+        build_engine(
+            EngineConfig(model_path=location.path, num_threads=args.threads, draft_budget="auto")
+        )
     )
     engine.start()
     prepared = list(_prepare_cases(args, profile, engine.model_info.max_position))

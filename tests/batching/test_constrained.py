@@ -22,7 +22,7 @@ KV_BYTES = 4 << 20
 
 @pytest.fixture(scope="module")
 def running(tiny_model_dir: Path) -> Iterator[RunningEngine]:
-    config = EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=KV_BYTES, draft_budget="fixed")
+    config = EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=KV_BYTES)
     with running_engine(config) as running:
         yield running
 

@@ -118,7 +118,10 @@ def test_a_second_start_does_not_measure(
     tiny_model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = EngineConfig(
-        model_path=tiny_model_dir, kv_memory_bytes=8 << 20, step_cost_dir=tmp_path
+        model_path=tiny_model_dir,
+        kv_memory_bytes=8 << 20,
+        draft_budget="auto",
+        step_cost_dir=tmp_path,
     )
     started = time.perf_counter()
     build_engine(config).stop()

@@ -62,7 +62,7 @@ def generate_with_transformers(
 
 @pytest.fixture
 def running(tiny_model_dir: Path):
-    config = EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=KV_BYTES, draft_budget="fixed")
+    config = EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=KV_BYTES)
     with running_engine(config) as engine:
         yield engine
 
