@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 # What is wrong with an edit goes back to who asked; a mistake of ours ends the process.
 _FORESEEN_ERRORS = (ApplyError, SnippetError, TextFileError)
+# The parser keeps a part of what it has read, so a process does not live for ever.
+MAX_JOBS = 256
 _MAX_TRIES = 2
 _CLOSING_S = 5.0
 
@@ -35,7 +37,7 @@ class _Failed:
 
 
 class TextWorker:
-    """One process, started when there is work and again after it has died.
+    """One process, started when there is work, and again after `MAX_JOBS` or when it has died.
 
     One thread at a time may `run` work in it; any may `kill` it. It ends with the process that
     made it, however that ends.
@@ -46,6 +48,7 @@ class TextWorker:
         self._max_work_s = max_work_s
         self._process: BaseProcess | None = None
         self._connection: Connection | None = None
+        self._num_done = 0
         self._is_killed = False
 
     @property
@@ -97,7 +100,11 @@ class TextWorker:
                 f"the work on the file took longer than {self._max_work_s:g} s and was ended; send"
                 " a smaller file or update"
             )
-        return cast("_Done | _Failed", connection.recv())
+        answer = cast("_Done | _Failed", connection.recv())
+        self._num_done += 1
+        if self._num_done >= MAX_JOBS:
+            self._end()
+        return answer
 
     def _start(self) -> Connection:
         # A fork of a process with threads would inherit their locks, and torch with them.
@@ -111,6 +118,7 @@ class TextWorker:
         if self._is_killed:
             process.kill()
         self._connection = ours
+        self._num_done = 0
         return ours
 
     def _end(self) -> None:
