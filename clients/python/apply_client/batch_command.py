@@ -20,6 +20,7 @@ from apply_client.batch_progress import BatchProgress, summary_of
 from apply_client.batch_store import BatchStore, DiskStore, PatchStore
 from apply_client.batch_work import BatchWork
 from apply_client.edit import ApplyOptions
+from apply_client.errors import ApplyClientError
 from apply_client.exit_codes import (
     EXIT_ERROR,
     EXIT_OK,
@@ -122,7 +123,29 @@ async def _work(
             report=progress.report,
         )
         with progress:
-            await work.run(max_concurrency=args.concurrency)
+            watching = asyncio.create_task(_tell_if_away(client, progress, args.timeout))
+            try:
+                await work.run(max_concurrency=args.concurrency)
+            finally:
+                watching.cancel()
+                await asyncio.gather(watching, return_exceptions=True)
+
+
+async def _tell_if_away(
+    client: AsyncApplyClient, progress: BatchProgress, timeout_s: float
+) -> None:
+    """Say at the start that the service is waited for, which otherwise looks like a standstill."""
+    try:
+        status = await client.status()
+    except ApplyClientError as error:
+        reason: str | None = str(error)
+    else:
+        if status.is_ready:
+            return
+        reason = status.reason
+    progress.say(
+        f"the service takes no edits yet ({reason}); waiting up to {timeout_s:g} s an edit"
+    )
 
 
 def _workspace(root: str) -> Workspace:

@@ -66,19 +66,20 @@ class BatchProgress:
     def report(self, edit: StepEdit, outcome: StepOutcome | ApplyClientError) -> None:
         """Take one step in: it is over, or has to be left unfinished."""
         if isinstance(outcome, ApplyClientError):
-            self._say(f"{edit.label}: unfinished: {outcome}")
+            self.say(f"{edit.label}: unfinished: {outcome}")
             return
         self._progress.advance(self._task)
         if outcome.status in _QUIET_STATUSES:
             return
         written = " (written)" if outcome.is_written else ""
         message = f": {outcome.message}" if outcome.message else ""
-        self._say(f"{edit.label}: {outcome.status.replace('_', ' ')}{written}{message}")
+        self.say(f"{edit.label}: {outcome.status.replace('_', ' ')}{written}{message}")
         for finding in outcome.findings:
-            self._say(f"  {finding.severity} {finding.code}: {finding.message}")
-            self._say(f"    {finding.hint}")
+            self.say(f"  {finding.severity} {finding.code}: {finding.message}")
+            self.say(f"    {finding.hint}")
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Show a line above the bar."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 

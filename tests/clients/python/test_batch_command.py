@@ -248,6 +248,8 @@ def test_a_service_that_is_away_leaves_the_work_for_later(
     assert run(*away) == 1
     error = capfd.readouterr().err
     assert error.count("unfinished") == 1, "the service is asked no more"
+    assert "the service takes no edits yet (" in error
+    assert "waiting up to 0.2 s an edit" in error
     assert "4 edits: 4 not done yet" in error
     assert run("--write") == 0
     assert (repository / "a.py").read_text() == source(20)
