@@ -29,6 +29,7 @@ _LOGGER = logging.getLogger(__name__)
 # What comes of starting, of stopping and of clients that leave is no failure of the server.
 _EXPECTED = (NotReadyError, ShuttingDownError, EngineStoppedError, WithdrawnError)
 
+_REMEDY = "GET /schema says which addresses there are and what they take"
 _HTTP_KINDS = {
     404: ("not-found", "There is nothing at this address"),
     405: ("method-not-allowed", "The address does not take this method"),
@@ -41,7 +42,9 @@ def http_problem_of(error: HTTPException) -> Problem:
     code, title = _HTTP_KINDS.get(error.status_code, ("bad-request", "The request is wrong"))
     if error.status_code >= 500:
         code, title = "internal", "The server made an error"
-    return make_problem(error.status_code, code=code, title=title, detail=_http_detail(error))
+    detail = _http_detail(error)
+    remedy = _REMEDY if error.status_code < 500 else None
+    return make_problem(error.status_code, code=code, title=title, detail=detail, remedy=remedy)
 
 
 def _http_detail(error: HTTPException) -> str:
