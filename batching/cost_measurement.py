@@ -148,7 +148,7 @@ class StepCostFile:
         """`identity`: everything beside the machine that the costs depend on."""
         self._identity = {
             "version": str(_COMPUTATION_VERSION),
-            "processor": _processor_name(),
+            "processor": processor_name(),
             "cpu_count": str(os.cpu_count()),
             **{name: str(value) for name, value in identity.items()},
         }
@@ -190,7 +190,8 @@ class StepCostFile:
             _LOGGER.warning("step costs are not kept in %s: %s", self._path, error)
 
 
-def _processor_name() -> str:
+def processor_name() -> str:
+    """The processor's name as the system gives it; at least the kind of machine."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

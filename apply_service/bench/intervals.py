@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from math import sqrt
+import random
+from collections.abc import Sequence
+from math import exp, fsum, log, sqrt
+
+_NUM_RESAMPLES = 10_000
 
 
 def wilson_interval(successes: int, total: int, z: float = 1.96) -> tuple[float, float]:
@@ -20,3 +24,24 @@ def wilson_interval(successes: int, total: int, z: float = 1.96) -> tuple[float,
     low = 0.0 if successes == 0 else max(0.0, (centre - spread) / scale)
     high = 1.0 if successes == total else min(1.0, (centre + spread) / scale)
     return low, high
+
+
+def geometric_mean(ratios: Sequence[float]) -> float:
+    """The geometric mean of ratios, of which there is one at least, all above 0."""
+    return exp(fsum(map(log, ratios)) / len(ratios))
+
+
+def bootstrap_lower_bound(ratios: Sequence[float], *, confidence: float = 0.95) -> float:
+    """What the true geometric mean exceeds with this confidence (one side, percentile bootstrap).
+
+    The same ratios give the same bound: the resampling has a fixed seed. From one ratio alone
+    nothing is known, and the bound is 0.
+    """
+    if len(ratios) < 2:
+        return 0.0
+    logs = [log(ratio) for ratio in ratios]
+    draws = random.Random(0)
+    means = sorted(
+        fsum(draws.choices(logs, k=len(logs))) / len(logs) for _ in range(_NUM_RESAMPLES)
+    )
+    return exp(means[int((1.0 - confidence) * _NUM_RESAMPLES)])
