@@ -97,13 +97,13 @@ def _measure(settings: Settings, args: argparse.Namespace) -> dict[str, Any]:
     rows: list[GrowthPoint] = []
     wanted = [(name, mode) for name in args.axis for mode in AXES[name].draft_budgets]
     for mode in dict.fromkeys(mode for _, mode in wanted):
-        session_of_mode = msgspec.structs.replace(
+        settings_of_mode = msgspec.structs.replace(
             settings,
             max_file_bytes=max(settings.max_file_bytes, _MAX_FILE_BYTES),
             draft_budget=mode or settings.draft_budget,
             max_draft_tokens=_MAX_DRAFT_TOKENS if mode else settings.max_draft_tokens,
         )
-        with EditSession.load(session_of_mode) as session:
+        with EditSession.load(settings_of_mode) as session:
             facts = {"bench": "growth", **session.describe(), "rounds": args.rounds}
             facts["settings"].pop("draft_budget")
             facts["settings"].pop("max_draft_tokens")
