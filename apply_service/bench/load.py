@@ -26,7 +26,7 @@ import msgspec
 from apply_service.bench.arrivals import poisson_arrivals
 from apply_service.bench.cases import read_cases
 from apply_service.bench.endpoint import Endpoint
-from apply_service.bench.load_plot import check_can_plot, plot_stages
+from apply_service.bench.load_plot import check_place, plot_stages
 from apply_service.bench.load_stages import LoadStage, best_goodput, format_stages, is_rising
 from apply_service.bench.machine import num_cores
 from apply_service.bench.remote_contender import API_KEY_VARIABLE
@@ -91,7 +91,7 @@ class Options:
             if not 0 < value <= 3600:
                 raise LoadBenchError(f"{name} is {value}; give seconds, above 0 and up to 3600")
         if args.plot is not None:
-            check_can_plot(args.plot)
+            check_place(args.plot)
         return cls(
             url=args.url.rstrip("/"),
             bodies=tuple(_read_bodies(args)),

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
+from apply_service.bench.growth_plot import PlotError, check_can_plot
 from apply_service.bench.load_stages import LoadStage
-from apply_service.errors import ApplyError
 
 _PERCENTILES = {"p50_s": "solid", "p90_s": "dashed", "p99_s": "dotted"}
 
 
-class PlotError(ApplyError):
-    """A picture cannot be made."""
-
-
-def check_can_plot(path: Path) -> None:
+def check_place(path: Path) -> None:
     """Raise PlotError if matplotlib is missing or the file could not be written."""
-    if find_spec("matplotlib") is None:
-        raise PlotError(
-            "--plot needs matplotlib, which is not installed; install the extra `dev`, or"
-            " matplotlib itself, or leave --plot out"
-        )
+    check_can_plot()
     if path.suffix != ".png" or not path.parent.is_dir():
         raise PlotError(f"--plot {path} is no place for a picture; name a .png in a folder")
 
 
 def plot_stages(stages: Sequence[LoadStage], path: Path) -> None:
     """Latency by percentiles and goodput over the rate, one colour a mode. Raises PlotError."""
-    check_can_plot(path)
+    check_place(path)
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.5), layout="constrained")
