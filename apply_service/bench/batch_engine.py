@@ -46,6 +46,8 @@ class BatchEngine:
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
 
     def __enter__(self) -> Self:
+        gc.collect()
+        gc.freeze()  # what is there already need not be searched again before each batch
         self._engine.start(self._events.put)
         return self
 
@@ -56,6 +58,7 @@ class BatchEngine:
         traceback: TracebackType | None,
     ) -> None:
         self._engine.stop()
+        gc.unfreeze()
 
     def run(self, make_requests: Sequence[Callable[[], EngineRequest]]) -> BatchRun:
         """Make and submit all requests, then wait for the last of them.
