@@ -67,7 +67,7 @@ _BENCHES = {
     "cache": "what the prefix cache saves, over one process and over several",
     "drafters": "measure drafters on expected answers, without a model",
     "gpu": "time steps and attention on a GPU with random weights",
-    "speed": "time the real model against transformers' generate",
+    "speed": "time the real model against its peers",
 }
 
 
