@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 import torch
 
+from apply_service.bench.cases import Case
 from apply_service.bench.machine import describe_machine
 from apply_service.bench.speed_case import SpeedCase, ordered_cases, try_prepare
 from apply_service.bench.speed_contenders import (
@@ -79,14 +80,16 @@ def run_speed(args: argparse.Namespace) -> int:
 
 
 def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is less than 1; give a larger number")
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
 
 
 def _measure(args: argparse.Namespace) -> dict[str, Any]:
+    if args.llama_python is not None and not args.peers:
+        raise SpeedBenchError("--llama-python is for llama.cpp; give --peers too, or leave it out")
     options = _options_of(args)
+    all_cases = ordered_cases(args.cases, seed=args.seed)
     contenders = own_contenders(options)
     if args.peers:
         python = args.llama_python or Path(sys.executable)
@@ -106,7 +109,7 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
     with ExitStack() as stack:
         stack.callback(log.close)
         race = Race(contenders, log, stack, report=_say)
-        cases = _choose_cases(args, options, race)
+        cases = _choose_cases(all_cases, args, options, race)
         race.run(cases, num_rounds=args.rounds)
     records = {
         contender.name: [race.rounds_of(case, contender, args.rounds) for case in cases]
@@ -140,19 +143,15 @@ def _options_of(args: argparse.Namespace) -> SpeedOptions:
     )
 
 
-def _choose_cases(args: argparse.Namespace, options: SpeedOptions, race: Race) -> list[SpeedCase]:
+def _choose_cases(
+    cases: Iterable[Case], args: argparse.Namespace, options: SpeedOptions, race: Race
+) -> list[SpeedCase]:
     """The first `limit` cases that fit and that the model copies well enough.
 
     Raises SpeedBenchError if there is none.
     """
     chosen: list[SpeedCase] = []
-    max_context = race.max_position
-    if args.peers:
-        max_context = min(max_context, LLAMA_CONTEXT_TOKENS)
-    for case in _prepared_cases(args, options):
-        num_prompt = len(case.prompt.token_ids)
-        if num_prompt > args.max_prompt_tokens or num_prompt + case.max_tokens > max_context:
-            continue
+    for case in _fitting_cases(cases, args, options, max_context=race.max_position):
         if args.min_acceptance <= 0 or race.acceptance(case) >= args.min_acceptance:
             chosen.append(case)
         if len(chosen) == args.limit:
@@ -166,11 +165,20 @@ def _choose_cases(args: argparse.Namespace, options: SpeedOptions, race: Race) -
     return chosen
 
 
-def _prepared_cases(args: argparse.Namespace, options: SpeedOptions) -> Iterator[SpeedCase]:
+def _fitting_cases(
+    cases: Iterable[Case], args: argparse.Namespace, options: SpeedOptions, *, max_context: int
+) -> Iterator[SpeedCase]:
+    """Those that ask a model whose context has room for them, as that of every contender has."""
     profile = load_profile(options.profile, options.location.path)
-    for case in ordered_cases(args.cases, seed=args.seed):
+    if args.peers:
+        max_context = min(max_context, LLAMA_CONTEXT_TOKENS)
+    for case in cases:
         prepared = try_prepare(case, profile, max_tokens=args.max_tokens)
-        if prepared is not None:
+        if prepared is None:
+            continue
+        num_prompt = len(prepared.prompt.token_ids)
+        has_room = num_prompt + prepared.max_tokens <= max_context
+        if num_prompt <= args.max_prompt_tokens and has_room:
             yield prepared
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -53,7 +52,7 @@ def try_prepare(case: Case, profile: Profile, *, max_tokens: int | None) -> Spee
     )
 
 
-def ordered_cases(path: Path, *, seed: int | None) -> Iterator[Case]:
+def ordered_cases(path: Path, *, seed: int | None) -> list[Case]:
     """The cases of a file, each id once: in its order, or with a seed in a random one.
 
     Raises CaseFileError.
@@ -61,4 +60,4 @@ def ordered_cases(path: Path, *, seed: int | None) -> Iterator[Case]:
     cases = list(read_cases(path))
     if seed is not None:
         random.Random(seed).shuffle(cases)
-    return iter({case.id: case for case in cases}.values())
+    return list({case.id: case for case in cases}.values())

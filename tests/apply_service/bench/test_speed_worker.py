@@ -92,4 +92,4 @@ def test_a_seed_takes_cases_at_random_and_the_same_ones_again() -> None:
 def test_a_case_that_stands_twice_in_the_file_is_run_once(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_bytes(2 * CASE_FILE.read_bytes())
-    assert len(list(ordered_cases(path, seed=0))) == len(CASES)
+    assert len(ordered_cases(path, seed=0)) == len(CASES)
