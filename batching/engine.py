@@ -183,6 +183,7 @@ class Engine:
 
     def step(self) -> None:
         """One step: plan, compute, commit."""
+        began = time.perf_counter()
         plan = self._scheduler.schedule(time.monotonic())
         if not plan.scheduled:
             return
@@ -195,7 +196,7 @@ class Engine:
             self._publish_all(self._scheduler.fail_step(plan, failure))
             return
         seconds = time.perf_counter() - started
-        self._counters.count_step(plan, result)
+        self._counters.count_step(plan, result, schedule_s=started - began, execute_s=seconds)
         if self._costs is not None:
             self._costs.observe(StepSize.of(plan), 1000.0 * seconds)
         if plan.num_known_tokens >= _MIN_PREFILL_TOKENS:

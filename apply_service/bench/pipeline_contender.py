@@ -28,7 +28,8 @@ from batching.async_engine import AsyncEngine
 from batching.config import Dtype
 from batching.errors import EngineError
 
-_FORESEEN_ERRORS = (ApplyError, SnippetError, TextFileError, PromptError, EngineError)
+# What an edit can come to instead of an outcome.
+FORESEEN_ERRORS = (ApplyError, SnippetError, TextFileError, PromptError, EngineError)
 # Problems that say something about the update; all others say that there was no judgement.
 _REFUSED_STATUSES = (400, 422)
 
@@ -67,7 +68,7 @@ class PipelineContender:
         """
         try:
             outcome, first_text_s = self._runner.run(self._outcome(case, cache_salt))
-        except _FORESEEN_ERRORS as error:
+        except FORESEEN_ERRORS as error:
             problem = problem_of(error)
             is_refused = problem.status in _REFUSED_STATUSES
             return Answer(status="rejected" if is_refused else "failed", notes=(problem.detail,))
