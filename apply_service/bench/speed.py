@@ -107,7 +107,6 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
     )
     log = SpeedLog(args.out, settings)
     with ExitStack() as stack:
-        stack.callback(log.close)
         race = Race(contenders, log, stack, report=_say)
         cases = _choose_cases(all_cases, args, options, race)
         race.run(cases, num_rounds=args.rounds)
@@ -126,7 +125,7 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
         "min_acceptance": args.min_acceptance,
         "constraint": "none",
         "scope": "file",
-        **summarise(records, log.facts, k=args.k),
+        **summarise(records, k=args.k),
     }
 
 

@@ -35,11 +35,11 @@ class Race:
     @property
     def max_position(self) -> int:
         """The longest context that ours takes."""
-        if OURS not in self._log.facts:
-            self._process(self._ours)
-        limit = self._log.facts[OURS].max_position
-        assert limit is not None, "the engine knows its limit"
-        return limit
+        facts = self._log.try_find_facts(OURS)
+        if facts is None:
+            facts = _facts_of(self._process(self._ours))
+        assert facts.max_position is not None, "the engine knows its limit"
+        return facts.max_position
 
     def run(self, cases: Sequence[SpeedCase], *, num_rounds: int) -> None:
         """All runs that the log does not have."""
@@ -92,6 +92,7 @@ class Race:
                 contender=contender.name,
                 round=round_number,
                 run=process.run(contender.job_of(case, f"round {round_number}")),
+                facts=_facts_of(process),
                 peak_memory_bytes=process.peak_memory_bytes,
             )
         )
@@ -103,6 +104,8 @@ class Race:
             self._report(f"starting {contender.name}")
             process = self._stack.enter_context(contender.start())
             self._processes[contender.name] = process
-            facts = msgspec.json.decode(process.greeting, type=WorkerFacts)
-            self._log.add_facts(contender.name, facts)
         return process
+
+
+def _facts_of(process: SpeedProcess) -> WorkerFacts:
+    return msgspec.json.decode(process.greeting, type=WorkerFacts)

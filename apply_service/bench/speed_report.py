@@ -11,7 +11,7 @@ from apply_service.bench.intervals import bootstrap_ratio_interval
 from apply_service.bench.replay import ceiling
 from apply_service.bench.speed_contenders import DEFAULT, OURS, SPECULATION_OFF, TRANSFORMERS_GREEDY
 from apply_service.bench.speed_log import RunRecord
-from apply_service.bench.speed_run import SpeedRun, WorkerFacts
+from apply_service.bench.speed_run import SpeedRun
 from batching.events import RequestStats
 
 # For each case its runs, one a round, in the order of the rounds.
@@ -23,14 +23,12 @@ _MEMORY_COVERS = (
 )
 
 
-def summarise(
-    records: Mapping[str, Rounds], facts: Mapping[str, WorkerFacts], *, k: int
-) -> dict[str, Any]:
+def summarise(records: Mapping[str, Rounds], *, k: int) -> dict[str, Any]:
     """Figures of every contender and, of ours, of its drafts. All have the same cases."""
     ours = records[OURS]
     seconds = {name: _seconds(rounds) for name, rounds in records.items()}
     contenders = {
-        name: _contender(rounds, ours, facts[name], has_tokens=name != DEFAULT)
+        name: _contender(rounds, ours, has_tokens=name != DEFAULT)
         for name, rounds in records.items()
     }
     for name, figures in contenders.items():
@@ -50,9 +48,8 @@ def summarise(
     }
 
 
-def _contender(
-    rounds: Rounds, ours: Rounds, facts: WorkerFacts, *, has_tokens: bool
-) -> dict[str, Any]:
+def _contender(rounds: Rounds, ours: Rounds, *, has_tokens: bool) -> dict[str, Any]:
+    facts = rounds[-1][-1].facts
     seconds = _seconds(rounds)
     first_tokens = [run.first_token_s for run in _runs(rounds) if run.first_token_s is not None]
     peaks = [record.peak_memory_bytes for case in rounds for record in case]

@@ -60,7 +60,7 @@ def test_a_bench_goes_on_where_it_was_stopped(tiny_model_dir: Path, tmp_path: Pa
     assert json.loads(again.stdout)["contenders"] == both["contenders"]
     changed = bench(tiny_model_dir, tmp_path, "--k", "8", *options)
     assert changed.returncode == 1
-    assert "k 64, and now it is 8" in changed.stderr
+    assert "k is 64 there and 8 now" in changed.stderr
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_bench_goes_on_where_it_was_stopped(tiny_model_dir: Path, tmp_path: Pa
         (["--cases", "missing.jsonl"], "missing.jsonl: cannot be read"),
         (["--llama-python", "python"], "give --peers too"),
         (["--peers", "--llama-python", "no-such-python"], "no-such-python cannot be run"),
-        (["--out", "missing/runs.jsonl"], "cannot be read and written"),
+        (["--out", "missing/runs.jsonl"], "name a file that can be written"),
         (["--model", "missing/model.gguf"], "missing/model.gguf"),
     ],
 )

@@ -15,8 +15,7 @@ from batching.events import RequestStats
 
 K = 9
 CASES = ("a", "b", "c")
-NAMES = ("ours", "speculation_off", "transformers_greedy", "default", "peer")
-FACTS = {name: WorkerFacts(dtype="float32", versions={}) for name in NAMES}
+FACTS = WorkerFacts(dtype="float32", versions={})
 STATS = RequestStats(
     num_prompt_tokens=100,
     num_cached_tokens=0,
@@ -45,6 +44,7 @@ def make_records(
                 contender=contender,
                 round=number,
                 run=replace(run, seconds=value),
+                facts=FACTS,
                 peak_memory_bytes=int(1e6 * value),
             )
             for number, value in enumerate(rounds)
@@ -73,7 +73,7 @@ def make_report() -> dict[str, object]:
     records["peer"][1][2] = msgspec.structs.replace(
         wrong, run=replace(wrong.run, token_ids=tokens[:-1])
     )
-    return summarise(records, FACTS, k=K)
+    return summarise(records, k=K)
 
 
 def test_ratios_are_of_sums_of_medians() -> None:
