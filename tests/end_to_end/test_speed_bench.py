@@ -52,7 +52,7 @@ def test_a_bench_goes_on_where_it_was_stopped(tiny_model_dir: Path, tmp_path: Pa
     assert both["machine"]["versions"]["torch"]
     for name, figures in both["contenders"].items():
         assert figures["seconds"] > 0
-        assert figures["peak_memory_bytes"] > 1 << 26
+        assert figures["peak_memory_bytes"] > 1 << 24
         if name not in ("default", "llama_q8_0", "llama_q8_0_lookup_10"):
             assert figures["same_tokens_as_ours"] == 2, name
     again = bench(tiny_model_dir, tmp_path, "--limit", "2", "--rounds", "2", *options)
