@@ -8,6 +8,7 @@ from enum import Enum, IntEnum
 from typing import Any, Protocol
 
 from batching.constrained_answer import CONSTRAINT_REFERENCE, ConstrainedAnswer
+from batching.draft_losses import LossCounter
 from batching.events import FinishReason, ReferenceStats, RequestStats, RowEvidence
 from batching.prefix_cache import PrefixChain
 from batching.prefix_load import PrefixLoad
@@ -114,6 +115,7 @@ class RequestState:
                 looks_ahead=request.max_draft_tokens > 0,
             )
         )
+        self.losses = LossCounter(request.max_draft_tokens)
         self._drafted: dict[str, int] = {}
         self._accepted: dict[str, int] = {}
 
@@ -171,8 +173,10 @@ class RequestState:
         if self.constrained is not None:
             return self.constrained.draft(num_tokens)
         if request.proposer is None or num_tokens <= 0:
+            self.losses.note_proposal(num_asked=0, num_proposed=0)
             return None
         draft = request.proposer.propose(num_tokens)
+        self.losses.note_proposal(num_asked=num_tokens, num_proposed=len(draft))
         return draft if draft.token_ids else None
 
     def take_forced(self) -> None:
@@ -270,4 +274,5 @@ class RequestState:
                 for name, drafted in self._drafted.items()
             },
             prefix_lookups=() if self.load is None else tuple(self.load.lookups),
+            losses=self.losses.losses,
         )
