@@ -102,10 +102,9 @@ def torch_dtype(dtype: Dtype) -> torch.dtype:
     return torch.float32 if dtype == "int8" else cast(torch.dtype, getattr(torch, dtype))
 
 
-def run_model(model: nn.Module, batch: ForwardBatch, *, paged_kv: PagedKV, ops: Ops) -> Tensor:
-    """Logits [num_rows, vocab_size] float32 of `batch.logits_rows`; writes the rows' KV."""
+def run_decoder(model: nn.Module, batch: ForwardBatch, *, paged_kv: PagedKV, ops: Ops) -> Tensor:
+    """Last hidden states [num_tokens, hidden_size] of a batch; writes the rows' KV."""
     decoder = cast(Callable[..., Any], model.model)
-    lm_head = cast(Callable[[Tensor], Tensor], model.lm_head)
     output = decoder(
         input_ids=batch.input_ids[None],
         position_ids=batch.position_ids[None],
@@ -114,8 +113,19 @@ def run_model(model: nn.Module, batch: ForwardBatch, *, paged_kv: PagedKV, ops: 
         paged_kv=paged_kv,
         ops=ops,
     )
-    rows = output.last_hidden_state[0, batch.logits_rows]  # [num_rows, hidden_size]
+    return cast(Tensor, output.last_hidden_state[0])
+
+
+def compute_logits(model: nn.Module, rows: Tensor) -> Tensor:
+    """Logits [num_rows, vocab_size] float32 of hidden rows [num_rows, hidden_size]."""
+    lm_head = cast(Callable[[Tensor], Tensor], model.lm_head)
     return lm_head(rows).float()
+
+
+def run_model(model: nn.Module, batch: ForwardBatch, *, paged_kv: PagedKV, ops: Ops) -> Tensor:
+    """Logits [num_rows, vocab_size] float32 of `batch.logits_rows`; writes the rows' KV."""
+    hidden = run_decoder(model, batch, paged_kv=paged_kv, ops=ops)
+    return compute_logits(model, hidden[batch.logits_rows])
 
 
 def attend_paged(

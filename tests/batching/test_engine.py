@@ -24,8 +24,9 @@ from batching.errors import (
     StepFailedError,
 )
 from batching.events import Cancelled, Failed, Tokens
+from batching.pending_step import PendingStep
 from batching.request import EngineRequest, Priority, SamplingParams
-from batching.step_plan import StepPlan, StepResult
+from batching.step_plan import StepPlan
 
 KV_BYTES = 2 << 20
 
@@ -290,16 +291,16 @@ def test_a_failed_step_fails_its_requests_and_the_engine_lives_on(
 ) -> None:
     engine = build_engine(EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=KV_BYTES))
     runner = engine._runner
-    execute = runner.execute
+    launch = runner.launch
     is_broken = threading.Event()
 
-    def execute_or_fail(plan: StepPlan) -> StepResult:
+    def launch_or_fail(plan: StepPlan) -> PendingStep:
         if is_broken.is_set():
             is_broken.clear()
             raise RuntimeError("device lost")
-        return execute(plan)
+        return launch(plan)
 
-    monkeypatch.setattr(runner, "execute", execute_or_fail)
+    monkeypatch.setattr(runner, "launch", launch_or_fail)
     running = RunningEngine(engine)
     try:
         before = engine.stats().num_free_blocks
