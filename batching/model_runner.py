@@ -24,6 +24,7 @@ from batching.model import (
     PagedKV,
     compute_logits,
     fingerprint_model,
+    is_quantised,
     load_model,
     run_decoder,
     torch_dtype,
@@ -95,7 +96,9 @@ class ModelRunner:
         )
         self._head_choice = HeadChoice()
         self._graphs: CudaGraphs | None = None
-        if is_fused and self._device.type == "cuda" and config.use_cuda_graphs:
+        # Layers of other weight formats may ask the host for something, which no graph can hold.
+        can_capture = is_fused and not is_quantised(self._model)
+        if can_capture and self._device.type == "cuda" and config.use_cuda_graphs:
             self._graphs = CudaGraphs(
                 self._decode,
                 grid=GraphGrid.build(
