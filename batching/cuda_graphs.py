@@ -97,6 +97,7 @@ class CudaGraphs:
         self._device = device
         self._capture = capture or cuda_capture()
         self._graphs: dict[GraphKey, _Graph] = {}
+        self.num_replays = 0
 
     @property
     def num_graphs(self) -> int:
@@ -129,6 +130,7 @@ class CudaGraphs:
             return None
         graph.static_batch.fill(batch)
         graph.replay()
+        self.num_replays += 1
         rows = graph.static_batch.batch.logits_rows[: batch.logits_rows.shape[0]]
         return graph.hidden.index_select(0, rows)
 

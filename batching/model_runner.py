@@ -115,6 +115,16 @@ class ModelRunner:
         """How many sizes of steps are captured."""
         return self._graphs.num_graphs if self._graphs is not None else 0
 
+    @property
+    def num_graph_steps(self) -> int:
+        """How many steps ran in one of them."""
+        return self._graphs.num_replays if self._graphs is not None else 0
+
+    @property
+    def head_choice(self) -> HeadChoice:
+        """For which numbers of rows greedy steps leave the logits out."""
+        return self._head_choice
+
     def _make_transfer(self, config: EngineConfig) -> KVTransfer | None:
         """The way to the lower tiers of the prefix cache, if there are any."""
         cache = config.cache

@@ -68,7 +68,7 @@ class DeviceStep:
         started: torch.cuda.Event,
     ) -> None:
         """outcome: [n] int64 on the device; read: makes the result of its numbers."""
-        self._host = torch.empty(outcome.shape, dtype=torch.int64, pin_memory=True)
+        self._host = torch.empty(outcome.shape, dtype=torch.int64, pin_memory=outcome.is_cuda)
         self._host.copy_(outcome, non_blocking=True)
         self._read = read
         self._started = started
