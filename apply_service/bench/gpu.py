@@ -12,6 +12,7 @@ one request, with the same trace.
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,7 @@ def add_gpu_command(subparsers: Any) -> None:
     )
     parser.add_argument("--trace", type=Path, metavar="FILE", help="shares of drafts that hold")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write them as JSON, too")
 
 
 def run_gpu(args: argparse.Namespace) -> int:
@@ -81,11 +83,13 @@ def run_gpu(args: argparse.Namespace) -> int:
             f"contexts of up to {longest} tokens are asked for, with drafts, and the limit is"
             f" {MAX_POSITION}; lower --context, --attention-context or --k"
         )
+    if args.out is not None and not args.out.parent.is_dir():
+        raise GpuBenchError(f"{args.out.parent} is no folder; make it, or give another --out")
     report = _measure(args)
-    if args.json:
-        print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
-    else:
-        print(format_report(report))
+    figures = msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+    if args.out is not None:
+        args.out.write_text(figures + "\n", encoding="utf-8")
+    print(figures if args.json else format_report(report))
     return 0
 
 
@@ -187,12 +191,15 @@ def _measure_lookup(args: argparse.Namespace, trace: tuple[float, ...]) -> list[
         device=device,
         attention="sdpa",
     )
-    return [
+    times = [
         measure_lookup(
             rival.model, k=k, context=args.context, num_tokens=args.lookup_tokens, trace=trace
         )
         for k in NUM_LOOKUP_TOKENS
     ]
+    del rival
+    gc.collect()  # a model refers to itself
+    return times
 
 
 def _measure_attention(

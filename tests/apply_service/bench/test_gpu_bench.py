@@ -57,8 +57,12 @@ def test_every_size_is_timed(capsys: pytest.CaptureFixture[str]) -> None:
         assert 1 <= times["num_passes"] <= 16
 
 
-def test_the_table_has_a_line_for_each_size(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "gpu", *SMALL]) == 0
+def test_the_table_has_a_line_for_each_size(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "figures.json"
+    assert main(["bench", "gpu", *SMALL, "--out", str(path)]) == 0
+    assert len(json.loads(path.read_text())["steps"]) == 4
     lines = capsys.readouterr().out.splitlines()
     assert "97.0% of the drafts hold" in lines[0]
     assert [line.split()[:3] for line in lines[4:8]] == [
@@ -81,6 +85,7 @@ def test_it_runs_on_the_kernels_of_a_gpu(
     for module in ("batching.model_runner", "apply_service.bench.gpu_attention"):
         monkeypatch.setattr(f"{module}.select_ops", lambda _device, **_options: triton_ops())
     monkeypatch.setattr("apply_service.bench.gpu_clock._NUM_REPEATS", 1)
+    monkeypatch.setattr("apply_service.bench.gpu_steps._NUM_WARM_UPS", 1)
     few = ("--k", "3", "--batch", "2", "--steps", "1", "--attention-context", "20")
     assert main(["bench", "gpu", *SMALL, *few, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -159,6 +164,13 @@ def test_contexts_beyond_the_models_are_refused(
 ) -> None:
     assert main(["bench", "gpu", *SMALL, flag, "20000"]) == 1
     assert "the limit is 16384; lower --context" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_not_there_is_said_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "gpu", *SMALL, "--out", str(tmp_path / "none" / "x.json")]) == 1
+    assert "none is no folder; make it, or give another --out" in capsys.readouterr().err
 
 
 def test_the_told_answer_leaves_the_prompt_where_drafts_break_off() -> None:
