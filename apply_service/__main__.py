@@ -67,7 +67,10 @@ _BENCHES = {
     "cache": "what the prefix cache saves, over one process and over several",
     "drafters": "measure drafters on expected answers, without a model",
     "gpu": "time steps and attention on a GPU with random weights",
+    "growth": "how cost grows with files, edits, requests at once and drafts",
+    "latency": "time whole edits: without a model, cold, and with the prompt cached",
     "speed": "time the real model against transformers' generate",
+    "tune": "find the settings that suit your cases and machine",
 }
 
 
@@ -198,6 +201,18 @@ def _run_bench(args: argparse.Namespace) -> int:
         from apply_service.bench.gpu import run_gpu
 
         return run_gpu(args)
+    if args.bench == "growth":
+        from apply_service.bench.growth import run_growth
+
+        return run_growth(args)
+    if args.bench == "latency":
+        from apply_service.bench.latency import run_latency
+
+        return run_latency(args)
+    if args.bench == "tune":
+        from apply_service.bench.tune import run_tune
+
+        return run_tune(args)
     from apply_service.bench.speed import run_speed
 
     return int(run_speed(args))
@@ -253,6 +268,18 @@ def _add_bench(name: str, benches: Any) -> None:
         from apply_service.bench.gpu import add_gpu_command
 
         add_gpu_command(benches)
+    elif name == "growth":
+        from apply_service.bench.growth import add_growth_command
+
+        add_growth_command(benches)
+    elif name == "latency":
+        from apply_service.bench.latency import add_latency_command
+
+        add_latency_command(benches)
+    elif name == "tune":
+        from apply_service.bench.tune import add_tune_command
+
+        add_tune_command(benches)
     else:
         from apply_service.bench.speed import add_speed_command
 

@@ -190,10 +190,12 @@ class Engine:
 
     def step(self) -> None:
         """One step: plan, compute, commit."""
+        began = time.perf_counter()
         plan = self._scheduler.schedule(time.monotonic())
         if not plan.scheduled:
             self._publish_held()
             return
+        planned = time.perf_counter()
         try:
             pending = self._runner.launch(plan)
         except Exception as error:  # one bad step must not end the service
@@ -205,7 +207,8 @@ class Engine:
         except Exception as error:  # as above; a device tells of most errors here
             self._fail_step(plan, error)
             return
-        self._counters.count_step(plan, result)
+        execute_s = time.perf_counter() - planned
+        self._counters.count_step(plan, result, schedule_s=planned - began, execute_s=execute_s)
         if self._costs is not None:
             self._costs.observe(StepSize.of(plan), 1000.0 * pending.seconds)
         if plan.num_known_tokens >= _MIN_PREFILL_TOKENS:

@@ -24,7 +24,8 @@ from apply_service.service import LoadedModel
 from batching.async_engine import AsyncEngine
 from batching.errors import EngineError
 
-_FORESEEN_ERRORS = (ApplyError, SnippetError, TextFileError, PromptError, EngineError)
+# What an edit can come to instead of an outcome.
+FORESEEN_ERRORS = (ApplyError, SnippetError, TextFileError, PromptError, EngineError)
 # Problems that say something about the update; all others say that there was no judgement.
 _REFUSED_STATUSES = (400, 422)
 
@@ -55,7 +56,7 @@ class PipelineContender:
         """The outcome of one edit, or the problem that the pipeline has with it."""
         try:
             outcome = self._runner.run(self._outcome(case))
-        except _FORESEEN_ERRORS as error:
+        except FORESEEN_ERRORS as error:
             problem = problem_of(error)
             is_refused = problem.status in _REFUSED_STATUSES
             return Answer(status="rejected" if is_refused else "failed", notes=(problem.detail,))

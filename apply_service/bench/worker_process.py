@@ -52,6 +52,11 @@ class WorkerProcess(Generic[Job, Answer]):
     ) -> None:
         self._end()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it takes jobs."""
+        return self._process.poll() is None
+
     def run(self, job: Job) -> Answer:
         """One job; blocks until it is done."""
         assert self._process.stdin is not None

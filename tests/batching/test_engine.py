@@ -79,6 +79,28 @@ def test_greedy_tokens_are_those_of_transformers(
     assert outcome.finished.stats.decode_passes == 40
 
 
+def test_the_seconds_of_steps_are_those_of_plans_and_of_the_model(
+    tiny_model_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = build_engine(EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=KV_BYTES))
+    before = engine.stats()
+    assert (before.schedule_s, before.execute_s) == (0.0, 0.0)
+    launch = engine._runner.launch
+
+    def slow_launch(plan: StepPlan) -> PendingStep:
+        time.sleep(0.02)
+        return launch(plan)
+
+    monkeypatch.setattr(engine._runner, "launch", slow_launch)
+    running = RunningEngine(engine)
+    started = time.perf_counter()
+    running.run([make_request("a", make_prompt(1, 20), 5)])
+    seconds, after = time.perf_counter() - started, engine.stats()
+    engine.stop()
+    assert after.execute_s >= 0.02 * after.steps > 0
+    assert 0 < after.schedule_s < seconds - after.execute_s
+
+
 def test_a_right_draft_saves_passes_and_a_wrong_one_changes_nothing(running: RunningEngine) -> None:
     prompt = make_prompt(2, 50)
     (plain,) = running.run([make_request("plain", prompt, 100)])
