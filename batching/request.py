@@ -8,6 +8,7 @@ from enum import Enum, IntEnum
 from typing import Any, Protocol
 
 from batching.constrained_answer import CONSTRAINT_REFERENCE, ConstrainedAnswer
+from batching.draft_losses import LossCounter
 from batching.events import FinishReason, ReferenceStats, RequestStats, RowEvidence
 from batching.prefix_cache import PrefixChain
 from batching.prefix_load import PrefixLoad
@@ -114,6 +115,7 @@ class RequestState:
                 looks_ahead=request.max_draft_tokens > 0,
             )
         )
+        self.losses = LossCounter(request.max_draft_tokens)
         self._has_built = False
         self._next_draft: Draft | None = None
         self._drafted: dict[str, int] = {}
@@ -188,11 +190,14 @@ class RequestState:
         if self.constrained is not None:
             return self.constrained.draft(num_tokens)
         if self.request.proposer is None or num_tokens <= 0:
+            self.losses.note_proposal(num_asked=0, num_proposed=0)
             return None
-        draft = self._next_draft
-        if draft is None:
+        if self._next_draft is None:
             draft = self.request.proposer.propose(num_tokens)
-        return draft.cut(num_tokens) if draft.token_ids else None
+        else:
+            draft = self._next_draft.cut(num_tokens)
+        self.losses.note_proposal(num_asked=num_tokens, num_proposed=len(draft))
+        return draft if draft.token_ids else None
 
     def _limit_draft(self, max_tokens: int) -> int:
         room = self.request.sampling.max_tokens - self.num_output_tokens - 1
@@ -294,4 +299,5 @@ class RequestState:
                 for name, drafted in self._drafted.items()
             },
             prefix_lookups=() if self.load is None else tuple(self.load.lookups),
+            losses=self.losses.losses,
         )

@@ -264,6 +264,13 @@ class Scheduler:
             num_asked, num_held = state.write(
                 token_ids, scheduled.draft, num_accepted=verified.num_accepted
             )
+            if request.proposer is not None:
+                state.losses.count_pass(
+                    scheduled.draft,
+                    num_accepted=verified.num_accepted,
+                    num_written=num_kept,
+                    is_last=reason is not None,
+                )
             self._row_planner.observe(scheduled, num_verified=num_asked, num_held=num_held)
             if token_ids:
                 yield Tokens(request.request_id, token_ids, verified.logprobs[:num_kept])

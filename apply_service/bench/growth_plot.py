@@ -84,11 +84,17 @@ def _draw(seconds: Any, other: Any, points: Sequence[GrowthPoint]) -> None:
         other.set_ylim(bottom=0)
     seconds.set_ylabel("seconds")
     seconds.set_yscale("log")
+    for ticks in (seconds.yaxis.set_major_formatter, seconds.yaxis.set_minor_formatter):
+        ticks("{x:g}")
+    values = sorted({point.value for point in points})
     for plot in (seconds, other):
         if axis == "k":
             plot.set_xscale("symlog", base=2, linthresh=1)
         else:
-            plot.set_xscale("log", base=10 if axis == "file" else 2)
+            plot.set_xscale("log")
+        plot.set_xticks(values, labels=[f"{value:,}" for value in values])
+        plot.set_xticks([], minor=True)
+        plot.margins(x=0.05)
 
 
 def _line(plot: Any, points: Sequence[GrowthPoint], values: Sequence[float], label: str) -> None:

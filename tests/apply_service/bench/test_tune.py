@@ -85,6 +85,20 @@ def test_what_is_faster_comes_into_a_file_that_the_service_reads(
     assert "taken" in text
 
 
+def test_a_variable_that_hides_what_was_found_is_said(
+    processes: type[TimedProcess],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("APPLY_SERVICE_MAX_TOKENS_PER_STEP", "256")
+    monkeypatch.setenv("APPLY_SERVICE_PORT", "9000")
+    assert run_tune(tmp_path / "tuned.toml", "--limit", "5") == 0
+    assert "APPLY_SERVICE_MAX_TOKENS_PER_STEP is set" in capsys.readouterr().err
+    settings = load_settings(flags={}, environment={}, config_path=tmp_path / "tuned.toml").settings
+    assert settings == Settings(max_tokens_per_step=1024), "the environment is not written down"
+
+
 def test_sides_take_turns_and_nothing_is_computed_twice(
     processes: type[TimedProcess], tmp_path: Path
 ) -> None:
