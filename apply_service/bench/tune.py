@@ -96,12 +96,12 @@ def run_tune(args: argparse.Namespace) -> int:
         "trials": [msgspec.to_builtins(trial) for trial in trials],
         "settings": {knob.name: getattr(best, knob.name) for knob in knobs},
     }
-    _write(args.out, loaded, best, report=report, trials=trials)
     if args.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
         print(format_trials(trials))
-        print(f"\nwrote {args.out}; serve with: apply-service serve --config {args.out}")
+    _write(args.out, loaded, best, report=report, trials=trials)
+    print(f"wrote {args.out}; apply-service serve --config {args.out}", file=sys.stderr)
     return 0
 
 
