@@ -75,11 +75,11 @@ def load_model(path: Path, *, dtype: Dtype, device: torch.device) -> tuple[nn.Mo
             f"int8 is computed on the CPU alone, and the device is {device.type}; choose bfloat16"
         )
     weight_format = _check_weight_format(path, dtype=dtype, device=device)
-    model, config = _read_weights(path, dtype=dtype, device=device, is_plain=weight_format is None)
+    model, config = _read_weights(path, weight_format, dtype=dtype, device=device)
     if weight_format is not None and is_quantised(model):
         return model.eval(), read_shape(config)
     if weight_format is not None:
-        # Without a device that can multiply them, transformers has made plain weights of fp8.
+        # What a device cannot multiply, transformers has made plain weights of.
         model = model.to(torch_dtype(dtype))
     if device.type == "cpu" and dtype == "float32":
         use_onednn_linear(model)
@@ -106,7 +106,7 @@ def _check_weight_format(path: Path, *, dtype: Dtype, device: torch.device) -> W
 
 
 def _read_weights(
-    path: Path, *, dtype: Dtype, device: torch.device, is_plain: bool
+    path: Path, weight_format: WeightFormat | None, *, dtype: Dtype, device: torch.device
 ) -> tuple[nn.Module, Any]:
     """The model and its configuration; other formats are made on their device at once."""
     transformers_logging.disable_progress_bar()
@@ -114,13 +114,17 @@ def _read_weights(
         config = AutoConfig.from_pretrained(path, trust_remote_code=False)
         check_is_supported(config)
         register_attention()
+        if weight_format is not None and weight_format.method == "fp8" and device.type == "cpu":
+            # A CPU has no product of such numbers: they become plain ones.
+            config.quantization_config["dequantize"] = True
         model, loading = AutoModelForCausalLM.from_pretrained(
             path,
+            config=None if weight_format is None else config,
             dtype=torch_dtype(dtype),
             attn_implementation=ATTENTION_NAME,
             trust_remote_code=False,
             output_loading_info=True,
-            device_map=None if is_plain else {"": str(device)},
+            device_map=None if weight_format is None else {"": str(device)},
         )
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
         raise ModelLoadError(f"{path} could not be loaded: {error}") from error

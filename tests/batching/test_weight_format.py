@@ -78,7 +78,9 @@ def test_a_refusal_comes_before_any_weight_is_read(tiny_model_dir: Path, tmp_pat
         load_model(path, dtype="float32", device=CPU)
 
 
-def test_fp8_is_served_on_the_cpu_from_plain_weights(tiny_model_dir: Path, tmp_path: Path) -> None:
+def test_fp8_is_served_on_the_cpu_from_plain_weights(
+    tiny_model_dir: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "fp8"
     write_fp8_model(tiny_model_dir, path)
     plain, _ = load_model(tiny_model_dir, dtype="bfloat16", device=CPU)
@@ -91,6 +93,7 @@ def test_fp8_is_served_on_the_cpu_from_plain_weights(tiny_model_dir: Path, tmp_p
     runner = ModelRunner(EngineConfig(model_path=path, kv_memory_bytes=1 << 20))
     runner.warm_up()
     assert runner.model_info.dtype == "float32"
+    assert capfd.readouterr().err == "", "plain weights were asked for and not fallen back to"
 
 
 def test_model_info_says_the_format(

@@ -22,6 +22,7 @@ SIZES = [
     ([64, 64, 1], 300, 80, torch.float32),
     ([0], 128, 130, torch.float32),
     ([5, 0, 9], 129, 16, torch.float16),
+    ([], 17, 16, torch.float32),
 ]
 
 
