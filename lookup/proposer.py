@@ -46,7 +46,10 @@ class Proposer(Protocol):
         """Do the indexing that can be done ahead; called while the prompt is prefilled."""
 
     def propose(self, max_tokens: int) -> Draft:
-        """Draft at most `max_tokens` tokens to follow the committed output. Changes no state."""
+        """Draft at most `max_tokens` tokens to follow the committed output. Changes no state.
+
+        A shorter draft is the beginning of a longer one.
+        """
         ...
 
     def commit(self, token_ids: Sequence[int]) -> None:
