@@ -71,7 +71,7 @@ _BENCHES = {
     "growth": "how cost grows with files, edits, requests at once and drafts",
     "latency": "time whole edits: without a model, cold, and with the prompt cached",
     "load": "open-loop load on a running service: latency and goodput at rising rates",
-    "speed": "time the real model against transformers' generate",
+    "speed": "time the real model against its peers",
     "tune": "find the settings that suit your cases and machine",
 }
 

@@ -94,15 +94,18 @@ class EditProposer:
         """
         self._catch_up()
         drafted: list[int] = []
-        name = ""
+        sources: list[tuple[int, str]] = []
         for run in self._runs():
             num_missing = max_tokens - len(drafted)
             if num_missing <= 0:
                 break
-            drafted += run.reference.token_ids[run.start : min(run.stop, run.start + num_missing)]
-            if drafted and not name:
-                name = run.reference.name
-        return Draft(tuple(drafted), name, self._match) if drafted else EMPTY_DRAFT
+            copied = run.reference.token_ids[run.start : min(run.stop, run.start + num_missing)]
+            if copied:
+                sources.append((len(drafted), run.reference.name))
+                drafted += copied
+        if not drafted:
+            return EMPTY_DRAFT
+        return Draft(tuple(drafted), sources[0][1], self._match, sources=tuple(sources))
 
     def commit(self, token_ids: Sequence[int]) -> None:
         """Append tokens that the model has written; the next proposal looks where they lead."""

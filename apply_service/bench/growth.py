@@ -20,7 +20,7 @@ import msgspec
 
 from apply_service.bench.edit_session import EditSession, add_session_flags, session_settings
 from apply_service.bench.growth_axes import AXES, GrowthPoint, measure_point
-from apply_service.bench.growth_plot import check_can_plot, plot_rows
+from apply_service.bench.growth_plot import check_folder, plot_rows
 from apply_service.bench.run_log import RunLog
 from apply_service.config import Settings
 from apply_service.errors import ApplyError
@@ -75,7 +75,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.rounds < 1:
         raise GrowthBenchError(f"--rounds is {args.rounds}; give a number from 1 on")
     if args.plot is not None:
-        check_can_plot()
+        check_folder(args.plot)
     if args.values is None:
         return
     if len(args.axis) != 1:

@@ -37,14 +37,22 @@ def check_can_plot() -> None:
         )
 
 
+def check_folder(folder: Path) -> None:
+    """Make the folder if it is not there. Raises PlotError if nothing can be drawn into it."""
+    check_can_plot()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _folder_error(folder, error) from error
+
+
 def plot_rows(rows: Sequence[GrowthPoint], folder: Path) -> list[Path]:
     """One PNG an axis, `growth-AXIS.png` in `folder`; the files. Raises PlotError."""
-    check_can_plot()
+    check_folder(folder)
     from matplotlib.figure import Figure
 
     paths = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for axis in dict.fromkeys(row.axis for row in rows):
             figure = Figure(figsize=(10, 4.2), layout="constrained")
             seconds, other = figure.subplots(1, 2)
@@ -57,8 +65,12 @@ def plot_rows(rows: Sequence[GrowthPoint], folder: Path) -> list[Path]:
             paths.append(folder / f"growth-{axis}.png")
             figure.savefig(paths[-1], dpi=120)
     except OSError as error:
-        raise PlotError(f"{folder}: {error.strerror}; name a folder to write to") from error
+        raise _folder_error(folder, error) from error
     return paths
+
+
+def _folder_error(folder: Path, error: OSError) -> PlotError:
+    return PlotError(f"{folder}: {error.strerror}; name a folder that can be written to")
 
 
 def _draw(seconds: Any, other: Any, points: Sequence[GrowthPoint]) -> None:
@@ -84,11 +96,17 @@ def _draw(seconds: Any, other: Any, points: Sequence[GrowthPoint]) -> None:
         other.set_ylim(bottom=0)
     seconds.set_ylabel("seconds")
     seconds.set_yscale("log")
+    for ticks in (seconds.yaxis.set_major_formatter, seconds.yaxis.set_minor_formatter):
+        ticks("{x:g}")
+    values = sorted({point.value for point in points})
     for plot in (seconds, other):
         if axis == "k":
             plot.set_xscale("symlog", base=2, linthresh=1)
         else:
-            plot.set_xscale("log", base=10 if axis == "file" else 2)
+            plot.set_xscale("log")
+        plot.set_xticks(values, labels=[f"{value:,}" for value in values])
+        plot.set_xticks([], minor=True)
+        plot.margins(x=0.05)
 
 
 def _line(plot: Any, points: Sequence[GrowthPoint], values: Sequence[float], label: str) -> None:

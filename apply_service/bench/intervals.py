@@ -6,6 +6,8 @@ import random
 from collections.abc import Sequence
 from math import exp, fsum, log, sqrt
 
+import numpy as np
+
 _NUM_RESAMPLES = 10_000
 
 
@@ -45,3 +47,22 @@ def bootstrap_lower_bound(ratios: Sequence[float], *, confidence: float = 0.95) 
         fsum(draws.choices(logs, k=len(logs))) / len(logs) for _ in range(_NUM_RESAMPLES)
     )
     return exp(means[int((1.0 - confidence) * _NUM_RESAMPLES)])
+
+
+def bootstrap_ratio_interval(
+    numerators: Sequence[float], denominators: Sequence[float], *, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Where the ratio of two sums lies, if other cases had been drawn (percentile bootstrap).
+
+    Entries of the same place belong to one case and are drawn together. The same figures give the
+    same interval. From one case alone nothing is known: (0, infinity).
+    """
+    assert len(numerators) == len(denominators), "each case has both"
+    count = len(numerators)
+    if count < 2:
+        return 0.0, float("inf")
+    drawn = np.random.default_rng(0).integers(count, size=(_NUM_RESAMPLES, count))
+    above, below = (np.asarray(part)[drawn].sum(axis=1) for part in (numerators, denominators))
+    tail = (1.0 - confidence) / 2
+    low, high = np.quantile(above / below, (tail, 1.0 - tail))
+    return float(low), float(high)

@@ -131,6 +131,7 @@ def _measure(
     return {
         "limit": args.limit,
         "min_lines": args.min_lines,
+        "use_model": {"no_model": "auto", "all others": "always"},
         "long_files_over_the_context": num_too_long,
         **summarise(rows, pairs),
     }

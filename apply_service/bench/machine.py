@@ -24,11 +24,16 @@ def describe_machine(*, device: str, dtype: str) -> dict[str, Any]:
         "cores": num_cores(),
         "threads": torch.get_num_threads(),
         "dtype": dtype,
-        "versions": {
-            "apply-service": service_version(),
-            "python": platform.python_version(),
-            **{name: package_version(name) for name in _PACKAGES},
-        },
+        "versions": package_versions(),
+    }
+
+
+def package_versions() -> dict[str, str | None]:
+    """The versions of this service, of Python and of the packages that do the arithmetic."""
+    return {
+        "apply-service": service_version(),
+        "python": platform.python_version(),
+        **{name: package_version(name) for name in _PACKAGES},
     }
 
 

@@ -31,6 +31,8 @@ class RunLog(Generic[Row]):
         try:
             lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
             whole = [line for line in lines if line.endswith(b"\n")]
+            if lines and not whole:
+                raise RunLogError(f"{path} has no whole line; name another file, or remove it")
             if whole:
                 self._check_identity(whole[0], identity)
             for line in whole[1:]:

@@ -96,12 +96,12 @@ def run_tune(args: argparse.Namespace) -> int:
         "trials": [msgspec.to_builtins(trial) for trial in trials],
         "settings": {knob.name: getattr(best, knob.name) for knob in knobs},
     }
-    _write(args.out, loaded, best, report=report, trials=trials)
     if args.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
         print(format_trials(trials))
-        print(f"\nwrote {args.out}; serve with: apply-service serve --config {args.out}")
+    _write(args.out, loaded, best, report=report, trials=trials)
+    print(f"wrote {args.out}; apply-service serve --config {args.out}", file=sys.stderr)
     return 0
 
 
@@ -259,22 +259,21 @@ def _write(
     trials: Sequence[Trial],
 ) -> None:
     """What was set by flag or file, and what was found; the trials as comments."""
-    taken = {trial.name for trial in trials if trial.is_taken}
     lines = [
         "# Found by `apply-service bench tune`; for `apply-service serve --config`.",
         f"# {report['jobs']} jobs of {report['edits_at_once']} edits, {report['rounds']} rounds;"
         f" {report['processor']}, {report['cores']} cores, model {report['model']}",
     ]
+    tried = {trial.name for trial in trials}
     for field in setting_fields():
-        origin = loaded.origins[field.name]
-        if field.name in taken:
-            lines.append(f"{field.name} = {json.dumps(getattr(best, field.name))}")
-            if origin.startswith("environment"):
-                print(
-                    f"{field.variable} is set and goes before the file; unset it", file=sys.stderr
-                )
-        elif origin.startswith(("file", "flag")):
-            lines.append(f"{field.name} = {json.dumps(getattr(loaded.settings, field.name))}")
+        origin, value = loaded.origins[field.name], getattr(loaded.settings, field.name)
+        is_changed = field.name in tried and getattr(best, field.name) != value
+        if is_changed:
+            value = getattr(best, field.name)
+        if is_changed and origin.startswith("environment"):
+            print(f"{field.variable} is set and goes before the file; unset it", file=sys.stderr)
+        if is_changed or origin.startswith(("file", "flag")):
+            lines.append(f"{field.name} = {json.dumps(value, ensure_ascii=False)}")
     lines += ["#", *(f"# {line}" for line in format_trials(trials).split("\n"))]
     try:
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -69,6 +69,18 @@ def test_the_merge_is_trusted_first() -> None:
     assert write(proposer, [*merge, *END]) == [65, 65, 65, 10]
 
 
+def test_a_stitched_draft_tells_what_each_token_was_copied_from() -> None:
+    segment = [*ORIGINAL[50:53], 1, 2, 3, *ORIGINAL[53:56]]
+    proposer = EditProposer(original=ORIGINAL, snippet_segments=[segment], end_token_ids=END)
+    draft = proposer.propose(100)
+    places = {token: draft.source_of(offset) for offset, token in enumerate(draft.token_ids)}
+    assert [places[token] for token in (100, 1, 3, 160)] == [
+        "original", "snippet", "snippet", "original",
+    ]  # fmt: skip
+    assert draft.sources[0] == (0, draft.reference)
+    assert draft.cut(5).source_of(4) == "original"
+
+
 def test_a_prediction_serves_where_there_is_no_original() -> None:
     proposer = EditProposer(original=(), snippet_segments=(), prediction=[5, 6], end_token_ids=END)
     assert proposer.propose(9).token_ids == (5, 6, *END)

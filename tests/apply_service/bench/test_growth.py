@@ -123,6 +123,7 @@ def test_the_module_has_the_lines_and_every_edit_its_new_ones() -> None:
         (["--values", "3"], "--values is of one axis"),
         (["--axis", "edit", "--values", "3"], "in steps of 2"),
         (["--axis", "k", "--values", "300"], "from 0 to 256"),
+        (["--plot", f"{__file__}/pictures"], "name a folder that can be written to"),
     ],
 )
 def test_what_cannot_be_is_refused(

@@ -10,6 +10,7 @@ from scipy.stats import binomtest, bootstrap, gmean
 
 from apply_service.bench.intervals import (
     bootstrap_lower_bound,
+    bootstrap_ratio_interval,
     geometric_mean,
     wilson_interval,
 )
@@ -58,3 +59,26 @@ def test_bound_of_ratios_is_near_the_one_that_scipy_finds() -> None:
 def test_equal_ratios_leave_nothing_open_and_one_ratio_everything() -> None:
     assert bootstrap_lower_bound([0.98] * 5) == pytest.approx(0.98)
     assert bootstrap_lower_bound([0.98]) == 0.0
+
+
+def test_interval_of_a_ratio_of_sums_is_near_the_one_that_scipy_finds() -> None:
+    draws = np.random.default_rng(5)
+    below = draws.uniform(1.0, 4.0, size=25)
+    above = below * draws.uniform(2.0, 5.0, size=25)
+    reference = bootstrap(
+        (above, below),
+        lambda left, right, axis=-1: left.sum(axis=axis) / right.sum(axis=axis),
+        paired=True,
+        confidence_level=0.95,
+        method="percentile",
+        rng=1,
+    ).confidence_interval
+    interval = bootstrap_ratio_interval(list(above), list(below))
+    assert interval == pytest.approx((reference.low, reference.high), abs=0.03)
+    assert interval == bootstrap_ratio_interval(list(above), list(below))
+    assert interval[0] < above.sum() / below.sum() < interval[1]
+
+
+def test_a_ratio_of_one_case_leaves_everything_open() -> None:
+    assert bootstrap_ratio_interval([3.0], [1.0]) == (0.0, float("inf"))
+    assert bootstrap_ratio_interval([3.0, 6.0], [1.0, 2.0]) == pytest.approx((3.0, 3.0))

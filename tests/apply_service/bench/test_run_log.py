@@ -57,7 +57,7 @@ def test_runs_of_another_kind_are_refused_and_stay(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("content", ["no json\n", '{"a": 1}\n', "[]\n"])
+@pytest.mark.parametrize("content", ["no json\n", "no end", '{"a": 1}\n', "[]\n"])
 def test_a_file_of_something_else_is_refused_and_stays(tmp_path: Path, content: str) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_text(content)

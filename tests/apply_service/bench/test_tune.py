@@ -85,6 +85,20 @@ def test_what_is_faster_comes_into_a_file_that_the_service_reads(
     assert "taken" in text
 
 
+def test_a_variable_that_hides_what_was_found_is_said(
+    processes: type[TimedProcess],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("APPLY_SERVICE_MAX_TOKENS_PER_STEP", "256")
+    monkeypatch.setenv("APPLY_SERVICE_PORT", "9000")
+    assert run_tune(tmp_path / "tuned.toml", "--limit", "5") == 0
+    assert "APPLY_SERVICE_MAX_TOKENS_PER_STEP is set" in capsys.readouterr().err
+    settings = load_settings(flags={}, environment={}, config_path=tmp_path / "tuned.toml").settings
+    assert settings == Settings(max_tokens_per_step=1024), "the environment is not written down"
+
+
 def test_sides_take_turns_and_nothing_is_computed_twice(
     processes: type[TimedProcess], tmp_path: Path
 ) -> None:
@@ -142,12 +156,12 @@ def test_a_job_asks_the_model_and_shares_nothing_with_others(
     tiny_model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("APPLY_SERVICE_CACHE", str(tmp_path))
-    (job,) = case_jobs(1)
+    job, second = case_jobs(2)
     with EditSession.load(tiny_settings(tiny_model_dir)) as session:
         first, again = run_job(session, job), run_job(session, job)
-        other = run_job(session, EditJob(cases=job.cases * 2, salt="other"))
+        other = run_job(session, EditJob(cases=job.cases + second.cases, salt="other"))
     assert first.edits[0].target_passes > 0
-    assert (first.edits[0].num_cached_tokens, other.edits[0].num_cached_tokens) == (0, 0)
+    assert [edit.num_cached_tokens for edit in (*first.edits, *other.edits)] == [0, 0, 0]
     assert again.edits[0].num_cached_tokens > 0
     assert len(other.edits) == 2
     assert 0 < first.execute_s < first.wall_s
