@@ -19,12 +19,13 @@ ADAPTER_FILES := $(wildcard apply_service/models/*/*)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo serve test cases corpus-pack train train-gpu calibrate clean
+.PHONY: help demo serve test gpu cases corpus-pack train train-gpu calibrate clean
 
 help:
 	@echo 'make demo    merge an example edit over HTTP, with speculation on and off'
 	@echo 'make serve   run the server until Ctrl-C'
 	@echo 'make test    lint, types, import borders and tests'
+	@echo 'make gpu     tests and figures that need an NVIDIA GPU, into build/gpu; no network'
 	@echo 'make cases   build case files of real edits in build/cases (needs npm too)'
 	@echo 'make corpus-pack  tokenise them into two small files in build/pack'
 	@echo 'make train   train an adapter for the embedded model on these'
@@ -45,6 +46,20 @@ test: $(VENV)/dev.stamp $(VENV)/model.stamp $(VENV)/node.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest $(ARGS)
+
+# Installs nothing: with the environment that is there, or with PYTHON and its packages.
+GPU_PYTHON := $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON))
+GPU_DIR := build/gpu
+
+gpu:
+	@$(GPU_PYTHON) -c 'import torch; torch.cuda.is_available() or exit("no CUDA device was found")'
+	mkdir -p $(GPU_DIR)
+	@failed=0; set -x; \
+	$(GPU_PYTHON) -m pytest -m gpu tests/gpu --junit-xml=$(GPU_DIR)/tests.xml || failed=1; \
+	for shape in 7b 1.5b; do \
+		$(GPU_PYTHON) -m apply_service bench gpu --shape $$shape --out $(GPU_DIR)/$$shape.json $(ARGS) \
+			|| failed=1; \
+	done; exit $$failed
 
 cases: $(VENV)/training.stamp
 	$(BIN)/python -m training.corpus $(ARGS)

@@ -65,9 +65,14 @@ _TORCH_VARIABLES = {
 _BENCHES = {
     "accuracy": "how often the merged file is right, and how often it says so",
     "cache": "what the prefix cache saves, over one process and over several",
+    "concurrency": "whether the draft budget is ever slower than no drafts",
     "drafters": "measure drafters on expected answers, without a model",
     "gpu": "time steps and attention on a GPU with random weights",
-    "speed": "time the real model against transformers' generate",
+    "growth": "how cost grows with files, edits, requests at once and drafts",
+    "latency": "time whole edits: without a model, cold, and with the prompt cached",
+    "load": "open-loop load on a running service: latency and goodput at rising rates",
+    "speed": "time the real model against its peers",
+    "tune": "find the settings that suit your cases and machine",
 }
 
 
@@ -190,6 +195,14 @@ def _run_bench(args: argparse.Namespace) -> int:
         from apply_service.bench.drafters import run_drafters
 
         return int(run_drafters(args))
+    if args.bench == "concurrency":
+        from apply_service.bench.concurrency import run_concurrency
+
+        return run_concurrency(args)
+    if args.bench == "load":
+        from apply_service.bench.load import run_load
+
+        return run_load(args)
     if args.bench == "cache":
         from apply_service.bench.cache import run_cache
 
@@ -198,6 +211,18 @@ def _run_bench(args: argparse.Namespace) -> int:
         from apply_service.bench.gpu import run_gpu
 
         return run_gpu(args)
+    if args.bench == "growth":
+        from apply_service.bench.growth import run_growth
+
+        return run_growth(args)
+    if args.bench == "latency":
+        from apply_service.bench.latency import run_latency
+
+        return run_latency(args)
+    if args.bench == "tune":
+        from apply_service.bench.tune import run_tune
+
+        return run_tune(args)
     from apply_service.bench.speed import run_speed
 
     return int(run_speed(args))
@@ -245,6 +270,14 @@ def _add_bench(name: str, benches: Any) -> None:
         from apply_service.bench.drafters import add_drafters_command
 
         add_drafters_command(benches)
+    elif name == "concurrency":
+        from apply_service.bench.concurrency import add_concurrency_command
+
+        add_concurrency_command(benches)
+    elif name == "load":
+        from apply_service.bench.load import add_load_command
+
+        add_load_command(benches)
     elif name == "cache":
         from apply_service.bench.cache import add_cache_command
 
@@ -253,6 +286,18 @@ def _add_bench(name: str, benches: Any) -> None:
         from apply_service.bench.gpu import add_gpu_command
 
         add_gpu_command(benches)
+    elif name == "growth":
+        from apply_service.bench.growth import add_growth_command
+
+        add_growth_command(benches)
+    elif name == "latency":
+        from apply_service.bench.latency import add_latency_command
+
+        add_latency_command(benches)
+    elif name == "tune":
+        from apply_service.bench.tune import add_tune_command
+
+        add_tune_command(benches)
     else:
         from apply_service.bench.speed import add_speed_command
 

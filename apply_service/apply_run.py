@@ -111,7 +111,8 @@ class ApplyRun:
         """Submit the first attempt. Raises ApplyError, PromptError or EngineError."""
         if self._supply is None:
             return
-        prepared = await asyncio.to_thread(self._supply.prepare)
+        with stage("prompt"):
+            prepared = await asyncio.to_thread(self._supply.prepare)
         assert prepared is not None, "there is a first attempt, or an error that says why not"
         self._current = self._supply.submit(prepared)
 
@@ -197,7 +198,8 @@ class ApplyRun:
     async def _try_next(self) -> SubmittedAttempt | None:
         """A wider attempt, or None where neither time nor tokens nor room is left for one."""
         assert self._supply is not None, "a first attempt came from a supply"
-        prepared = await asyncio.to_thread(self._supply.prepare)
+        with stage("prompt"):
+            prepared = await asyncio.to_thread(self._supply.prepare)
         if prepared is None:
             return None
         try:

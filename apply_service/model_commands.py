@@ -99,6 +99,7 @@ def _format(info: ModelDescription) -> str:
         "revision": info.revision,
         "adapter SHA-256": info.adapter_sha256 or "none",
         "dtype": info.dtype,
+        "weights": info.weights,
         "longest context": f"{info.max_position} tokens",
         "vocabulary": f"{info.vocab_size} tokens",
         "KV cache": f"{info.kv_bytes_per_token} bytes a token",

@@ -8,13 +8,17 @@ from pathlib import Path
 
 from apply_service.model_manifest import ModelDamagedError, check_files
 from apply_service.model_store import ModelLocation
+from batching.weight_format import WeightFormat
 
 _DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelDescription:
-    """Facts about a model. `kv_bytes_per_token` is for a KV cache in `dtype`."""
+    """Facts about a model. `kv_bytes_per_token` is for a KV cache in `dtype`.
+
+    `weights` is the number format that they are stored in: a dtype, or a quantisation.
+    """
 
     name: str
     path: Path
@@ -25,6 +29,7 @@ class ModelDescription:
     source_sha256: str | None
     adapter_sha256: str | None
     dtype: str
+    weights: str
     max_position: int
     vocab_size: int
     kv_bytes_per_token: int
@@ -63,6 +68,7 @@ def model_info(location: ModelLocation, *, is_verified: bool = False) -> ModelDe
         source_sha256=manifest.source_sha256 if manifest else None,
         adapter_sha256=manifest.adapter_sha256 if manifest else None,
         dtype=dtype,
+        weights=str(WeightFormat.read(settings) or dtype),
         max_position=max_position,
         vocab_size=vocab_size,
         kv_bytes_per_token=2 * num_layers * num_kv_heads * head_dim * _DTYPE_BYTES.get(dtype, 4),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import signal
@@ -24,9 +23,9 @@ from apply_service.guard.from_settings import protection_of
 from apply_service.guard.graceful_server import GracefulServer
 from apply_service.listener import url_of
 from apply_service.log_format import configure_logging
-from apply_service.model_loading import load_model
+from apply_service.model_loading import load_to_stay
 from apply_service.pipeline import PipelineLimits
-from apply_service.service import ApplyService, BatchLimits, LoadedModel
+from apply_service.service import ApplyService, BatchLimits
 from apply_service.text_work import TextWork
 from apply_service.tracing import open_tracing
 
@@ -72,7 +71,7 @@ def serve(settings: Settings, listener: socket.socket) -> int:
 
 def _service(settings: Settings) -> ApplyService:
     return ApplyService(
-        partial(_load_to_stay, settings),
+        partial(load_to_stay, settings, report=_LOGGER.info),
         limits=PipelineLimits(
             max_file_bytes=settings.max_file_bytes, max_draft_tokens=settings.max_draft_tokens
         ),
@@ -91,17 +90,6 @@ def _service(settings: Settings) -> ApplyService:
             num_workers=settings.large_file_workers, large_file_bytes=settings.large_file_bytes
         ),
     )
-
-
-def _load_to_stay(settings: Settings) -> LoadedModel:
-    """The model, loaded; the garbage collector no longer looks at what is there by now.
-
-    Its half million objects stay to the end, and each look at them held everybody up for 0.3 s.
-    """
-    loaded = load_model(settings, report=_LOGGER.info)
-    gc.collect()
-    gc.freeze()
-    return loaded
 
 
 def _web_config(settings: Settings, app: Litestar) -> uvicorn.Config:

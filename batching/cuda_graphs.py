@@ -2,7 +2,8 @@
 
 Graphs are kept by total rows and context bucket, not by requests and draft length: rows of all
 requests are packed anyway, so ragged drafts and changing batches fit the same few graphs. The
-attention kernel is cut up by shapes alone, and programs without work end at once.
+attention kernel is cut up by shapes alone, and programs without work end at once. A graph ends at
+the hidden rows: only those that are verified go on to the head, which is no part of it.
 """
 
 from __future__ import annotations
@@ -22,9 +23,6 @@ from batching.static_batch import StaticBatch
 _ROW_SIZES = (1, 2, 4, 8, 16, 32, 48, 66, 96, 130, 194, 258, 386, 514, 770, 1026, 1538, 2050, 4098)
 _MIN_CONTEXT = 1024
 _CONTEXT_GROWTH = 4
-# A graph computes the logits of all its rows. Beyond this many rows that is only worth it if most
-# of them are wanted: a chunk of a prompt needs one row of logits, and the device is busy anyway.
-_MAX_SPARE_LOGITS_ROWS = 258
 
 Forward = Callable[[ForwardBatch], Tensor]
 Replay = Callable[[], None]
@@ -62,13 +60,11 @@ class GraphGrid:
         keys = (GraphKey(*pair) for pair in product(self.row_sizes, self.context_sizes))
         return sorted(keys, reverse=True)
 
-    def find(self, *, num_rows: int, num_logits_rows: int, max_context: int) -> GraphKey | None:
-        """The smallest size that holds a step; None if there is none, or it would be a waste."""
+    def find(self, *, num_rows: int, max_context: int) -> GraphKey | None:
+        """The smallest size that holds a step; None if there is none."""
         if num_rows > self.row_sizes[-1] or max_context > self.context_sizes[-1]:
             return None
         rows = self.row_sizes[bisect.bisect_left(self.row_sizes, num_rows)]
-        if rows > _MAX_SPARE_LOGITS_ROWS and 2 * num_logits_rows < rows:
-            return None
         context = self.context_sizes[bisect.bisect_left(self.context_sizes, max_context)]
         return GraphKey(rows, context)
 
@@ -77,7 +73,7 @@ class GraphGrid:
 class _Graph:
     static_batch: StaticBatch
     replay: Replay
-    logits: Tensor
+    hidden: Tensor
 
 
 class CudaGraphs:
@@ -93,7 +89,7 @@ class CudaGraphs:
         device: torch.device,
         capture: Capture | None = None,
     ) -> None:
-        """forward: the logits [num_rows, vocab_size] of a batch, without waiting for the device."""
+        """forward: hidden states [num_tokens, size] of a batch, without waiting for the device."""
         self._forward = forward
         self._grid = grid
         self._max_requests = max_requests
@@ -101,6 +97,7 @@ class CudaGraphs:
         self._device = device
         self._capture = capture or cuda_capture()
         self._graphs: dict[GraphKey, _Graph] = {}
+        self.num_replays = 0
 
     @property
     def num_graphs(self) -> int:
@@ -116,26 +113,26 @@ class CudaGraphs:
                 max_blocks=-(-key.max_context // self._block_size),
                 device=self._device,
             )
-            replay, logits = self._capture(_bind(self._forward, static_batch.batch))
-            self._graphs[key] = _Graph(static_batch, replay, logits)
+            replay, hidden = self._capture(_bind(self._forward, static_batch.batch))
+            self._graphs[key] = _Graph(static_batch, replay, hidden)
 
     def try_run(self, batch: ForwardBatch) -> Tensor | None:
-        """Logits [num_rows, vocab_size] of a batch on the host; None if no graph is for it.
+        """Hidden states [num_rows, size] of the `logits_rows` of a batch on the host.
 
-        They are valid until the next call.
+        None if no graph is for it.
+        The tensor belongs to the caller.
         """
-        num_logits_rows = batch.logits_rows.shape[0]
         key = self._grid.find(
-            num_rows=batch.input_ids.shape[0],
-            num_logits_rows=num_logits_rows,
-            max_context=int(batch.context_lens.max()),
+            num_rows=batch.input_ids.shape[0], max_context=int(batch.context_lens.max())
         )
         graph = self._graphs.get(key) if key is not None else None
         if graph is None or not graph.static_batch.can_hold(batch):
             return None
         graph.static_batch.fill(batch)
         graph.replay()
-        return graph.logits[:num_logits_rows]
+        self.num_replays += 1
+        rows = graph.static_batch.batch.logits_rows[: batch.logits_rows.shape[0]]
+        return graph.hidden.index_select(0, rows)
 
 
 def cuda_capture() -> Capture:
@@ -151,8 +148,8 @@ def cuda_capture() -> Capture:
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=pool):
-            logits = run()
-        return graph.replay, logits
+            hidden = run()
+        return graph.replay, hidden
 
     return capture
 

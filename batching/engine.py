@@ -7,10 +7,12 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from batching.block_pool import BlockPool
 from batching.config import CacheConfig, EngineConfig, ModelInfo, SchedulerConfig
@@ -26,11 +28,13 @@ from batching.errors import (
 from batching.events import Cancelled, Event, Failed, Finished
 from batching.lower_tiers import LowerTiers
 from batching.model_runner import ModelRunner
+from batching.pending_step import PendingStep
 from batching.prefix_cache import PrefixCache
 from batching.request import EngineRequest, Priority
 from batching.scheduler import Scheduler
 from batching.stats import EngineCounters, EngineGauges, EngineStats
 from batching.step_costs import StepCosts, StepSize
+from batching.step_plan import StepPlan
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -50,6 +54,7 @@ class _Stop:
 
 _Command = EngineRequest | _Cancel | _Wake | _Stop
 
+_DONE = object()
 # How much longer a start may take because the costs of steps are measured.
 _MAX_MEASURING_S = 0.8
 # Steps with fewer known tokens say little about how fast prompts are computed.
@@ -88,6 +93,8 @@ class Engine:
         )
         self._costs = costs
         self._keep_costs = keep_costs
+        self._put_off: deque[_Command] = deque()
+        self._held_events: list[Event] = []
         self._publish: Callable[[Event], None] = _discard
         self._counters = EngineCounters()
         self._lock = threading.Lock()
@@ -183,24 +190,60 @@ class Engine:
 
     def step(self) -> None:
         """One step: plan, compute, commit."""
+        began = time.perf_counter()
         plan = self._scheduler.schedule(time.monotonic())
         if not plan.scheduled:
+            self._publish_held()
             return
-        started = time.perf_counter()
+        planned = time.perf_counter()
         try:
-            result = self._runner.execute(plan)
+            pending = self._runner.launch(plan)
         except Exception as error:  # one bad step must not end the service
-            _LOGGER.exception("a step of %d rows failed", plan.num_tokens)
-            failure = StepFailedError(f"the forward pass failed: {error}; send the request again")
-            self._publish_all(self._scheduler.fail_step(plan, failure))
+            self._fail_step(plan, error)
             return
-        seconds = time.perf_counter() - started
-        self._counters.count_step(plan, result)
+        self._work_beside(plan, pending)
+        try:
+            result = pending.wait()
+        except Exception as error:  # as above; a device tells of most errors here
+            self._fail_step(plan, error)
+            return
+        execute_s = time.perf_counter() - planned
+        self._counters.count_step(plan, result, schedule_s=planned - began, execute_s=execute_s)
         if self._costs is not None:
-            self._costs.observe(StepSize.of(plan), 1000.0 * seconds)
+            self._costs.observe(StepSize.of(plan), 1000.0 * pending.seconds)
         if plan.num_known_tokens >= _MIN_PREFILL_TOKENS:
-            self._prefix_cache.observe_step(plan.num_known_tokens, seconds)
-        self._publish_all(self._scheduler.commit(plan, result, now=time.monotonic()))
+            self._prefix_cache.observe_step(plan.num_known_tokens, pending.seconds)
+        events = list(self._scheduler.commit(plan, result, now=time.monotonic()))
+        if pending.leaves_time and self._scheduler.has_work and self._commands.empty():
+            self._held_events += events  # they are told while the device has the next step
+        else:
+            self._publish_all(events)
+
+    def _work_beside(self, plan: StepPlan, pending: PendingStep) -> None:
+        """What the outcome of a step cannot change, while the device computes it.
+
+        The events of the step before are told, then new requests are taken in and drafts made ahead
+        until the step is done.
+        """
+        self._publish_held()
+        pieces = chain(self._take_arrivals(), self._scheduler.prepare(plan))
+        while not pending.is_done() and next(pieces, _DONE) is not _DONE:
+            self._beat = time.monotonic()
+
+    def _take_arrivals(self) -> Iterator[None]:
+        """Accept the requests that came in; commands that could end one of the step are put off."""
+        while not self._commands.empty():
+            command = self._commands.get()
+            if isinstance(command, EngineRequest):
+                self._scheduler.add(command, now=time.monotonic())
+            else:
+                self._put_off.append(command)
+            yield
+
+    def _fail_step(self, plan: StepPlan, error: Exception) -> None:
+        _LOGGER.error("a step of %d rows failed", plan.num_tokens, exc_info=error)
+        failure = StepFailedError(f"the forward pass failed: {error}; send the request again")
+        self._publish_all(self._scheduler.fail_step(plan, failure))
 
     def _run(self) -> None:
         error: EngineError
@@ -216,6 +259,7 @@ class Engine:
             self._has_failed = True
             error = EngineStoppedError(f"the engine failed: {failure!r}; restart the service")
         self.refuse_new()
+        self._publish_held()
         self._publish_all(self._scheduler.fail_all(error))
         with self._lock:
             unseen = sorted(self._live_ids)
@@ -224,8 +268,8 @@ class Engine:
     def _take_commands(self) -> bool:
         """Apply what came in since the last step, waiting for something if there is no work."""
         has_work = self._scheduler.has_work
-        while not (has_work and self._commands.empty()):
-            command = self._commands.get()
+        while self._put_off or not (has_work and self._commands.empty()):
+            command = self._put_off.popleft() if self._put_off else self._commands.get()
             self._beat = time.monotonic()
             has_work = True
             if isinstance(command, _Stop):
@@ -237,12 +281,22 @@ class Engine:
         return True
 
     def _publish_all(self, events: Iterable[Event]) -> None:
+        """Publish `events`; what is held back goes first."""
         for event in events:
-            if isinstance(event, Finished | Failed | Cancelled):
-                with self._lock:
-                    self._live_ids.discard(event.request_id)
-                self._counters.count_end(event)
-            self._publish(event)
+            self._publish_held()
+            self._publish_one(event)
+
+    def _publish_held(self) -> None:
+        held, self._held_events = self._held_events, []
+        for event in held:
+            self._publish_one(event)
+
+    def _publish_one(self, event: Event) -> None:
+        if isinstance(event, Finished | Failed | Cancelled):
+            with self._lock:
+                self._live_ids.discard(event.request_id)
+            self._counters.count_end(event)
+        self._publish(event)
 
     def _open_lower_tiers(self, cache: CacheConfig) -> LowerTiers | None:
         transfer = self._runner.kv_transfer

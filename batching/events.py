@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from batching.cache_stats import PrefixLookup
+from batching.draft_losses import DraftLosses
 from batching.errors import EngineError
 
 FinishReason = Literal["stop", "length"]
@@ -26,7 +27,8 @@ class RequestStats:
 
     A target pass is every forward pass that held a row of the request, prefill included.
     `decode_passes` counts only those that produced output tokens. `load_s`, a part of `queue_s`,
-    passed while the tiers of the prefix cache below the device were searched.
+    passed while the tiers of the prefix cache below the device were searched. `losses` are those of
+    free drafts; with a constraint, or without speculation, there are none.
     """
 
     num_prompt_tokens: int
@@ -43,6 +45,7 @@ class RequestStats:
     decode_s: float
     by_reference: dict[str, ReferenceStats] = field(default_factory=dict)
     prefix_lookups: tuple[PrefixLookup, ...] = ()
+    losses: DraftLosses = field(default_factory=DraftLosses)
 
     @classmethod
     def total(cls, parts: Sequence[RequestStats]) -> RequestStats:
@@ -57,10 +60,11 @@ class RequestStats:
         sums = {
             item.name: sum(getattr(part, item.name) for part in parts)
             for item in fields(cls)
-            if item.name not in ("by_reference", "prefix_lookups")
+            if item.name not in ("by_reference", "prefix_lookups", "losses")
         }
         lookups = tuple(lookup for part in parts for lookup in part.prefix_lookups)
-        return cls(**sums, by_reference=by_reference, prefix_lookups=lookups)
+        losses = DraftLosses.total([part.losses for part in parts])
+        return cls(**sums, by_reference=by_reference, prefix_lookups=lookups, losses=losses)
 
 
 @dataclass(frozen=True, slots=True)

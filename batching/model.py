@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from transformers.utils import logging as transformers_logging
 from batching.config import Dtype
 from batching.errors import ModelLoadError
 from batching.forward_batch import ForwardBatch
+from batching.weight_format import WeightFormat
 from kernels.int8_linear import use_int8_linear
 from kernels.linear import use_onednn_linear
 from kernels.op_set import Ops
@@ -72,24 +74,13 @@ def load_model(path: Path, *, dtype: Dtype, device: torch.device) -> tuple[nn.Mo
         raise ModelLoadError(
             f"int8 is computed on the CPU alone, and the device is {device.type}; choose bfloat16"
         )
-    transformers_logging.disable_progress_bar()
-    try:
-        config = AutoConfig.from_pretrained(path, trust_remote_code=False)
-        check_is_supported(config)
-        register_attention()
-        model, loading = AutoModelForCausalLM.from_pretrained(
-            path,
-            dtype=torch_dtype(dtype),
-            attn_implementation=ATTENTION_NAME,
-            trust_remote_code=False,
-            output_loading_info=True,
-        )
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        raise ModelLoadError(f"{path} could not be loaded: {error}") from error
-    if loading["missing_keys"]:
-        # Transformers would go on with random numbers in their place.
-        missing = sorted(loading["missing_keys"])
-        raise ModelLoadError(f"{path} lacks {len(missing)} weights, {missing[0]} among them")
+    weight_format = _check_weight_format(path, dtype=dtype, device=device)
+    model, config = _read_weights(path, weight_format, dtype=dtype, device=device)
+    if weight_format is not None and is_quantised(model):
+        return model.eval(), read_shape(config)
+    if weight_format is not None:
+        # What a device cannot multiply, transformers has made plain weights of.
+        model = model.to(torch_dtype(dtype))
     if device.type == "cpu" and dtype == "float32":
         use_onednn_linear(model)
     elif dtype == "int8":
@@ -97,15 +88,61 @@ def load_model(path: Path, *, dtype: Dtype, device: torch.device) -> tuple[nn.Mo
     return model.eval().to(device), read_shape(config)
 
 
+def is_quantised(model: nn.Module) -> bool:
+    """Whether transformers has put layers of another weight format in the place of linear ones."""
+    return getattr(model.config, "quantization_config", None) is not None
+
+
+def _check_weight_format(path: Path, *, dtype: Dtype, device: torch.device) -> WeightFormat | None:
+    """The format of weights that are not stored as they are; raises ModelLoadError."""
+    try:
+        settings = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelLoadError(f"{path} could not be loaded: {error}") from error
+    weight_format = WeightFormat.read(settings) if isinstance(settings, dict) else None
+    if weight_format is not None:
+        weight_format.check(dtype=dtype, device="cpu" if device.type == "cpu" else "cuda")
+    return weight_format
+
+
+def _read_weights(
+    path: Path, weight_format: WeightFormat | None, *, dtype: Dtype, device: torch.device
+) -> tuple[nn.Module, Any]:
+    """The model and its configuration; other formats are made on their device at once."""
+    transformers_logging.disable_progress_bar()
+    try:
+        config = AutoConfig.from_pretrained(path, trust_remote_code=False)
+        check_is_supported(config)
+        register_attention()
+        if weight_format is not None and weight_format.method == "fp8" and device.type == "cpu":
+            # A CPU has no product of such numbers: they become plain ones.
+            config.quantization_config["dequantize"] = True
+        model, loading = AutoModelForCausalLM.from_pretrained(
+            path,
+            config=None if weight_format is None else config,
+            dtype=torch_dtype(dtype),
+            attn_implementation=ATTENTION_NAME,
+            trust_remote_code=False,
+            output_loading_info=True,
+            device_map=None if weight_format is None else {"": str(device)},
+        )
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
+        raise ModelLoadError(f"{path} could not be loaded: {error}") from error
+    if loading["missing_keys"]:
+        # Transformers would go on with random numbers in their place.
+        missing = sorted(loading["missing_keys"])
+        raise ModelLoadError(f"{path} lacks {len(missing)} weights, {missing[0]} among them")
+    return model, config
+
+
 def torch_dtype(dtype: Dtype) -> torch.dtype:
     """What activations, keys and values are computed in."""
     return torch.float32 if dtype == "int8" else cast(torch.dtype, getattr(torch, dtype))
 
 
-def run_model(model: nn.Module, batch: ForwardBatch, *, paged_kv: PagedKV, ops: Ops) -> Tensor:
-    """Logits [num_rows, vocab_size] float32 of `batch.logits_rows`; writes the rows' KV."""
+def run_decoder(model: nn.Module, batch: ForwardBatch, *, paged_kv: PagedKV, ops: Ops) -> Tensor:
+    """Last hidden states [num_tokens, hidden_size] of a batch; writes the rows' KV."""
     decoder = cast(Callable[..., Any], model.model)
-    lm_head = cast(Callable[[Tensor], Tensor], model.lm_head)
     output = decoder(
         input_ids=batch.input_ids[None],
         position_ids=batch.position_ids[None],
@@ -114,8 +151,19 @@ def run_model(model: nn.Module, batch: ForwardBatch, *, paged_kv: PagedKV, ops: 
         paged_kv=paged_kv,
         ops=ops,
     )
-    rows = output.last_hidden_state[0, batch.logits_rows]  # [num_rows, hidden_size]
+    return cast(Tensor, output.last_hidden_state[0])
+
+
+def compute_logits(model: nn.Module, rows: Tensor) -> Tensor:
+    """Logits [num_rows, vocab_size] float32 of hidden rows [num_rows, hidden_size]."""
+    lm_head = cast(Callable[[Tensor], Tensor], model.lm_head)
     return lm_head(rows).float()
+
+
+def run_model(model: nn.Module, batch: ForwardBatch, *, paged_kv: PagedKV, ops: Ops) -> Tensor:
+    """Logits [num_rows, vocab_size] float32 of `batch.logits_rows`; writes the rows' KV."""
+    hidden = run_decoder(model, batch, paged_kv=paged_kv, ops=ops)
+    return compute_logits(model, hidden[batch.logits_rows])
 
 
 def attend_paged(

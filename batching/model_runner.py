@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from dataclasses import dataclass
+from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -13,20 +16,24 @@ from batching.cost_measurement import StepPlans, measure_step_costs
 from batching.cuda_graphs import CudaGraphs, GraphGrid
 from batching.errors import CacheConfigError
 from batching.forward_batch import ForwardBatch
+from batching.head_choice import HeadChoice, TimeMs, measure_head_choice
 from batching.kv_namespace import kv_namespace
 from batching.kv_transfer import KVTransfer
 from batching.model import (
     ModelShape,
     PagedKV,
+    compute_logits,
     fingerprint_model,
+    is_quantised,
     load_model,
-    run_model,
+    run_decoder,
     torch_dtype,
 )
+from batching.pending_step import DeviceStep, FinishedStep, PendingStep
 from batching.request import SamplingParams
 from batching.step_costs import StepCosts
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult
-from batching.verifier import verify
+from batching.verifier import pack_outcome, read_outcome, verify_logits, wants_logits
 from kernels.int8_linear import count_parameters
 from kernels.op_set import FusedOps
 from kernels.ops import select_ops
@@ -87,10 +94,13 @@ class ModelRunner:
             num_parameters=count_parameters(self._model),
             fingerprint=_fingerprint_of(loaded, config.dtype),
         )
+        self._head_choice = HeadChoice()
         self._graphs: CudaGraphs | None = None
-        if is_fused and self._device.type == "cuda" and config.use_cuda_graphs:
+        # Layers of other weight formats may ask the host for something, which no graph can hold.
+        can_capture = is_fused and not is_quantised(self._model)
+        if can_capture and self._device.type == "cuda" and config.use_cuda_graphs:
             self._graphs = CudaGraphs(
-                self._forward,
+                self._decode,
                 grid=GraphGrid.build(
                     max_rows=config.scheduler.max_tokens_per_step,
                     max_context=min(shape.max_position, self.model_info.num_kv_tokens),
@@ -104,6 +114,16 @@ class ModelRunner:
     def num_graphs(self) -> int:
         """How many sizes of steps are captured."""
         return self._graphs.num_graphs if self._graphs is not None else 0
+
+    @property
+    def num_graph_steps(self) -> int:
+        """How many steps ran in one of them."""
+        return self._graphs.num_replays if self._graphs is not None else 0
+
+    @property
+    def head_choice(self) -> HeadChoice:
+        """For which numbers of rows greedy steps leave the logits out."""
+        return self._head_choice
 
     def _make_transfer(self, config: EngineConfig) -> KVTransfer | None:
         """The way to the lower tiers of the prefix cache, if there are any."""
@@ -123,19 +143,56 @@ class ModelRunner:
         chunk_blocks = cache.chunk_tokens // self._block_size
         return KVTransfer(self._paged_kv, chunk_blocks=chunk_blocks, payload=cache.payload)
 
-    @torch.inference_mode()
     def execute(self, plan: StepPlan) -> StepResult:
         """Compute every row of the plan and verify its drafts."""
+        return self.launch(plan).wait()
+
+    @torch.inference_mode()
+    def launch(self, plan: StepPlan) -> PendingStep:
+        """Give a step to the device; on the CPU it is computed on return.
+
+        One step at a time: wait for it before the next one.
+        """
+        if self._device.type != "cuda":
+            began = time.perf_counter()
+            outcome, logits = self._compute(plan)
+            result = read_outcome(outcome.tolist(), plan, logits=logits)
+            return FinishedStep(result, time.perf_counter() - began)
+        started = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        started.record()
+        outcome, logits = self._compute(plan)
+        return DeviceStep(outcome, partial(self._read, plan, logits), started=started)
+
+    def _compute(self, plan: StepPlan) -> tuple[Tensor, Tensor | None]:
+        """The packed outcome of a step, and its logits where they are wanted."""
+        batch, rows = self._hidden_rows(plan)
+        greedy_head = self._ops.greedy_head
+        if (
+            greedy_head is not None
+            and self._head_choice.is_fused(rows.shape[0])
+            and not wants_logits(plan, batch)
+        ):
+            weight = cast(Tensor, cast(nn.Module, self._model.lm_head).weight)
+            verification = greedy_head(rows, weight, batch.draft_token_ids, cu_rows=batch.cu_rows)
+            return pack_outcome(verification), None
+        logits = compute_logits(self._model, rows)
+        return verify_logits(logits, batch, ops=self._ops), logits
+
+    def _hidden_rows(self, plan: StepPlan) -> tuple[ForwardBatch, Tensor]:
+        """Hidden rows [num_rows, hidden_size] of `logits_rows`, in a graph where there is one."""
         if self._graphs is not None:
             host_batch = ForwardBatch.from_plan(
                 plan, block_size=self._block_size, device=torch.device("cpu")
             )
-            logits = self._graphs.try_run(host_batch)
-            if logits is not None:
-                batch = host_batch.with_verification_on(self._device)
-                return verify(logits, plan, batch, ops=self._ops)
+            rows = self._graphs.try_run(host_batch)
+            if rows is not None:
+                return host_batch.with_verification_on(self._device), rows
         batch = ForwardBatch.from_plan(plan, block_size=self._block_size, device=self._device)
-        return verify(self._forward(batch), plan, batch, ops=self._ops)
+        return batch, self._decode(batch)[batch.logits_rows]
+
+    @torch.inference_mode()
+    def _read(self, plan: StepPlan, logits: Tensor | None, outcome: list[int]) -> StepResult:
+        return read_outcome(outcome, plan, logits=logits)
 
     def measure_costs(self, *, budget_s: float) -> StepCosts:
         """What steps cost on this machine; only before the cache holds anything of requests."""
@@ -161,17 +218,19 @@ class ModelRunner:
             "torch": torch.__version__,
         }
 
-    def _forward(self, batch: ForwardBatch) -> Tensor:
-        return run_model(self._model, batch, paged_kv=self._paged_kv, ops=self._ops)
+    def _decode(self, batch: ForwardBatch) -> Tensor:
+        return run_decoder(self._model, batch, paged_kv=self._paged_kv, ops=self._ops)
 
     @torch.inference_mode()
     def warm_up(self) -> None:
         """Run one token through block 0, so that the first request pays for no initialisation.
 
-        On a GPU the graphs are captured too.
+        On a GPU the graphs are captured and the faster way through the head is found, too.
         """
         if self._graphs is not None:
             self._graphs.capture_all()
+        if self._device.type == "cuda":
+            self.measure_head()
         warm_up = ScheduledRequest(
             request_id="warm-up",
             token_ids=(0,),
@@ -183,6 +242,19 @@ class ModelRunner:
             sampling=SamplingParams(max_tokens=1),
         )
         self.execute(StepPlan((warm_up,)))
+
+    @torch.inference_mode()
+    def measure_head(self, time_ms: TimeMs | None = None) -> HeadChoice:
+        """Find out for which numbers of rows greedy steps go past the logits; they do from now on.
+
+        `time_ms` None takes the clock of the CUDA device.
+        """
+        lm_head = cast(nn.Module, self._model.lm_head)
+        if type(lm_head) is nn.Linear and getattr(lm_head, "bias", None) is None:
+            self._head_choice = measure_head_choice(
+                lm_head.weight, ops=self._ops, max_rows=self._max_rows, time_ms=time_ms
+            )
+        return self._head_choice
 
 
 def _namespace_of(config: EngineConfig) -> bytes:

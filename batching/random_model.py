@@ -11,15 +11,15 @@ from batching.config import Dtype
 from batching.model import ATTENTION_NAME, read_shape, register_attention
 from batching.model_runner import LoadedModel
 
-_MAX_POSITION = 16384
+MAX_POSITION = 16384
 
 
 def _qwen2(**sizes: Any) -> Qwen2Config:
-    return Qwen2Config(max_position_embeddings=_MAX_POSITION, **sizes)
+    return Qwen2Config(max_position_embeddings=MAX_POSITION, **sizes)
 
 
 def _llama(**sizes: Any) -> LlamaConfig:
-    return LlamaConfig(max_position_embeddings=_MAX_POSITION, **sizes)
+    return LlamaConfig(max_position_embeddings=MAX_POSITION, **sizes)
 
 
 # Sizes of Qwen2.5-Coder 7B and 1.5B, of SmolLM2 135M, and of nothing, to try the bench itself.
@@ -64,12 +64,17 @@ _CONFIGS = {
 SHAPE_NAMES = tuple(_CONFIGS)
 
 
-def make_random_model(shape_name: str, *, dtype: Dtype, device: torch.device) -> LoadedModel:
-    """A model of one of `SHAPE_NAMES` on `device`; the weights are made there."""
+def make_random_model(
+    shape_name: str, *, dtype: Dtype, device: torch.device, attention: str = ATTENTION_NAME
+) -> LoadedModel:
+    """A model of one of `SHAPE_NAMES` on `device`; the weights are made there.
+
+    With another `attention`, one of transformers' own, it is a model as anyone would load it.
+    """
     config = _CONFIGS[shape_name]()
     register_attention()
     with device:
         model = AutoModelForCausalLM.from_config(
-            config, dtype=getattr(torch, dtype), attn_implementation=ATTENTION_NAME
+            config, dtype=getattr(torch, dtype), attn_implementation=attention
         )
     return LoadedModel(model.eval(), read_shape(config), f"random-{shape_name}")

@@ -8,6 +8,7 @@ from enum import Enum, IntEnum
 from typing import Any, Protocol
 
 from batching.constrained_answer import CONSTRAINT_REFERENCE, ConstrainedAnswer
+from batching.draft_losses import LossCounter
 from batching.events import FinishReason, ReferenceStats, RequestStats, RowEvidence
 from batching.prefix_cache import PrefixChain
 from batching.prefix_load import PrefixLoad
@@ -114,6 +115,9 @@ class RequestState:
                 looks_ahead=request.max_draft_tokens > 0,
             )
         )
+        self.losses = LossCounter(request.max_draft_tokens)
+        self._has_built = False
+        self._next_draft: Draft | None = None
         self._drafted: dict[str, int] = {}
         self._accepted: dict[str, int] = {}
 
@@ -163,17 +167,41 @@ class RequestState:
         is_last = self.num_computed_tokens + num_tokens == self.num_tokens
         return is_last and not self.is_answer_complete
 
+    def build_proposer(self) -> None:
+        """Let the proposer do its indexing, once."""
+        if self.request.proposer is not None and not self._has_built:
+            self._has_built = True
+            self.request.proposer.build()
+
+    def prepare_draft(self, max_tokens: int) -> None:
+        """Draft ahead what `propose` will be asked for; for a request that no step is asking about.
+
+        Constraints draft when they are asked.
+        """
+        if self.request.proposer is not None and self._next_draft is None:
+            self.build_proposer()
+            num_tokens = self._limit_draft(max_tokens)
+            if num_tokens > 0:
+                self._next_draft = self.request.proposer.propose(num_tokens)
+
     def propose(self, max_tokens: int) -> Draft | None:
         """A draft of at most `max_tokens` tokens that the answer's limit has room for, or None."""
-        request = self.request
-        room = request.sampling.max_tokens - self.num_output_tokens - 1
-        num_tokens = min(max_tokens, room, request.max_draft_tokens)
+        num_tokens = self._limit_draft(max_tokens)
         if self.constrained is not None:
             return self.constrained.draft(num_tokens)
-        if request.proposer is None or num_tokens <= 0:
+        if self.request.proposer is None or num_tokens <= 0:
+            self.losses.note_proposal(num_asked=0, num_proposed=0)
             return None
-        draft = request.proposer.propose(num_tokens)
+        if self._next_draft is None:
+            draft = self.request.proposer.propose(num_tokens)
+        else:
+            draft = self._next_draft.cut(num_tokens)
+        self.losses.note_proposal(num_asked=num_tokens, num_proposed=len(draft))
         return draft if draft.token_ids else None
+
+    def _limit_draft(self, max_tokens: int) -> int:
+        room = self.request.sampling.max_tokens - self.num_output_tokens - 1
+        return min(max_tokens, room, self.request.max_draft_tokens)
 
     def take_forced(self) -> None:
         """Write all that the constraint leaves no choice about, within the answer's limit."""
@@ -210,6 +238,7 @@ class RequestState:
         Returns how many tokens of the draft (with a constraint: choices) it was asked about, and
         how many of them held.
         """
+        self._next_draft = None
         self.token_ids += token_ids
         self.num_computed_tokens = min(self.num_computed_tokens, self.num_tokens)
         if self.constrained is not None:
@@ -270,4 +299,5 @@ class RequestState:
                 for name, drafted in self._drafted.items()
             },
             prefix_lookups=() if self.load is None else tuple(self.load.lookups),
+            losses=self.losses.losses,
         )

@@ -146,6 +146,17 @@ class Scheduler:
         ]
         return StepPlan(tuple(self._schedule_request(rows) for rows in grown))
 
+    def prepare(self, plan: StepPlan) -> Iterator[None]:
+        """Draft ahead for requests that a step under way cannot change, one after the other.
+
+        These are the waiting ones, and running ones that the step does not ask for a token.
+        """
+        is_asked = {scheduled.request_id for scheduled in plan.scheduled if scheduled.has_logits}
+        for state in (*self._running, *self._waiting[: self._max_running]):
+            if state.request.request_id not in is_asked:
+                state.prepare_draft(self._config.max_draft_tokens)
+                yield
+
     def commit(self, plan: StepPlan, result: StepResult, *, now: float) -> Iterator[Event]:
         """Take a step's result into the requests and say what is new. The only writer of counts."""
         self._classes.end_step(plan, now)
@@ -170,8 +181,7 @@ class Scheduler:
             if state.first_scheduled is None:
                 state.first_scheduled = now
                 state.num_cached_tokens = state.num_computed_tokens
-                if state.request.proposer is not None:
-                    state.request.proposer.build()
+                state.build_proposer()
             state.status = RequestStatus.RUNNING
             self._waiting.remove(state)
             self._running.append(state)
@@ -254,7 +264,19 @@ class Scheduler:
             num_asked, num_held = state.write(
                 token_ids, scheduled.draft, num_accepted=verified.num_accepted
             )
-            self._row_planner.observe(scheduled, num_verified=num_asked, num_held=num_held)
+            if request.proposer is not None:
+                state.losses.count_pass(
+                    scheduled.draft,
+                    num_accepted=verified.num_accepted,
+                    num_written=num_kept,
+                    is_last=reason is not None,
+                )
+            self._row_planner.observe(
+                scheduled,
+                num_verified=num_asked,
+                num_held=num_held,
+                num_kept=verified.num_accepted,
+            )
             if token_ids:
                 yield Tokens(request.request_id, token_ids, verified.logprobs[:num_kept])
         if state.first_token is None and state.num_computed_tokens >= len(request.prompt_token_ids):

@@ -28,7 +28,8 @@ class Histogram:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineStats:
     """Gauges (`num_*`) and totals since start; `tiers` are those of the prefix cache below the
-    device. `accepted_by_position` counts accepted draft tokens by their place in the draft."""
+    device. `accepted_by_position` counts accepted draft tokens by their place in the draft. Of the
+    seconds of steps `schedule_s` went to their plans, drafts included, `execute_s` to the model."""
 
     num_waiting: int
     num_running: int
@@ -50,6 +51,8 @@ class EngineStats:
     finished_by_reason: Mapping[str, int]
     step_tokens: Histogram
     step_requests: Histogram
+    schedule_s: float = 0.0
+    execute_s: float = 0.0
     tiers: tuple[TierStats, ...] = ()
 
 
@@ -81,9 +84,15 @@ class EngineCounters:
         self._cancelled = 0
         self._step_tokens = _HistogramCounts(_TOKEN_LIMITS)
         self._step_requests = _HistogramCounts(_REQUEST_LIMITS)
+        self._schedule_s = 0.0
+        self._execute_s = 0.0
 
-    def count_step(self, plan: StepPlan, result: StepResult) -> None:
-        """Add one executed step."""
+    def count_step(
+        self, plan: StepPlan, result: StepResult, *, schedule_s: float, execute_s: float
+    ) -> None:
+        """Add one executed step, and the seconds that its plan and its computation took."""
+        self._schedule_s += schedule_s
+        self._execute_s += execute_s
         self._step_tokens.add(plan.num_tokens)
         self._step_requests.add(len(plan.scheduled))
         for scheduled, verified in zip(plan.scheduled, result.verified, strict=True):
@@ -131,6 +140,8 @@ class EngineCounters:
             finished_by_reason={reason: self._finished[reason] for reason in ("stop", "length")},
             step_tokens=step_tokens,
             step_requests=self._step_requests.snapshot(),
+            schedule_s=self._schedule_s,
+            execute_s=self._execute_s,
             tiers=gauges.tiers,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -11,10 +12,17 @@ from batching.events import RowEvidence, TokenLogprob
 from batching.forward_batch import ForwardBatch
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
 from kernels.op_set import Ops
+from kernels.verification import Verification
 
 
 def verify(logits: Tensor, plan: StepPlan, batch: ForwardBatch, *, ops: Ops) -> StepResult:
     """Verify every draft of a step. logits: [num_rows, vocab_size] float32, as `logits_rows`."""
+    outcome = verify_logits(logits, batch, ops=ops)
+    return read_outcome(outcome.tolist(), plan, logits=logits)
+
+
+def verify_logits(logits: Tensor, batch: ForwardBatch, *, ops: Ops) -> Tensor:
+    """As `pack_outcome`, on the device of `logits` and without waiting for it."""
     if batch.sampling is None:
         verification = ops.greedy_verify(
             logits, batch.draft_token_ids, cu_rows=batch.cu_rows, allowed=batch.allowed
@@ -27,9 +35,30 @@ def verify(logits: Tensor, plan: StepPlan, batch: ForwardBatch, *, ops: Ops) -> 
             sampling=batch.sampling,
             allowed=batch.allowed,
         )
-    # One list of both, because each copy to the host waits for the device.
-    outcome = torch.cat([verification.token_ids, verification.num_accepted]).tolist()
-    token_ids, num_accepted = outcome[: logits.shape[0]], iter(outcome[logits.shape[0] :])
+    return pack_outcome(verification)
+
+
+def pack_outcome(verification: Verification) -> Tensor:
+    """The tokens of all rows, then the numbers of accepted drafts: [num_rows + num_requests] int64.
+
+    One tensor of both, because each copy to the host waits for the device.
+    """
+    return torch.cat([verification.token_ids, verification.num_accepted])
+
+
+def wants_logits(plan: StepPlan, batch: ForwardBatch) -> bool:
+    """Whether a step needs more of the logits than their argmax."""
+    has_logprobs = any(s.sampling.has_logprobs for s in plan.scheduled if s.has_logits)
+    return batch.sampling is not None or batch.allowed is not None or has_logprobs
+
+
+def read_outcome(outcome: Sequence[int], plan: StepPlan, *, logits: Tensor | None) -> StepResult:
+    """What a packed outcome means for each request of a plan.
+
+    logits: [num_rows, vocab_size] float32; None for a step that does not want them
+    """
+    num_rows = sum(len(scheduled.logits_rows) for scheduled in plan.scheduled)
+    token_ids, num_accepted = outcome[:num_rows], iter(outcome[num_rows:])
     verified: list[VerifiedTokens] = []
     stop = 0
     for scheduled in plan.scheduled:
@@ -38,7 +67,9 @@ def verify(logits: Tensor, plan: StepPlan, batch: ForwardBatch, *, ops: Ops) -> 
             continue
         start, stop = stop, stop + len(scheduled.logits_rows)
         written = tuple(token_ids[start : min(start + next(num_accepted) + 1, stop)])
-        if scheduled.constrained_rows is None:
+        if logits is None:
+            verified.append(VerifiedTokens(written, len(written) - 1))
+        elif scheduled.constrained_rows is None:
             verified.append(_verified(scheduled, logits[start:stop], written))
         else:
             verified.append(_verified_constrained(scheduled, logits[start:stop], written))

@@ -24,11 +24,12 @@ class FusedOps:
 class Ops:
     """Implementations with the signatures of the references that they are tested against.
 
-    Without `fused` a model keeps its own modules.
+    Without `fused` a model keeps its own modules. Without `greedy_head` logits are always written.
     """
 
     store_kv: Callable[..., None]
     paged_attention: Callable[..., Tensor]
     greedy_verify: Callable[..., Verification]
     rejection_verify: Callable[..., Verification]
+    greedy_head: Callable[..., Verification] | None = None
     fused: FusedOps | None = None

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 import torch
 
+from kernels.greedy_head import greedy_head_reference
 from kernels.greedy_verify import greedy_verify_reference
 from kernels.op_set import FusedOps, Ops
 from kernels.paged_attention import (
@@ -46,6 +47,7 @@ def reference_ops() -> Ops:
         paged_attention=paged_attention_reference,
         greedy_verify=greedy_verify_reference,
         rejection_verify=rejection_verify_reference,
+        greedy_head=greedy_head_reference,
         fused=FusedOps(
             rms_norm=rms_norm_reference,
             add_rms_norm=add_rms_norm_reference,

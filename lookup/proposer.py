@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 
@@ -13,16 +13,23 @@ class Draft:
 
     `reference` names the source that they were copied from. `match_length` is the number of output
     tokens that agreed with that source before the draft; while a cursor is merely followed it is
-    the length of the run followed so far.
+    the length of the run followed so far. A draft that was stitched from several copies lists their
+    first offsets with their references in `sources`, in order.
     """
 
     token_ids: tuple[int, ...]
     reference: str
     match_length: int
     is_forced: bool = False
+    sources: tuple[tuple[int, str], ...] = field(default=(), compare=False)
 
     def __len__(self) -> int:
         return len(self.token_ids)
+
+    def source_of(self, offset: int) -> str:
+        """The reference that the token at `offset` was copied from."""
+        passed = [name for first, name in self.sources if first <= offset]
+        return passed[-1] if passed else self.reference
 
     def cut(self, max_tokens: int) -> Draft:
         """The same draft, at most `max_tokens` long."""
@@ -39,7 +46,10 @@ class Proposer(Protocol):
         """Do the indexing that can be done ahead; called while the prompt is prefilled."""
 
     def propose(self, max_tokens: int) -> Draft:
-        """Draft at most `max_tokens` tokens to follow the committed output. Changes no state."""
+        """Draft at most `max_tokens` tokens to follow the committed output. Changes no state.
+
+        A shorter draft is the beginning of a longer one.
+        """
         ...
 
     def commit(self, token_ids: Sequence[int]) -> None:

@@ -17,6 +17,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 from triton.runtime.jit import JITFunction
 
+from kernels.gpu.greedy_head import greedy_head_triton
 from kernels.gpu.greedy_verify import greedy_verify_triton
 from kernels.gpu.paged_attention import paged_attention_triton
 from kernels.gpu.rejection_verify import rejection_verify_triton
@@ -115,6 +116,14 @@ def launch_all() -> None:
     for lists in (None, allowed):
         greedy_verify_triton(logits, drafts, cu_rows=cu_rows, allowed=lists)
         rejection_verify_triton(logits, drafts, cu_rows=cu_rows, sampling=sampling, allowed=lists)
+    head = torch.zeros(300, 3584, dtype=BF16)
+    for num_rows in (1, 66, 130):
+        greedy_head_triton(
+            torch.zeros(num_rows, 3584, dtype=BF16),
+            head,
+            torch.full((num_rows,), -1),
+            cu_rows=torch.tensor([0, num_rows]),
+        )
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from batching.engine import Engine
 from batching.events import RowEvidence
 from batching.logits_row import LogitsRow
 from batching.model_runner import ModelRunner
+from batching.pending_step import FinishedStep
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
 
 MODEL_NAME = "oracle"
@@ -55,6 +56,11 @@ class OracleRunner:
         """All that the model writes to one request, which is named after its region."""
         region = "-".join(request_id.split("-")[-2:])
         return self.answer_by_region.get(region, self.answer)
+
+    def launch(self, plan: StepPlan) -> FinishedStep:
+        """A step that is over on return."""
+        began = time.perf_counter()
+        return FinishedStep(self.execute(plan), time.perf_counter() - began)
 
     def execute(self, plan: StepPlan) -> StepResult:
         """The answer's tokens at every row with logits, drafts verified against them."""

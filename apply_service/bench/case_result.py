@@ -31,7 +31,7 @@ class Answer:
     returned. "failed" means that no judgement came: a limit, a deadline, a broken connection.
     `notes` are findings or errors, one a line. Tokens, passes and
     decisions are None where no model ran or where they are not told, decisions also where the model
-    wrote freely.
+    wrote freely. `first_text_s` is when the model's first text could be shown.
     """
 
     status: ResultStatus
@@ -39,6 +39,7 @@ class Answer:
     notes: tuple[str, ...] = ()
     source: str | None = None
     seconds: float = 0.0
+    first_text_s: float | None = None
     num_output_tokens: int | None = None
     num_target_passes: int | None = None
     num_forced_tokens: int | None = None

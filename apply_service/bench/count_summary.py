@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 
-def nearest_rank(ordered: Sequence[int], share: float) -> int:
+def nearest_rank(ordered: Sequence[float], share: float) -> float:
     """The value below or at which `share` of sorted values lie; 0 if there are none."""
     return ordered[math.ceil(len(ordered) * share) - 1] if ordered else 0
 

@@ -57,6 +57,12 @@ def add_drafters_command(subparsers: Any) -> None:
         help="leave out cases with a shorter answer (one of 65 tokens fits one pass, so short"
         " answers say little); the number left out is reported",
     )
+    parser.add_argument(
+        "--trace-out",
+        type=Path,
+        metavar="FILE",
+        help="write how much of each of our whole drafts held, for `bench gpu --trace`",
+    )
     parser.add_argument("--ngram-min", type=int, default=1, help="shortest n of the n-gram drafter")
     parser.add_argument("--ngram-max", type=int, default=8, help="longest n of the n-gram drafter")
     parser.add_argument(
@@ -103,6 +109,8 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
         )
     factories = _drafters(args)
     figures = _replay_all(replayed, factories, args.k)
+    if args.trace_out is not None:
+        _write_trace(args.trace_out, figures["ours"])
     report: dict[str, Any] = {
         "cases": len(replayed),
         "left_out": left_out,
@@ -122,6 +130,12 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
     if args.ablation:
         report["ablation"] = _measure_ablation(cases, profile, args)
     return report
+
+
+def _write_trace(path: Path, figures: Sequence[ReplayFigures]) -> None:
+    """What `bench gpu --trace` reads: one share a line."""
+    shares = [f"{share:.4g}\n" for figure in figures for share in figure.shares]
+    path.write_text("".join(shares), encoding="utf-8")
 
 
 def _load_profile(args: argparse.Namespace) -> Profile:

@@ -1,15 +1,18 @@
 """`apply-service bench gpu`: steps of real sizes with random weights against the roofline.
 
 Verification steps of `k` drafted tokens for several requests at once run on weights of real sizes.
-What share of a draft holds is given: by default all of it 31 times out of 32 and 4 hundredths of it
-once, which is 0.97 of all, or by `--trace`, a file with one share a line. The floor of a step is
-the time that the device takes at least to read weights, keys and values, or to multiply; both rates
-are measured first.
+What share of a draft holds is read from a trace: by default 128 drafts of 64 tokens in a row that
+`bench drafters` saw on real edits, of which 0.97 held, or `--trace`, a file with one share a line.
+The floor of a step is the time that the device takes at least to read weights, keys and values, or
+to multiply; both rates are measured first. Host ms is the time of a step that the host works for
+it, graph the share of steps that ran in a CUDA graph. Prompt lookup is that of transformers, for
+one request, with the same trace.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,15 +22,18 @@ import torch
 
 from apply_service.bench.gpu_attention import AttentionTimes, measure_attention
 from apply_service.bench.gpu_clock import Roofline, measure_roofline
+from apply_service.bench.gpu_lookup import NUM_LOOKUP_TOKENS, LookupTimes, measure_lookup
+from apply_service.bench.gpu_report import format_report
 from apply_service.bench.gpu_steps import BLOCK_SIZE, StepBench, StepTimes, max_tokens
+from apply_service.bench.machine import describe_machine
 from batching.config import EngineConfig, SchedulerConfig
 from batching.model import ModelShape
-from batching.model_runner import ModelRunner
-from batching.random_model import SHAPE_NAMES, make_random_model
+from batching.model_runner import LoadedModel, ModelRunner
+from batching.random_model import MAX_POSITION, SHAPE_NAMES, make_random_model
 
-DEFAULT_TRACE = (*[1.0] * 31, 0.04)
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 _ATTENTION_ROWS = (1, 65, 257)
+_RECORDED_TRACE = Path(__file__).with_name("acceptance_trace.txt")
 
 
 class GpuBenchError(Exception):
@@ -43,18 +49,25 @@ def add_gpu_command(subparsers: Any) -> None:
     parser.add_argument("--dtype", choices=list(_DTYPES), default="bf16")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument(
-        "--k", type=_numbers, default=(0, 8, 16, 32, 64, 128), help="draft lengths, with commas"
+        "--k", type=_counts, default=(0, 8, 16, 32, 64, 128), help="draft lengths, with commas"
     )
     parser.add_argument(
-        "--batch", type=_numbers, default=(1, 2, 4, 8, 16, 32, 64), help="requests, with commas"
+        "--batch", type=_sizes, default=(1, 2, 4, 8, 16, 32, 64), help="requests, with commas"
     )
-    parser.add_argument("--context", type=int, default=2048, help="tokens before the first step")
+    parser.add_argument("--context", type=_size, default=2048, help="tokens before the first step")
     parser.add_argument(
-        "--attention-context", type=_numbers, default=(2048, 8192), help="contexts, with commas"
+        "--attention-context", type=_sizes, default=(2048, 8192), help="contexts, with commas"
     )
-    parser.add_argument("--steps", type=int, default=50, help="steps to time of each size")
+    parser.add_argument("--steps", type=_size, default=50, help="steps to time of each size")
+    parser.add_argument(
+        "--lookup-tokens",
+        type=_count,
+        default=512,
+        help="tokens that prompt lookup writes; 0 leaves it out",
+    )
     parser.add_argument("--trace", type=Path, metavar="FILE", help="shares of drafts that hold")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write them as JSON, too")
 
 
 def run_gpu(args: argparse.Namespace) -> int:
@@ -64,11 +77,19 @@ def run_gpu(args: argparse.Namespace) -> int:
             "no CUDA device was found; run on a machine with an NVIDIA GPU, or try the bench itself"
             " with --device cpu --shape tiny --dtype fp32"
         )
+    longest = max(max_tokens(args.context, max(args.k)), *args.attention_context)
+    if longest > MAX_POSITION:
+        raise GpuBenchError(
+            f"contexts of up to {longest} tokens are asked for, with drafts, and the limit is"
+            f" {MAX_POSITION}; lower --context, --attention-context or --k"
+        )
+    if args.out is not None and not args.out.parent.is_dir():
+        raise GpuBenchError(f"{args.out.parent} is no folder; make it, or give another --out")
     report = _measure(args)
-    if args.json:
-        print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
-    else:
-        print(_format_report(report))
+    figures = msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+    if args.out is not None:
+        args.out.write_text(figures + "\n", encoding="utf-8")
+    print(figures if args.json else format_report(report))
     return 0
 
 
@@ -83,42 +104,38 @@ def read_trace(path: Path) -> tuple[float, ...]:
     return shares
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in text.split(","))
+def _count(text: str) -> int:
+    if not text.strip().isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number; give one of 0 or more")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    if _count(text) == 0:
+        raise argparse.ArgumentTypeError("0 is too small; give a number of 1 or more")
+    return _count(text)
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(map(_count, text.split(",")))
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(map(_size, text.split(",")))
 
 
 def _measure(args: argparse.Namespace) -> dict[str, Any]:
     device, dtype_name = torch.device(args.device), _DTYPES[args.dtype]
-    trace = read_trace(args.trace) if args.trace else DEFAULT_TRACE
-    dtype: torch.dtype = getattr(torch, dtype_name)
-    roofline = measure_roofline(device, dtype)
+    trace = read_trace(args.trace or _RECORDED_TRACE)
+    roofline = measure_roofline(device, getattr(torch, dtype_name))
+    lookup = _measure_lookup(args, trace)
     loaded = make_random_model(args.shape, dtype=dtype_name, device=device)  # type: ignore[arg-type]
     attention = _measure_attention(args, loaded.shape, roofline)
-    num_blocks = -(-max_tokens(args.context, max(args.k)) // BLOCK_SIZE)
-    num_kv_tokens = max(args.batch) * num_blocks * BLOCK_SIZE
-    runner = ModelRunner(
-        EngineConfig(
-            model_path=Path(args.shape),
-            dtype=dtype_name,  # type: ignore[arg-type]
-            device=args.device,
-            kv_memory_bytes=num_kv_tokens * loaded.shape.kv_bytes_per_token(dtype),
-            scheduler=SchedulerConfig(
-                block_size=BLOCK_SIZE,
-                max_tokens_per_step=max(args.batch) * (max(args.k) + 1),
-                max_running=max(args.batch),
-            ),
-        ),
-        loaded=loaded,
-    )
+    runner = _make_runner(args, loaded)
     print("capturing graphs" if args.device == "cuda" else "warming up", file=sys.stderr)
     runner.warm_up()
     bench = StepBench(
-        runner,
-        loaded.shape,
-        roofline=roofline,
-        context=args.context,
-        device=device,
-        trace=trace,
+        runner, loaded.shape, roofline=roofline, context=args.context, device=device, trace=trace
     )
     steps = []
     for batch in args.batch:
@@ -127,16 +144,62 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
             steps.append(bench.measure(batch=batch, k=k, num_steps=args.steps))
     return {
         "shape": args.shape,
-        "dtype": dtype_name,
-        "device": _device_name(device),
-        "torch": str(torch.__version__),
+        **describe_machine(device=args.device, dtype=dtype_name),
         "context": args.context,
         "acceptance": sum(trace) / len(trace),
         "roofline": roofline,
         "num_graphs": runner.num_graphs,
+        "head_choice": runner.head_choice,
         "steps": [_with_ratio(times) for times in steps],
+        "prompt_lookup": [
+            {**msgspec.to_builtins(times), "tokens_per_s": times.tokens_per_s} for times in lookup
+        ],
         "attention": attention,
     }
+
+
+def _make_runner(args: argparse.Namespace, loaded: LoadedModel) -> ModelRunner:
+    dtype_name = _DTYPES[args.dtype]
+    num_blocks = -(-max_tokens(args.context, max(args.k)) // BLOCK_SIZE)
+    num_kv_tokens = max(args.batch) * num_blocks * BLOCK_SIZE
+    return ModelRunner(
+        EngineConfig(
+            model_path=Path(args.shape),
+            dtype=dtype_name,  # type: ignore[arg-type]
+            device=args.device,
+            kv_memory_bytes=num_kv_tokens
+            * loaded.shape.kv_bytes_per_token(getattr(torch, dtype_name)),
+            scheduler=SchedulerConfig(
+                block_size=BLOCK_SIZE,
+                max_tokens_per_step=max(args.batch) * (max(args.k) + 1),
+                max_running=max(args.batch),
+            ),
+        ),
+        loaded=loaded,
+    )
+
+
+def _measure_lookup(args: argparse.Namespace, trace: tuple[float, ...]) -> list[LookupTimes]:
+    """The rival, whose model is gone again on return."""
+    if not args.lookup_tokens:
+        return []
+    print("prompt lookup of transformers", file=sys.stderr)
+    device = torch.device(args.device)
+    rival = make_random_model(
+        args.shape,
+        dtype=_DTYPES[args.dtype],  # type: ignore[arg-type]
+        device=device,
+        attention="sdpa",
+    )
+    times = [
+        measure_lookup(
+            rival.model, k=k, context=args.context, num_tokens=args.lookup_tokens, trace=trace
+        )
+        for k in NUM_LOOKUP_TOKENS
+    ]
+    del rival
+    gc.collect()  # a model refers to itself
+    return times
 
 
 def _measure_attention(
@@ -160,44 +223,3 @@ def _measure_attention(
 
 def _with_ratio(times: StepTimes) -> dict[str, Any]:
     return {**msgspec.to_builtins(times), "floor_ratio": times.floor_ratio}
-
-
-def _device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-
-
-def _format_report(report: dict[str, Any]) -> str:
-    roofline = report["roofline"]
-    lines = [
-        f"{report['shape']} in {report['dtype']} on {report['device']}, torch {report['torch']};"
-        f" context {report['context']}, {report['acceptance']:.1%} of the drafts hold,"
-        f" {report['num_graphs']} graphs",
-        f"measured: {roofline.bytes_per_s / 1e9:,.0f} GB/s copied,"
-        f" {roofline.flops_per_s / 1e12:,.1f} TFLOP/s multiplied",
-        "",
-        f"{'batch':>6}{'k':>6}{'rows':>7}{'step ms':>10}{'host ms':>10}{'floor ms':>10}"
-        f"{'x floor':>9}{'rows/s':>12}{'accepted/s':>12}",
-    ]
-    for step in report["steps"]:
-        host = "-" if step["host_ms"] is None else f"{step['host_ms']:.2f}"
-        lines.append(
-            f"{step['batch']:>6}{step['k']:>6}{step['num_rows']:>7}{step['step_ms']:>10.3f}"
-            f"{host:>10}{step['floor_ms']:>10.3f}{step['floor_ratio']:>9.2f}"
-            f"{step['rows_per_s']:>12,.0f}{step['accepted_per_s']:>12,.0f}"
-        )
-    lines += ["", _ATTENTION_HEADER, *map(_format_attention, report["attention"])]
-    return "\n".join(lines)
-
-
-_ATTENTION_HEADER = (
-    f"{'context':>8}{'rows':>6}{'ours ms':>10}{'1-row ms':>10}{'SDPA ms':>10}{'flash ms':>10}"
-    f"{'of copy':>9}{'of roof':>9}"
-)
-
-
-def _format_attention(times: AttentionTimes) -> str:
-    flash = "-" if times.flash_ms is None else f"{times.flash_ms:.3f}"
-    return (
-        f"{times.context:>8}{times.num_rows:>6}{times.ours_ms:>10.3f}{times.single_rows_ms:>10.3f}"
-        f"{times.sdpa_ms:>10.3f}{flash:>10}{times.bandwidth_share:>9.1%}{times.roofline_share:>9.1%}"
-    )

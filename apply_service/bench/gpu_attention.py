@@ -22,7 +22,7 @@ class AttentionTimes:
     """One layer's attention of `num_rows` rows over `context` tokens; times in milliseconds.
 
     single_rows_ms: the same rows as requests of one row each, in one call
-    sdpa_ms: torch, from keys and values that lie side by side; flash_ms: None where not installed
+    sdpa_ms: torch, from keys and values that lie side by side; flash_ms: None where there is none
     bandwidth_share: bytes of keys and values over the time, as a share of the copy bandwidth
     roofline_share: the larger of the times for bytes and for operations, over the time
     """
@@ -139,25 +139,21 @@ def _sdpa(inputs: _Inputs) -> Callable[[], Tensor]:
 
 
 def _flash(inputs: _Inputs) -> Callable[[], Tensor] | None:
-    if inputs.query.device.type != "cuda" or find_spec("flash_attn") is None:
+    """FlashAttention over ragged sequences: its own package, or else torch's copy of it."""
+    if inputs.query.device.type != "cuda" or inputs.query.dtype == torch.float32:
         return None
-    attend = import_module("flash_attn").flash_attn_varlen_func
     device, num_rows = inputs.query.device, inputs.query.shape[0]
     context = inputs.keys.shape[0]
     rows = torch.tensor([0, num_rows], dtype=torch.int32, device=device)
     keys = torch.tensor([0, context], dtype=torch.int32, device=device)
-
-    def run() -> Tensor:
-        output: Tensor = attend(
-            inputs.query,
-            inputs.keys,
-            inputs.values,
-            rows,
-            keys,
-            num_rows,
-            context,
-            causal=True,
-        )
-        return output
-
-    return run
+    attend: Callable[..., Tensor]
+    options: dict[str, object]
+    if find_spec("flash_attn") is not None:
+        attend, options = import_module("flash_attn").flash_attn_varlen_func, {"causal": True}
+    elif find_spec("torch.nn.attention.varlen") is not None:
+        attend = import_module("torch.nn.attention.varlen").varlen_attn
+        options = {"window_size": (-1, 0), "enable_gqa": True}
+    else:
+        return None
+    lens = (rows, keys, num_rows, context)
+    return lambda: attend(inputs.query, inputs.keys, inputs.values, *lens, **options)

@@ -14,6 +14,7 @@ _FLUSHED_BYTES = 256 << 20  # more than any level-2 cache
 _COPIED_BYTES = {"cuda": 4 << 30, "cpu": 64 << 20}
 _MATRIX_SIZE = {"cuda": 8192, "cpu": 512}
 _NUM_WARM_UPS = 3
+_NUM_REPEATS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,11 @@ def measure_roofline(device: torch.device, dtype: torch.dtype) -> Roofline:
     return Roofline(num_bytes / copy_ms * 1e3, 2 * size**3 / multiply_ms * 1e3)
 
 
-def measure_ms(run: Callable[[], object], device: torch.device, *, repeats: int = 20) -> float:
+def measure_ms(
+    run: Callable[[], object], device: torch.device, *, repeats: int | None = None
+) -> float:
     """The median time of one run in milliseconds, on a GPU with a cold cache and on its clock."""
+    repeats = repeats or _NUM_REPEATS
     for _ in range(_NUM_WARM_UPS):
         run()
     if device.type != "cuda":

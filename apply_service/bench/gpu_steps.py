@@ -28,7 +28,9 @@ _NUM_WARM_UPS = 5
 class StepTimes:
     """Steps of `batch` requests with drafts of `k`; times in milliseconds, medians of a step.
 
-    device_ms: time of the device's own work, None off a GPU; host_ms: the rest of the step
+    device_ms: from the first to the last work of the device, None off a GPU
+    host_ms: in which the host works for a step, planning and commit left out; None off a GPU
+    graph_share: share of the steps that ran in a graph
     floor_ms: what the roofline allows for weights, keys and values, and operations of these rows
     """
 
@@ -38,6 +40,7 @@ class StepTimes:
     step_ms: float
     device_ms: float | None
     host_ms: float | None
+    graph_share: float
     floor_ms: float
     rows_per_s: float
     accepted_per_s: float
@@ -77,27 +80,28 @@ class StepBench:
     def measure(self, *, batch: int, k: int, num_steps: int) -> StepTimes:
         """Time steps of one size."""
         accepted: list[int] = []
-        times_ms: list[float] = []
+        clocks: list[_StepClock] = []
         positions = [self._context] * batch
+        num_graph_steps = self._runner.num_graph_steps
         for step in range(_NUM_WARM_UPS + num_steps):
-            plan = self._plan(positions, k)
-            started = time.perf_counter()
-            self._runner.execute(plan)  # waits for the device: it returns tokens
-            times_ms.append((time.perf_counter() - started) * 1e3)
+            clocks.append(_StepClock.run(self._runner, self._plan(positions, k)))
             for request in range(batch):
                 held = round(k * self._trace[(step + request) % len(self._trace)])
                 accepted.append(held)
                 positions[request] = self._moved_on(positions[request], held + 1, k)
-        step_ms = statistics.median(times_ms[_NUM_WARM_UPS:])
-        device_ms = self._device_ms(self._plan(positions, k))
+        num_graph_steps = self._runner.num_graph_steps - num_graph_steps
+        timed = clocks[_NUM_WARM_UPS:]
+        step_ms = statistics.median(clock.step_ms for clock in timed)
+        is_gpu = self._device.type == "cuda"
         num_rows = batch * (k + 1)
         return StepTimes(
             batch=batch,
             k=k,
             num_rows=num_rows,
             step_ms=step_ms,
-            device_ms=device_ms,
-            host_ms=None if device_ms is None else step_ms - device_ms,
+            device_ms=statistics.median(clock.device_ms for clock in timed) if is_gpu else None,
+            host_ms=statistics.median(clock.host_ms for clock in timed) if is_gpu else None,
+            graph_share=num_graph_steps / len(clocks),
             floor_ms=self._floor_ms(batch, num_rows),
             rows_per_s=num_rows / step_ms * 1e3,
             # The token behind the accepted ones is written too, but no draft was accepted for it.
@@ -128,15 +132,6 @@ class StepBench:
             )
         return StepPlan(tuple(scheduled))
 
-    def _device_ms(self, plan: StepPlan) -> float | None:
-        """Sum of the times of all kernels and copies of one step."""
-        if self._device.type != "cuda":
-            return None
-        activities = [torch.profiler.ProfilerActivity.CUDA]
-        with torch.profiler.profile(activities=activities) as profile:
-            self._runner.execute(plan)
-        return float(sum(event.self_device_time_total for event in profile.key_averages())) / 1e3
-
     def _floor_ms(self, batch: int, num_rows: int) -> float:
         info = self._runner.model_info
         itemsize = getattr(torch, info.dtype).itemsize
@@ -146,4 +141,30 @@ class StepBench:
         kv_bytes = batch * self._context * info.kv_bytes_per_token
         return self._roofline.floor_ms(
             num_bytes=num_read * itemsize + kv_bytes, num_flops=2 * num_read * num_rows
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _StepClock:
+    """Times of one step in milliseconds."""
+
+    step_ms: float
+    host_ms: float
+    device_ms: float
+
+    @classmethod
+    def run(cls, runner: ModelRunner, plan: StepPlan) -> _StepClock:
+        """Run a step; the host only looks on between its launch and its end."""
+        began = time.perf_counter()
+        pending = runner.launch(plan)
+        launched = time.perf_counter()
+        while not pending.is_done():
+            pass
+        done = time.perf_counter()
+        pending.wait()
+        ended = time.perf_counter()
+        return cls(
+            step_ms=(ended - began) * 1e3,
+            host_ms=(launched - began + ended - done) * 1e3,
+            device_ms=pending.seconds * 1e3,
         )

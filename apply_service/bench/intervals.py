@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from math import sqrt
+import random
+from collections.abc import Sequence
+from math import exp, fsum, log, sqrt
+
+import numpy as np
+
+_NUM_RESAMPLES = 10_000
 
 
 def wilson_interval(successes: int, total: int, z: float = 1.96) -> tuple[float, float]:
@@ -20,3 +26,43 @@ def wilson_interval(successes: int, total: int, z: float = 1.96) -> tuple[float,
     low = 0.0 if successes == 0 else max(0.0, (centre - spread) / scale)
     high = 1.0 if successes == total else min(1.0, (centre + spread) / scale)
     return low, high
+
+
+def geometric_mean(ratios: Sequence[float]) -> float:
+    """The geometric mean of ratios, of which there is one at least, all above 0."""
+    return exp(fsum(map(log, ratios)) / len(ratios))
+
+
+def bootstrap_lower_bound(ratios: Sequence[float], *, confidence: float = 0.95) -> float:
+    """What the true geometric mean exceeds with this confidence (one side, percentile bootstrap).
+
+    The same ratios give the same bound: the resampling has a fixed seed. From one ratio alone
+    nothing is known, and the bound is 0.
+    """
+    if len(ratios) < 2:
+        return 0.0
+    logs = [log(ratio) for ratio in ratios]
+    draws = random.Random(0)
+    means = sorted(
+        fsum(draws.choices(logs, k=len(logs))) / len(logs) for _ in range(_NUM_RESAMPLES)
+    )
+    return exp(means[int((1.0 - confidence) * _NUM_RESAMPLES)])
+
+
+def bootstrap_ratio_interval(
+    numerators: Sequence[float], denominators: Sequence[float], *, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Where the ratio of two sums lies, if other cases had been drawn (percentile bootstrap).
+
+    Entries of the same place belong to one case and are drawn together. The same figures give the
+    same interval. From one case alone nothing is known: (0, infinity).
+    """
+    assert len(numerators) == len(denominators), "each case has both"
+    count = len(numerators)
+    if count < 2:
+        return 0.0, float("inf")
+    drawn = np.random.default_rng(0).integers(count, size=(_NUM_RESAMPLES, count))
+    above, below = (np.asarray(part)[drawn].sum(axis=1) for part in (numerators, denominators))
+    tail = (1.0 - confidence) / 2
+    low, high = np.quantile(above / below, (tail, 1.0 - tail))
+    return float(low), float(high)

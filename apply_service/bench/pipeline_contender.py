@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
+from dataclasses import replace
 
 from apply_service.bench.case_result import Answer, notes_of
 from apply_service.bench.cases import Case
@@ -13,18 +15,21 @@ from apply_service.config import load_settings
 from apply_service.edit.snippet_error import SnippetError
 from apply_service.edit.text_file import TextFileError
 from apply_service.edit_request import Constraint
-from apply_service.errors import ApplyError
+from apply_service.errors import ApplyError, WithdrawnError
 from apply_service.model_loading import load_model
 from apply_service.outcome import Outcome
 from apply_service.pipeline import ApplyPipeline, PipelineLimits
 from apply_service.problems import problem_of
 from apply_service.progress import Progress
 from apply_service.prompts.errors import PromptError
+from apply_service.run_events import RegionText
 from apply_service.service import LoadedModel
 from batching.async_engine import AsyncEngine
+from batching.config import Dtype
 from batching.errors import EngineError
 
-_FORESEEN_ERRORS = (ApplyError, SnippetError, TextFileError, PromptError, EngineError)
+# What an edit can come to instead of an outcome.
+FORESEEN_ERRORS = (ApplyError, SnippetError, TextFileError, PromptError, EngineError)
 # Problems that say something about the update; all others say that there was no judgement.
 _REFUSED_STATUSES = (400, 422)
 
@@ -51,11 +56,19 @@ class PipelineContender:
         self._runner.run(self._start())
         self._pipeline = ApplyPipeline(self._engine, loaded.profile, limits)
 
-    def answer(self, case: Case) -> Answer:
-        """The outcome of one edit, or the problem that the pipeline has with it."""
+    @property
+    def dtype(self) -> Dtype:
+        """The model's number format."""
+        return self._engine.model_info.dtype
+
+    def answer(self, case: Case, *, cache_salt: bytes = b"") -> Answer:
+        """The outcome of one edit, or the problem that the pipeline has with it.
+
+        Edits of the same salt share what was computed for them.
+        """
         try:
-            outcome = self._runner.run(self._outcome(case))
-        except _FORESEEN_ERRORS as error:
+            outcome, first_text_s = self._runner.run(self._outcome(case, cache_salt))
+        except FORESEEN_ERRORS as error:
             problem = problem_of(error)
             is_refused = problem.status in _REFUSED_STATUSES
             return Answer(status="rejected" if is_refused else "failed", notes=(problem.detail,))
@@ -65,6 +78,7 @@ class PipelineContender:
             notes=notes_of(outcome.verdict.findings),
             source=outcome.source,
             seconds=outcome.total_s,
+            first_text_s=first_text_s,
             num_output_tokens=outcome.stats.num_output_tokens,
             num_target_passes=outcome.stats.target_passes,
             num_forced_tokens=outcome.stats.forced,
@@ -79,10 +93,18 @@ class PipelineContender:
     async def _start(self) -> None:
         self._engine.start()
 
-    async def _outcome(self, case: Case) -> Outcome:
+    async def _outcome(self, case: Case, cache_salt: bytes) -> tuple[Outcome, float | None]:
+        """What came of an edit, and after how many seconds its first text came, if any did."""
         edit = edit_of_case(case, has_fallback=self._has_fallback, constraint=self._constraint)
-        run = await self._pipeline.start(edit)
-        return await run.outcome()
+        started = time.perf_counter()
+        first_text_s = None
+        run = await self._pipeline.start(replace(edit, cache_salt=cache_salt))
+        async for item in run:
+            if isinstance(item, Outcome):
+                return item, first_text_s
+            if first_text_s is None and isinstance(item, RegionText):
+                first_text_s = time.perf_counter() - started
+        raise WithdrawnError(f"the case {case.id} ended without an answer")
 
 
 def load_contender(
@@ -91,12 +113,13 @@ def load_contender(
     threads: str | None,
     has_fallback: bool,
     constraint: Constraint | None = None,
+    profile: str | None = None,
 ) -> PipelineContender:
     """Load the model as the server would; None takes what the environment sets.
 
     Raises ConfigError, ModelStoreError, PromptError or EngineError.
     """
-    flags = {"model": model, "threads": threads}
+    flags = {"model": model, "profile": profile, "threads": threads}
     settings = load_settings(flags=flags, environment=os.environ).settings
     progress = Progress(sys.stderr)
     try:

@@ -13,7 +13,10 @@ from lookup.proposer import Proposer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayFigures:
-    """What one drafter did on one answer of `num_tokens` tokens, the end tokens included."""
+    """What one drafter did on one answer of `num_tokens` tokens, the end tokens included.
+
+    shares: for each draft that was as long as may be, in turn, how much of it held
+    """
 
     num_tokens: int
     num_passes: int
@@ -21,6 +24,7 @@ class ReplayFigures:
     accepted: int
     build_s: float
     propose_s: float
+    shares: tuple[float, ...]
 
     @property
     def tokens_per_pass(self) -> float:
@@ -40,6 +44,7 @@ def replay(proposer: Proposer, answer: Sequence[int], *, max_draft_tokens: int) 
     build_s = time.thread_time() - started
     num_done = num_passes = drafted = accepted = 0
     propose_s = 0.0
+    shares: list[float] = []
     while num_done < len(answer):
         started = time.thread_time()
         token_ids = proposer.propose(max_draft_tokens).token_ids
@@ -53,6 +58,8 @@ def replay(proposer: Proposer, answer: Sequence[int], *, max_draft_tokens: int) 
         num_passes += 1
         drafted += len(token_ids)
         accepted += num_agreed
+        if len(token_ids) == max_draft_tokens:
+            shares.append(num_agreed / max_draft_tokens)
     return ReplayFigures(
         num_tokens=len(answer),
         num_passes=num_passes,
@@ -60,6 +67,7 @@ def replay(proposer: Proposer, answer: Sequence[int], *, max_draft_tokens: int) 
         accepted=accepted,
         build_s=build_s,
         propose_s=propose_s,
+        shares=tuple(shares),
     )
 
 

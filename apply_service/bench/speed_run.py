@@ -11,12 +11,18 @@ from batching.events import RequestStats
 class SpeedRun:
     """What was written and how long it took, from submission to the last token.
 
-    `stats` are the engine's own figures; a rival has none.
+    The first `num_first_tokens` came together after `first_token_s`; None if that is not known.
+    `stats` are the engine's own figures; a rival has none. `status` and `is_exact`, whether the
+    file is what was expected, are told by contenders that answer with a file and a verdict.
     """
 
     token_ids: tuple[int, ...]
     seconds: float
+    first_token_s: float | None = None
+    num_first_tokens: int = 0
     stats: RequestStats | None = None
+    status: str | None = None
+    is_exact: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,3 +33,12 @@ class RivalRequest:
     max_tokens: int
     stop_token_ids: tuple[int, ...]
     num_lookup_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerFacts:
+    """What a contender's process says of itself when it is ready."""
+
+    dtype: str
+    versions: dict[str, str | None]
+    max_position: int | None = None

@@ -1,7 +1,7 @@
 """Transformers' own `generate` on the same weights and prompts: the rival of `bench speed`.
 
 `python -m apply_service.bench.transformers_baseline MODEL_DIR [THREADS]` answers each line of
-stdin, a RivalRequest as JSON, with a SpeedRun on stdout, whose first line says that it is ready.
+stdin, a RivalRequest as JSON, with a SpeedRun on stdout, whose first line has its WorkerFacts.
 """
 
 from __future__ import annotations
@@ -12,9 +12,29 @@ from pathlib import Path
 
 import msgspec
 import torch
+import transformers
 from transformers import AutoModelForCausalLM
 
-from apply_service.bench.speed_run import RivalRequest, SpeedRun
+from apply_service.bench.speed_run import RivalRequest, SpeedRun, WorkerFacts
+
+
+class _FirstTokens:
+    """A streamer of `generate` that notes when the first tokens came, and how many they were."""
+
+    def __init__(self) -> None:
+        self.at: float | None = None
+        self.count = 0
+        self._has_prompt = False
+
+    def put(self, token_ids: torch.Tensor) -> None:
+        """The prompt first, then what was written."""
+        if not self._has_prompt:
+            self._has_prompt = True
+        elif self.at is None:
+            self.at, self.count = time.perf_counter(), token_ids.numel()
+
+    def end(self) -> None:
+        """Nothing is left to do."""
 
 
 class TransformersBaseline:
@@ -23,9 +43,18 @@ class TransformersBaseline:
     def __init__(self, model_dir: Path) -> None:
         self._model = AutoModelForCausalLM.from_pretrained(model_dir, dtype=torch.float32).eval()
 
+    @property
+    def facts(self) -> WorkerFacts:
+        """What it runs."""
+        return WorkerFacts(
+            dtype="float32",
+            versions={"transformers": transformers.__version__, "torch": str(torch.__version__)},
+        )
+
     def run(self, request: RivalRequest) -> SpeedRun:
         """Greedy decoding, with prompt lookup where the request says so."""
         inputs = torch.tensor([request.prompt_token_ids])
+        first = _FirstTokens()
         started = time.perf_counter()
         output = self._model.generate(
             inputs,
@@ -35,10 +64,15 @@ class TransformersBaseline:
             eos_token_id=list(request.stop_token_ids),
             pad_token_id=request.stop_token_ids[0],
             prompt_lookup_num_tokens=request.num_lookup_tokens,
+            streamer=first,
         )
         seconds = time.perf_counter() - started
-        token_ids = tuple(int(token) for token in output[0, inputs.shape[1] :])
-        return SpeedRun(token_ids=token_ids, seconds=seconds)
+        return SpeedRun(
+            token_ids=tuple(int(token) for token in output[0, inputs.shape[1] :]),
+            seconds=seconds,
+            first_token_s=None if first.at is None else first.at - started,
+            num_first_tokens=first.count,
+        )
 
 
 def _answer_requests(model_dir: Path, num_threads: int | None) -> None:
@@ -47,7 +81,7 @@ def _answer_requests(model_dir: Path, num_threads: int | None) -> None:
     if num_threads is not None:
         torch.set_num_threads(num_threads)
     baseline = TransformersBaseline(model_dir)
-    print("ready", file=answers, flush=True)
+    print(msgspec.json.encode(baseline.facts).decode(), file=answers, flush=True)
     for line in sys.stdin:
         run = baseline.run(msgspec.json.decode(line, type=RivalRequest))
         print(msgspec.json.encode(run).decode(), file=answers, flush=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -24,21 +26,49 @@ class WorkerEndedError(ApplyError):
 class WorkerProcess(Generic[Job, Answer]):
     """Starts with the block, is idle between jobs and ends with the block."""
 
-    def __init__(self, module: str, arguments: list[str], *, answer_type: type[Answer]) -> None:
-        """`module` writes one line when it is ready, then one for each line that it reads."""
+    def __init__(
+        self,
+        module: str,
+        arguments: list[str],
+        *,
+        answer_type: type[Answer],
+        interpreter: Sequence[str] = (sys.executable, "-m"),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`module` writes one line when it is ready, then one for each line that it reads.
+
+        `interpreter` is the command that runs it, `environment` by default that of this process.
+        """
         self._module = module
         self._answer_type = answer_type
+        self._greeting = ""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
+            [*interpreter, module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env=environment,
         )
+
+    @property
+    def greeting(self) -> str:
+        """The line with which the process said that it is ready."""
+        return self._greeting
+
+    @property
+    def peak_memory_bytes(self) -> int | None:
+        """The most that was resident since the process began; None where nobody tells."""
+        try:
+            status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        except OSError:
+            return None
+        peaks = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
+        return int(peaks[0]) * 1024 if peaks else None
 
     def __enter__(self) -> Self:
         """Wait until the process is ready."""
         try:
-            self._read_line()
+            self._greeting = self._read_line()
         except BaseException:
             self._end()
             raise
@@ -51,6 +81,11 @@ class WorkerProcess(Generic[Job, Answer]):
         traceback: TracebackType | None,
     ) -> None:
         self._end()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it takes jobs."""
+        return self._process.poll() is None
 
     def run(self, job: Job) -> Answer:
         """One job; blocks until it is done."""

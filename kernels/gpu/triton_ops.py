@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kernels.gpu.greedy_head import greedy_head_triton
 from kernels.gpu.greedy_verify import greedy_verify_triton
 from kernels.gpu.paged_attention import paged_attention_triton
 from kernels.gpu.rejection_verify import rejection_verify_triton
@@ -19,6 +20,7 @@ def triton_ops() -> Ops:
         paged_attention=paged_attention_triton,
         greedy_verify=greedy_verify_triton,
         rejection_verify=rejection_verify_triton,
+        greedy_head=greedy_head_triton,
         fused=FusedOps(
             rms_norm=rms_norm_triton,
             add_rms_norm=add_rms_norm_triton,

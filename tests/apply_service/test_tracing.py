@@ -72,8 +72,9 @@ def test_an_edit_has_its_stages_in_order_below_the_span_of_its_request(traced: T
     assert request.attributes["apply.id"] == result["id"]
     assert request.attributes["apply.verdict"] == "applied"
     assert request.attributes["http.response.status_code"] == 200
-    assert set(spans) == {"plan", "queue", "prefill", "decode", "verdict"}
-    order = [spans[name] for name in ("plan", "queue", "prefill", "decode", "verdict")]
+    names = ("plan", "prompt", "queue", "prefill", "decode", "verdict")
+    assert set(spans) == set(names)
+    order = [spans[name] for name in names]
     for span in order:
         assert span.parent is not None
         assert span.parent.span_id == request.context.span_id

@@ -12,7 +12,7 @@ from torch import Tensor
 from batching.cuda_graphs import CudaGraphs, GraphGrid, GraphKey
 from batching.forward_batch import ForwardBatch
 from batching.fused_layers import fuse_decoder
-from batching.model import PagedKV, load_model, run_model
+from batching.model import PagedKV, load_model, run_decoder
 from batching.request import SamplingParams
 from batching.static_batch import StaticBatch
 from batching.step_plan import ScheduledRequest, StepPlan
@@ -64,25 +64,15 @@ def test_a_step_gets_the_smallest_graph_that_holds_it() -> None:
     assert grid.row_sizes == (1, 2, 4, 8, 16, 32, 48, 66, 96, 130, 194, 258, 386, 512)
     assert grid.context_sizes == (1024, 4096, 8192)
     cases = {
-        (1, 1, 16): GraphKey(1, 1024),
-        (65, 65, 1024): GraphKey(66, 1024),
-        (67, 3, 1040): GraphKey(96, 4096),
-        (512, 512, 8192): GraphKey(512, 8192),
-        (513, 513, 100): None,
-        (1, 1, 8208): None,
+        (1, 16): GraphKey(1, 1024),
+        (65, 1024): GraphKey(66, 1024),
+        (67, 1040): GraphKey(96, 4096),
+        (512, 8192): GraphKey(512, 8192),
+        (513, 100): None,
+        (1, 8208): None,
     }
-    for (num_rows, num_logits_rows, max_context), expected in cases.items():
-        found = grid.find(
-            num_rows=num_rows, num_logits_rows=num_logits_rows, max_context=max_context
-        )
-        assert found == expected
-
-
-def test_a_long_chunk_of_a_prompt_does_not_pay_for_logits() -> None:
-    grid = GraphGrid.build(max_rows=512, max_context=2048)
-    assert grid.find(num_rows=500, num_logits_rows=1, max_context=600) is None
-    assert grid.find(num_rows=500, num_logits_rows=480, max_context=600) == GraphKey(512, 1024)
-    assert grid.find(num_rows=200, num_logits_rows=1, max_context=600) == GraphKey(258, 1024)
+    for (num_rows, max_context), expected in cases.items():
+        assert grid.find(num_rows=num_rows, max_context=max_context) == expected
 
 
 def test_small_limits_make_a_small_grid() -> None:
@@ -132,12 +122,12 @@ def test_blocks_that_are_reserved_beyond_the_context_are_left_out() -> None:
 
 def capture_by_calling(run: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
     """What a CUDA graph does, without one: the same call again, into the same result."""
-    logits = run()
+    hidden = run()
 
     def replay() -> None:
-        logits.copy_(run())
+        hidden.copy_(run())
 
-    return replay, logits
+    return replay, hidden
 
 
 @pytest.mark.parametrize("grid_rows", [6, 16])
@@ -151,7 +141,7 @@ def test_padded_steps_compute_what_plain_ones_do(tiny_model_dir: Path, grid_rows
 
     def make_forward() -> tuple[Callable[[ForwardBatch], Tensor], PagedKV]:
         paged_kv = PagedKV(keys=torch.zeros(cache_shape), values=torch.zeros(cache_shape))
-        return lambda batch: run_model(model, batch, paged_kv=paged_kv, ops=ops), paged_kv
+        return lambda batch: run_decoder(model, batch, paged_kv=paged_kv, ops=ops), paged_kv
 
     plain, plain_kv = make_forward()
     forward, paged_kv = make_forward()
@@ -166,11 +156,12 @@ def test_padded_steps_compute_what_plain_ones_do(tiny_model_dir: Path, grid_rows
     graphs.capture_all()
     assert paged_kv.keys.count_nonzero() == 0
     for batch in (PREFILL, VERIFY, DECODE):
-        logits = graphs.try_run(batch)
+        hidden = graphs.try_run(batch)
         if batch.input_ids.shape[0] > grid_rows:
-            assert logits is None
-            logits = forward(batch)
-        assert logits is not None
-        torch.testing.assert_close(logits, plain(batch), atol=1e-5, rtol=1e-5)
+            assert hidden is None
+            hidden = forward(batch)[batch.logits_rows]
+        assert hidden is not None
+        expected = plain(batch)[batch.logits_rows]
+        torch.testing.assert_close(hidden, expected, atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(paged_kv.keys, plain_kv.keys, atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(paged_kv.values, plain_kv.values, atol=1e-5, rtol=1e-5)

@@ -24,8 +24,9 @@ from batching.errors import (
     StepFailedError,
 )
 from batching.events import Cancelled, Failed, Tokens
+from batching.pending_step import PendingStep
 from batching.request import EngineRequest, Priority, SamplingParams
-from batching.step_plan import StepPlan, StepResult
+from batching.step_plan import StepPlan
 
 KV_BYTES = 2 << 20
 
@@ -76,6 +77,28 @@ def test_greedy_tokens_are_those_of_transformers(
     assert outcome.finished.reason == "length"
     assert outcome.finished.stats.target_passes == 41
     assert outcome.finished.stats.decode_passes == 40
+
+
+def test_the_seconds_of_steps_are_those_of_plans_and_of_the_model(
+    tiny_model_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = build_engine(EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=KV_BYTES))
+    before = engine.stats()
+    assert (before.schedule_s, before.execute_s) == (0.0, 0.0)
+    launch = engine._runner.launch
+
+    def slow_launch(plan: StepPlan) -> PendingStep:
+        time.sleep(0.02)
+        return launch(plan)
+
+    monkeypatch.setattr(engine._runner, "launch", slow_launch)
+    running = RunningEngine(engine)
+    started = time.perf_counter()
+    running.run([make_request("a", make_prompt(1, 20), 5)])
+    seconds, after = time.perf_counter() - started, engine.stats()
+    engine.stop()
+    assert after.execute_s >= 0.02 * after.steps > 0
+    assert 0 < after.schedule_s < seconds - after.execute_s
 
 
 def test_a_right_draft_saves_passes_and_a_wrong_one_changes_nothing(running: RunningEngine) -> None:
@@ -290,16 +313,16 @@ def test_a_failed_step_fails_its_requests_and_the_engine_lives_on(
 ) -> None:
     engine = build_engine(EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=KV_BYTES))
     runner = engine._runner
-    execute = runner.execute
+    launch = runner.launch
     is_broken = threading.Event()
 
-    def execute_or_fail(plan: StepPlan) -> StepResult:
+    def launch_or_fail(plan: StepPlan) -> PendingStep:
         if is_broken.is_set():
             is_broken.clear()
             raise RuntimeError("device lost")
-        return execute(plan)
+        return launch(plan)
 
-    monkeypatch.setattr(runner, "execute", execute_or_fail)
+    monkeypatch.setattr(runner, "launch", launch_or_fail)
     running = RunningEngine(engine)
     try:
         before = engine.stats().num_free_blocks

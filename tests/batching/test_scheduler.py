@@ -17,7 +17,7 @@ from oracles.target_runner import NoisyProposer, TargetRunner, make_target
 from batching.block_pool import BlockPool
 from batching.config import SchedulerConfig
 from batching.errors import DeadlineExceededError, EngineStoppedError, StepFailedError
-from batching.events import Cancelled, Event, Failed, Finished, Tokens
+from batching.events import Cancelled, Event, Failed, Finished, RequestStats, Tokens
 from batching.prefix_cache import PrefixCache
 from batching.request import EngineRequest, Priority, SamplingParams
 from batching.scheduler import Scheduler
@@ -56,6 +56,7 @@ class SchedulerRun:
         self.order: list[str] = []
         self._num_preemptions = 0
         self._num_computed: dict[str, int] = {}
+        self._requests: dict[str, EngineRequest] = {}
 
     def submit(
         self, name: str, prompt: Sequence[int], max_tokens: int, **changes: object
@@ -72,6 +73,7 @@ class SchedulerRun:
         )
         request = dataclasses.replace(request, **changes)
         self.runner.track(request)
+        self._requests[name] = request
         self.targets[name] = target
         self.outputs[name] = []
         self.scheduler.add(request, now=self.now)
@@ -148,6 +150,17 @@ class SchedulerRun:
             if isinstance(event, Finished):
                 assert self.outputs[name] == self.targets[name]
                 assert event.stats.num_output_tokens == len(self.targets[name])
+                self._check_losses(name, event.stats)
+
+    def _check_losses(self, name: str, stats: RequestStats) -> None:
+        """What passes brought and what they lost is all that they could bring."""
+        request = self._requests[name]
+        if request.proposer is None:
+            assert sum(stats.losses.by_cause.values()) == 0
+            return
+        most = stats.decode_passes * (request.max_draft_tokens + 1)
+        assert stats.num_output_tokens + sum(stats.losses.by_cause.values()) == most
+        assert min(stats.losses.by_cause.values()) >= 0
 
     def _check_continues(self, scheduled: ScheduledRequest) -> None:
         """A request that wrote in the last step has its newest token to compute and no other."""

@@ -40,14 +40,16 @@ def test_kernels_compile(arch: int, tmp_path: Path) -> None:
         "_rms_norm",
         "_silu_mul",
         "_find_best_of_blocks",
+        "_find_best_of_products",
         "_reduce_blocks",
         "_count_accepted",
         "_draw_tokens",
     }
     for kernel in report:
         assert kernel["shared"] <= MAX_SHARED[arch], kernel
-    attention = [kernel for kernel in report if kernel["name"] == "_attend"]
-    assert all(kernel["num_matrix_instructions"] for kernel in attention)
+    products = [k for k in report if k["name"] in ("_attend", "_find_best_of_products")]
+    assert all(kernel["num_matrix_instructions"] for kernel in products)
+    attention = [kernel for kernel in products if kernel["name"] == "_attend"]
     cuts = {
         (kernel["constants"]["BLOCK_M"], kernel["constants"]["IS_PARALLEL"]) for kernel in attention
     }

@@ -69,6 +69,18 @@ def test_the_merge_is_trusted_first() -> None:
     assert write(proposer, [*merge, *END]) == [65, 65, 65, 10]
 
 
+def test_a_stitched_draft_tells_what_each_token_was_copied_from() -> None:
+    segment = [*ORIGINAL[50:53], 1, 2, 3, *ORIGINAL[53:56]]
+    proposer = EditProposer(original=ORIGINAL, snippet_segments=[segment], end_token_ids=END)
+    draft = proposer.propose(100)
+    places = {token: draft.source_of(offset) for offset, token in enumerate(draft.token_ids)}
+    assert [places[token] for token in (100, 1, 3, 160)] == [
+        "original", "snippet", "snippet", "original",
+    ]  # fmt: skip
+    assert draft.sources[0] == (0, draft.reference)
+    assert draft.cut(5).source_of(4) == "original"
+
+
 def test_a_prediction_serves_where_there_is_no_original() -> None:
     proposer = EditProposer(original=(), snippet_segments=(), prediction=[5, 6], end_token_ids=END)
     assert proposer.propose(9).token_ids == (5, 6, *END)
@@ -204,19 +216,31 @@ def is_within(run: Sequence[int], source: Sequence[int]) -> bool:
     pieces=st.lists(TOKENS, max_size=6),
     extra=st.lists(st.integers(0, 80), max_size=6),
 )
-def test_proposing_changes_nothing(
+def test_proposing_again_changes_nothing(
     case: dict[str, list[int]], pieces: list[list[int]], extra: list[int]
 ) -> None:
     quiet, asked = EditProposer(**case), EditProposer(**case)  # type: ignore[arg-type]
     asked.build()
     for number, piece in enumerate(pieces):
-        for k in extra[number:]:
+        quiet.propose(1)
+        for k in [1, *extra[number:]]:
             asked.propose(k)
         quiet.commit(piece)
         asked.commit(piece)
     assert quiet.propose(64) == asked.propose(64)
     assert asked.propose(64) == asked.propose(64)
     assert asked.propose(7).token_ids == asked.propose(64).token_ids[:7]
+
+
+@given(case=CASES, pieces=st.lists(TOKENS, max_size=6))
+def test_what_was_committed_in_pieces_may_be_taken_in_as_a_whole(
+    case: dict[str, list[int]], pieces: list[list[int]]
+) -> None:
+    in_pieces, whole = EditProposer(**case), EditProposer(**case)  # type: ignore[arg-type]
+    for piece in pieces:
+        in_pieces.commit(piece)
+    whole.commit([token for piece in pieces for token in piece])
+    assert in_pieces.propose(64) == whole.propose(64)
 
 
 @given(case=CASES, answer=TOKENS, cuts=st.lists(st.integers(1, 9), min_size=1, max_size=9))

@@ -20,6 +20,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from apply_service.bench.sized_file import (
+    MARKER,
+    module_of,
+    one_function_update,
+    spread_functions,
+)
 from apply_service.conclusion import conclude, conclude_decided, try_conclude_merge
 from apply_service.edit.snippet_error import SnippetError
 from apply_service.edit.text_file import TextFile
@@ -34,7 +40,6 @@ MAX_FILE_BYTES = 8 << 20
 MAX_PLAN_S = 0.8
 MAX_PLAN_BYTES = 120 << 20
 MAX_HOSTILE_S = 2.0
-MARKER = "# ... existing code ..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,36 +57,6 @@ class Case:
         )
 
 
-def module_of(num_lines: int) -> str:
-    """A Python module of so many lines, in functions of about ten lines that all differ."""
-    parts = []
-    for number in range(num_lines // 11 + 1):
-        parts.append(
-            f"def convert_{number}(record, scale):\n"
-            f'    """Turn record {number} into its scaled form."""\n'
-            f"    total = {number}\n"
-            f"    for name, value in record.items():\n"
-            f"        if name.startswith('field_{number % 17}'):\n"
-            f"            total += value * scale\n"
-            f"        else:\n"
-            f"            total -= {number} % (value + 1)\n"
-            f"    return total\n\n\n"
-        )
-    return "\n".join("".join(parts).split("\n")[:num_lines]).rstrip("\n") + "\n"
-
-
-def one_function_update(number: int) -> str:
-    """The same change of one function, wherever it stands."""
-    return (
-        f"{MARKER}\n\n\ndef convert_{number}(record, scale):\n"
-        f'    """Turn record {number} into its scaled form."""\n'
-        f"    total = {number}\n"
-        f"    if scale == 0:\n"
-        f"        return total\n"
-        f"    for name, value in record.items():\n{MARKER}\n"
-    )
-
-
 def measure_model(num_rounds: int) -> int:
     """Compare model seconds in both files, one after the other; 1 if a limit is passed."""
     from apply_service.config import load_settings
@@ -94,7 +69,7 @@ def measure_model(num_rounds: int) -> int:
     cases = {
         num_lines: [
             Case(module_of(num_lines), one_function_update(number)).edit
-            for number in _places(num_lines, num_rounds + 1)
+            for number in spread_functions(num_lines, num_rounds + 1)
         ]
         for num_lines in (300, 10_000)
     }
@@ -147,12 +122,6 @@ def measure_model(num_rounds: int) -> int:
         f" (limit {MAX_TIME_RATIO})"
     )
     return int(most > MAX_PROMPT_TOKENS or large > MAX_TIME_RATIO * small)
-
-
-def _places(num_lines: int, count: int) -> list[int]:
-    """Functions spread over a file, none of them twice."""
-    num_functions = num_lines // 11
-    return [2 + place * (num_functions - 4) // count for place in range(count)]
 
 
 def hostile_cases() -> Mapping[str, Callable[[], Case]]:

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import json
+import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
 
 from apply_service.__main__ import main
-from apply_service.bench.gpu import DEFAULT_TRACE, GpuBenchError, read_trace
+from apply_service.bench import gpu
+from apply_service.bench.gpu import GpuBenchError, read_trace
 from apply_service.bench.gpu_attention import measure_attention
 from apply_service.bench.gpu_clock import Roofline, measure_ms
+from apply_service.bench.gpu_lookup import make_answer, measure_lookup
 from apply_service.bench.gpu_steps import StepBench
 from batching.config import ModelInfo
+from batching.pending_step import FinishedStep
 from batching.random_model import SHAPE_NAMES, make_random_model
-from batching.step_plan import StepPlan
+from batching.step_plan import StepPlan, StepResult
 
 CPU = torch.device("cpu")
 SMALL = [
     *("--device", "cpu", "--shape", "tiny", "--dtype", "fp32", "--steps", "2"),
     *("--k", "0,4", "--batch", "1,3", "--context", "20", "--attention-context", "70"),
+    *("--lookup-tokens", "18"),
 ]
 
 
-def test_the_default_trace_holds_ninety_seven_percent() -> None:
-    assert sum(DEFAULT_TRACE) / len(DEFAULT_TRACE) == pytest.approx(0.97)
+def test_of_the_recorded_drafts_ninety_seven_percent_held() -> None:
+    trace = read_trace(Path(gpu.__file__).with_name("acceptance_trace.txt"))
+    assert len(trace) == 128
+    assert sum(trace) / len(trace) == pytest.approx(0.97, abs=1e-3)
 
 
 def test_every_size_is_timed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,11 +48,21 @@ def test_every_size_is_timed(capsys: pytest.CaptureFixture[str]) -> None:
         assert step["floor_ratio"] == pytest.approx(step["step_ms"] / step["floor_ms"])
         assert (step["accepted_per_s"] > 0) is (step["k"] > 0)
         assert step["host_ms"] is None
+        assert step["graph_share"] == 0
     assert [times["num_rows"] for times in report["attention"]] == [1, 65]
+    assert report["versions"]["torch"] == torch.__version__
+    for times in report["prompt_lookup"]:
+        assert times["num_tokens"] == 16
+        assert times["tokens_per_s"] == pytest.approx(16 / times["seconds"])
+        assert 1 <= times["num_passes"] <= 16
 
 
-def test_the_table_has_a_line_for_each_size(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "gpu", *SMALL]) == 0
+def test_the_table_has_a_line_for_each_size(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "figures.json"
+    assert main(["bench", "gpu", *SMALL, "--out", str(path)]) == 0
+    assert len(json.loads(path.read_text())["steps"]) == 4
     lines = capsys.readouterr().out.splitlines()
     assert "97.0% of the drafts hold" in lines[0]
     assert [line.split()[:3] for line in lines[4:8]] == [
@@ -53,6 +71,26 @@ def test_the_table_has_a_line_for_each_size(capsys: pytest.CaptureFixture[str]) 
         ["3", "0", "3"],
         ["3", "4", "15"],
     ]
+
+
+@pytest.mark.skipif(
+    find_spec("triton") is None or os.environ.get("TRITON_INTERPRET") != "1",
+    reason="the kernels are not interpreted here",
+)
+def test_it_runs_on_the_kernels_of_a_gpu(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kernels.gpu.triton_ops import triton_ops
+
+    for module in ("batching.model_runner", "apply_service.bench.gpu_attention"):
+        monkeypatch.setattr(f"{module}.select_ops", lambda _device, **_options: triton_ops())
+    monkeypatch.setattr("apply_service.bench.gpu_clock._NUM_REPEATS", 1)
+    monkeypatch.setattr("apply_service.bench.gpu_steps._NUM_WARM_UPS", 1)
+    few = ("--k", "3", "--batch", "2", "--steps", "1", "--attention-context", "20")
+    assert main(["bench", "gpu", *SMALL, *few, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [step["num_rows"] for step in report["steps"]] == [8]
+    assert [times["num_rows"] for times in report["attention"]] == [1]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
@@ -103,17 +141,70 @@ def test_shares_of_the_roofline_are_shares() -> None:
     assert times.bandwidth_share < 1e-3
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--k", "8,x"], "'x' is no number; give one of 0 or more"),
+        (["--k=-1"], "'-1' is no number"),
+        (["--batch", "4,0"], "0 is too small; give a number of 1 or more"),
+        (["--steps", "0"], "0 is too small"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["bench", "gpu", *arguments])
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["--context", "--attention-context"])
+def test_contexts_beyond_the_models_are_refused(
+    flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "gpu", *SMALL, flag, "20000"]) == 1
+    assert "the limit is 16384; lower --context" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_not_there_is_said_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "gpu", *SMALL, "--out", str(tmp_path / "none" / "x.json")]) == 1
+    assert "none is no folder; make it, or give another --out" in capsys.readouterr().err
+
+
+def test_the_told_answer_leaves_the_prompt_where_drafts_break_off() -> None:
+    prompt = list(range(0, 40, 2))
+    answer = make_answer(prompt, (1.0, 0.5), k=4, length=12)
+    assert [at for at in range(12) if answer[at] != prompt[at]] == [7]
+    assert answer[7] == prompt[7] + 1
+
+
+def test_prompt_lookup_takes_as_many_passes_as_its_trace_has_drafts() -> None:
+    model = make_random_model("tiny", dtype="float32", device=CPU, attention="sdpa").model
+    times = measure_lookup(model, k=8, context=120, num_tokens=82, trace=(1.0,))
+    # Nothing is found for the first tokens; a draft of eight brings nine from then on.
+    assert 80 // 9 <= times.num_passes <= 80 // 9 + 3
+    assert (
+        measure_lookup(model, k=8, context=120, num_tokens=82, trace=(1.0, 0.0)).num_passes
+        > times.num_passes
+    )
+
+
 class CountingRunner:
     """Takes plans and does nothing with them."""
+
+    num_graph_steps = 0
 
     def __init__(self) -> None:
         self.starts: list[list[int]] = []
         self.model_info = make_info()
 
-    def execute(self, plan: StepPlan) -> None:
+    def launch(self, plan: StepPlan) -> FinishedStep:
         self.starts.append([scheduled.start for scheduled in plan.scheduled])
         for scheduled in plan.scheduled:
             assert scheduled.start + scheduled.num_rows <= len(scheduled.block_ids) * 16
+        return FinishedStep(StepResult(()), 1e-3)
 
 
 def make_info() -> ModelInfo:

@@ -52,6 +52,7 @@ def figures_of(num_tokens: int, num_passes: int) -> ReplayFigures:
         accepted=5 * num_passes,
         build_s=0.0,
         propose_s=1e-6 * num_passes,
+        shares=(),
     )
 
 

@@ -1,0 +1,87 @@
+"""A step that was given to the device and may still be under way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from batching.step_plan import StepResult
+
+
+class PendingStep(Protocol):
+    """What a model runner returns at once; the host may go on with what the outcome cannot change.
+
+    leaves_time: whether the device computes while the host goes on
+    """
+
+    @property
+    def leaves_time(self) -> bool: ...
+
+    @property
+    def seconds(self) -> float:
+        """How long the step took; known once it has been waited for."""
+        ...
+
+    def is_done(self) -> bool:
+        """Whether `wait` would return at once."""
+        ...
+
+    def wait(self) -> StepResult:
+        """The outcome; raises what went wrong on the device. To be called once."""
+        ...
+
+
+class FinishedStep:
+    """A step that the host has computed itself."""
+
+    leaves_time = False
+
+    def __init__(self, result: StepResult, seconds: float) -> None:
+        self._result = result
+        self.seconds = seconds
+
+    def is_done(self) -> bool:
+        """Always."""
+        return True
+
+    def wait(self) -> StepResult:
+        """The outcome."""
+        return self._result
+
+
+class DeviceStep:
+    """A step on a CUDA device, whose tokens are on their way to the host.
+
+    It ends when `outcome`, a few numbers for each row, has been copied.
+    """
+
+    leaves_time = True
+
+    def __init__(
+        self,
+        outcome: Tensor,
+        read: Callable[[list[int]], StepResult],
+        *,
+        started: torch.cuda.Event,
+    ) -> None:
+        """outcome: [n] int64 on the device; read: makes the result of its numbers."""
+        self._host = torch.empty(outcome.shape, dtype=torch.int64, pin_memory=outcome.is_cuda)
+        self._host.copy_(outcome, non_blocking=True)
+        self._read = read
+        self._started = started
+        self._ended = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        self._ended.record()
+        self.seconds = 0.0
+
+    def is_done(self) -> bool:
+        """Whether the device has come to the end of the step."""
+        return bool(self._ended.query())  # type: ignore[no-untyped-call]
+
+    def wait(self) -> StepResult:
+        """The outcome, once the device has it."""
+        self._ended.synchronize()
+        self.seconds = self._started.elapsed_time(self._ended) / 1e3
+        return self._read(self._host.tolist())

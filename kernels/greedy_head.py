@@ -1,0 +1,22 @@
+"""Greedy verification from hidden rows: the last matrix product and its argmax as one operation."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from kernels.greedy_verify import greedy_verify_reference
+from kernels.verification import Verification
+
+
+def greedy_head_reference(
+    hidden: Tensor, weight: Tensor, draft_token_ids: Tensor, *, cu_rows: Tensor
+) -> Verification:
+    """Verify drafts against the argmax of `hidden @ weight.T`, which is rounded to its dtype first.
+
+    What `greedy_verify_reference` says of these logits, lists of allowed tokens left out.
+
+    hidden: [num_rows, hidden_size]; weight: [vocab_size, hidden_size], both of one floating type
+    draft_token_ids, cu_rows: as for `greedy_verify_reference`
+    """
+    logits = (hidden @ weight.T).float()
+    return greedy_verify_reference(logits, draft_token_ids, cu_rows=cu_rows)
