@@ -13,7 +13,8 @@ from lookup.draft_account import DraftAccount
 # Share of the time that may be spent on drafts that do not pay, to see whether they would again.
 PROBE_SHARE = 0.01
 PROBE_TOKENS = 2
-# While nothing is granted, nobody need be asked in every step; after so many they are again.
+# While nothing but probes is granted and none holds, nobody need be asked in every step; after so
+# many they are again.
 _MAX_REST = 8
 
 
@@ -69,7 +70,10 @@ class DraftBudget:
         `num_kept` tokens of the draft were written; by default as many as held.
         """
         self._counters.observe(kind, num_verified=num_verified, num_held=num_held)
-        self._account.earn(num_held if num_kept is None else num_kept)
+        num_kept = num_held if num_kept is None else num_kept
+        self._account.earn(num_kept)
+        if num_kept:
+            self._rest_length = 0
 
     def try_rest(self) -> bool:
         """Whether this step may go without bids, because those before it got nothing."""
@@ -85,6 +89,7 @@ class DraftBudget:
         granted = [0] * len(bids)
         if self._account.is_open:
             granted = best_allocation(self._curves(bids), terms)
+        is_worth_it = any(granted)
         self._probe(bids, granted, terms, num_steps=num_steps)
         for bid, num_tokens in zip(bids, granted, strict=True):
             if num_tokens:
@@ -98,7 +103,7 @@ class DraftBudget:
             income=PROBE_SHARE * num_steps,
         )
         self._num_rested = 0
-        self._rest_length = 0 if num_granted else min(2 * self._rest_length + 1, _MAX_REST)
+        self._rest_length = 0 if is_worth_it else min(2 * self._rest_length + 1, _MAX_REST)
         return granted
 
     def _curves(self, bids: Sequence[DraftBid]) -> list[list[float]]:
