@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 
 from apply_service.edit.balance import BalanceIndex, balance_of
 from apply_service.edit.bindings import Bindings, bound_names, declared_names, is_import
-from apply_service.edit.definition_names import MAX_LINE_LENGTH, WORD, definition_name
+from apply_service.edit.definition_names import MAX_LINE_LENGTH, WORD, bound_name, definition_name
 from apply_service.edit.definitions import SymbolTable
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.placement import Placement
@@ -46,6 +46,8 @@ FEATURES = (
     "num_dangling",
     "num_superseded",
     "num_redeclared",
+    # Added lines that give a value to a name or key that has one beside them.
+    "num_reassigned",
     # A blank line stands between the last line and one like it.
     "is_apart_from_kin",
 )
@@ -138,6 +140,7 @@ class PlacementFeatures:
             float(len(dangling) if is_open else 0),
             float(len(superseded)),
             float(self._num_redeclared(placement, change)),
+            float(self._num_reassigned(placement, change)),
             float(is_open_after and self._is_apart_from_kin(placement)),
         )
 
@@ -251,6 +254,22 @@ class PlacementFeatures:
                 if self._bindings.is_declared(name, span, indent):
                     redeclared.add(name)
         return min(len(redeclared), MAX_NAMES)
+
+    def _num_reassigned(self, placement: Placement, change: Change) -> int:
+        """How many added lines bind what a line of the same paragraph binds, equally indented."""
+        added = {
+            (indent_of(line), name)
+            for line in placement.lines[:MAX_SEARCHED]
+            if line.strip() in change.added and (name := bound_name(line)) is not None
+        }
+        if not added:
+            return 0
+        lines = self._index.lines
+        above = reversed(lines[max(0, placement.start - STALE_LINES) : placement.start])
+        below = lines[placement.end : placement.end + STALE_LINES]
+        beside = (line for side in (above, below) for line in takewhile(str.strip, side))
+        known = {(indent_of(line), bound_name(line)) for line in beside}
+        return min(len(added & known), MAX_NAMES)
 
     def _shown_definitions(self, placement: Placement) -> frozenset[tuple[str, int]]:
         """Names that the placed lines define, with their depth."""

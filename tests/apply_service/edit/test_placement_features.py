@@ -85,6 +85,7 @@ def test_a_segment_without_a_change_is_idle() -> None:
         ((0, 1), ["import re"], {"num_dangling"}),
         ((3, 5), ["def first(path):"], {"num_superseded"}),
         ((0, 1), ["import os", "import sys"], {"num_redeclared"}),
+        ((4, 4), ["limit = 11"], {"num_reassigned"}),
     ],
 )
 def test_what_a_placement_does_is_counted(
