@@ -19,13 +19,14 @@ from lookup.proposer import Draft
 _LOGGER = logging.getLogger(__name__)
 
 # Part of what a file is found by; to be raised whenever steps are computed in another way.
-_COMPUTATION_VERSION = 1
+_COMPUTATION_VERSION = 2
 
 # The ends of usual steps come first: a decode, a whole draft, then what lies between and beyond.
 _WHOLE_DRAFT = 65
 _OTHER_ROW_COUNTS = (17, 33, 129, 8, 257, 2, 49, 4, 97, 24, 193, 12, 513)
 _CONTEXT = 1024
-_NUM_REQUESTS = 8
+# As many as it takes for what each of them costs to stand out from the noise.
+_NUM_REQUESTS = 32
 
 
 class StepPlans:

@@ -52,11 +52,18 @@ class RowPlanner:
         num_tokens = fill_up(demands, [share.num_tokens for share in shares], max_rows - num_taken)
         return [PlannedRows(*rows) for rows in zip(states, num_tokens, drafts, strict=True)]
 
-    def observe(self, scheduled: ScheduledRequest, *, num_verified: int, num_held: int) -> None:
-        """Take in how many tokens or choices of a draft were verified, and how many held."""
+    def observe(
+        self, scheduled: ScheduledRequest, *, num_verified: int, num_held: int, num_kept: int
+    ) -> None:
+        """Take in how many tokens or choices of a draft were verified, and how many held.
+
+        `num_kept` of its tokens were written.
+        """
         if scheduled.draft is not None:
             kind = _kind_of(scheduled.draft, is_first=scheduled.output_position == 0)
-            self._budget.observe(kind, num_verified=num_verified, num_held=num_held)
+            self._budget.observe(
+                kind, num_verified=num_verified, num_held=num_held, num_kept=num_kept
+            )
 
     def _drafts(
         self,
@@ -69,6 +76,8 @@ class RowPlanner:
         """A draft for each request whose known tokens end in this step, or None."""
         num_known = sum(share.num_tokens for share in shares)
         num_free = max_rows - num_known
+        if self._costs is not None and _may_rest(states) and self._budget.try_rest():
+            return [None] * len(states)
         drafts: list[Draft | None] = []
         for state, demand, share in zip(states, demands, shares, strict=True):
             longest = min(demand.max_draft_tokens, num_free)
@@ -99,6 +108,11 @@ class RowPlanner:
         if state.request.proposer is None and state.constrained is None:
             return 0
         return min(state.request.max_draft_tokens, self._max_draft_tokens)
+
+
+def _may_rest(states: Sequence[RequestState]) -> bool:
+    """Whether nobody is at the beginning of an answer or bound to merges; such drafts hold best."""
+    return all(state.constrained is None and state.num_output_tokens > 0 for state in states)
 
 
 def _terms_of(known: StepSize, costs: StepCosts, *, mean_context: int, max_rows: int) -> StepTerms:

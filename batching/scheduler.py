@@ -271,7 +271,12 @@ class Scheduler:
                     num_written=num_kept,
                     is_last=reason is not None,
                 )
-            self._row_planner.observe(scheduled, num_verified=num_asked, num_held=num_held)
+            self._row_planner.observe(
+                scheduled,
+                num_verified=num_asked,
+                num_held=num_held,
+                num_kept=verified.num_accepted,
+            )
             if token_ids:
                 yield Tokens(request.request_id, token_ids, verified.logprobs[:num_kept])
         if state.first_token is None and state.num_computed_tokens >= len(request.prompt_token_ids):

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from lookup.acceptance import AcceptanceCounters, DraftKind
+from lookup.draft_account import DraftAccount
 
 # Share of the time that may be spent on drafts that do not pay, to see whether they would again.
 PROBE_SHARE = 0.01
 PROBE_TOKENS = 2
+# While nothing but probes is granted and none holds, nobody need be asked in every step; after so
+# many they are again.
+_MAX_REST = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +48,62 @@ class StepTerms:
 
 
 class DraftBudget:
-    """Shares the rows for drafts among all requests of a step, by what became of drafts before."""
+    """Shares the rows for drafts among all requests of a step, by what became of drafts before.
+
+    Drafts that did not pay for themselves are down to probes until some hold again.
+    """
 
     def __init__(self) -> None:
         self._counters = AcceptanceCounters()
+        self._account = DraftAccount()
+        self._rest_length = 0
+        self._num_rested = 0
         self._num_steps = 0
         self._granted_at: dict[DraftKind, int] = {}
         self._probe_credit_ms = 0.0
 
-    def observe(self, kind: DraftKind, *, num_verified: int, num_held: int) -> None:
-        """Take in what verification said of one draft, or of the choices that it made."""
+    def observe(
+        self, kind: DraftKind, *, num_verified: int, num_held: int, num_kept: int | None = None
+    ) -> None:
+        """Take in what verification said of one draft, or of the choices that it made.
+
+        `num_kept` tokens of the draft were written; by default as many as held.
+        """
         self._counters.observe(kind, num_verified=num_verified, num_held=num_held)
+        num_kept = num_held if num_kept is None else num_kept
+        self._account.earn(num_kept)
+        if num_kept:
+            self._rest_length = 0
+
+    def try_rest(self) -> bool:
+        """Whether this step may go without bids, because those before it got nothing."""
+        if self._num_rested >= self._rest_length:
+            return False
+        self._num_rested += 1
+        return True
 
     def allocate(self, bids: Sequence[DraftBid], terms: StepTerms) -> list[int]:
         """Tokens to verify of each bid's draft, in the order of the bids, best rank first."""
-        self._num_steps += 1
-        curves = self._curves(bids)
-        granted = best_allocation(curves, terms)
-        self._probe(bids, granted, terms)
+        num_steps = 1 + self._num_rested
+        self._num_steps += num_steps
+        granted = [0] * len(bids)
+        if self._account.is_open:
+            granted = best_allocation(self._curves(bids), terms)
+        is_worth_it = any(granted)
+        self._probe(bids, granted, terms, num_steps=num_steps)
         for bid, num_tokens in zip(bids, granted, strict=True):
             if num_tokens:
                 self._granted_at[bid.kind] = self._num_steps
+        num_granted = sum(granted)
+        step_ms = terms.cost_ms(0)
+        self._account.charge(
+            terms.cost_ms(num_granted) - step_ms,
+            step_ms=step_ms,
+            num_certain=terms.num_certain,
+            income=PROBE_SHARE * num_steps,
+        )
+        self._num_rested = 0
+        self._rest_length = 0 if is_worth_it else min(2 * self._rest_length + 1, _MAX_REST)
         return granted
 
     def _curves(self, bids: Sequence[DraftBid]) -> list[list[float]]:
@@ -80,7 +119,9 @@ class DraftBudget:
             for bid in bids
         ]
 
-    def _probe(self, bids: Sequence[DraftBid], granted: list[int], terms: StepTerms) -> None:
+    def _probe(
+        self, bids: Sequence[DraftBid], granted: list[int], terms: StepTerms, *, num_steps: int
+    ) -> None:
         """Grant a few tokens to the kind that went without for longest, if time was saved up."""
         num_granted = sum(granted)
         seen = {bid.kind for bid, num_tokens in zip(bids, granted, strict=True) if num_tokens}
@@ -91,7 +132,7 @@ class DraftBudget:
         index = min(starved, key=lambda at: self._granted_at.get(bids[at].kind, 0))
         num_tokens = min(PROBE_TOKENS, bids[index].num_tokens, terms.max_draft_rows - num_granted)
         price_ms = max(0.0, terms.cost_ms(num_granted + num_tokens) - cost_ms)
-        self._probe_credit_ms += PROBE_SHARE * cost_ms
+        self._probe_credit_ms += PROBE_SHARE * cost_ms * num_steps
         if self._probe_credit_ms >= price_ms:
             self._probe_credit_ms = 0.0
             granted[index] = num_tokens

@@ -75,6 +75,7 @@ class EditProposer:
             if len(reference)
         ]
         self._output = OutputReference("output", trust=TRUST["output"], min_match=min_output_match)
+        self._committed: list[int] = []
         self._plan: SegmentPlan | None = None
         self._cursor = self._first_reference(has_original=bool(original))
         self._position = 0
@@ -87,7 +88,11 @@ class EditProposer:
         self._segment_plan()
 
     def propose(self, max_tokens: int) -> Draft:
-        """Draft at most `max_tokens` tokens to follow the committed output. Changes no state."""
+        """Draft at most `max_tokens` tokens to follow the committed output.
+
+        The same again unless something is committed in between.
+        """
+        self._catch_up()
         drafted: list[int] = []
         sources: list[tuple[int, str]] = []
         for run in self._runs():
@@ -103,8 +108,14 @@ class EditProposer:
         return Draft(tuple(drafted), sources[0][1], self._match, sources=tuple(sources))
 
     def commit(self, token_ids: Sequence[int]) -> None:
-        """Append tokens that the model has written; re-anchor if they left the drafted way."""
-        tokens = list(token_ids)
+        """Append tokens that the model has written; the next proposal looks where they lead."""
+        self._committed += token_ids
+
+    def _catch_up(self) -> None:
+        """Take in what was committed; re-anchor if it left the drafted way."""
+        tokens, self._committed = self._committed, []
+        if not tokens:
+            return
         self._output.token_ids += tokens
         num_followed = self._follow(tokens)
         if num_followed < len(tokens):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from apply_service.edit.balance import BalanceIndex, balance_of
+from apply_service.edit.bindings import Bindings
 from apply_service.edit.definition_names import definition_name
 from apply_service.edit.definitions import SymbolTable, find_definitions
 from apply_service.edit.indentation import reindented
@@ -72,8 +73,12 @@ class LazyPlacements:
         language: str | None,
         has_grammar: bool,
         similarity: Similarity,
+        segments: Sequence[Segment],
     ) -> None:
+        """`segments` are all those of the update."""
         self._index = index
+        self._segments = segments
+        self._bindings = Bindings(index.lines)
         self._similarity = similarity
         self._balances = BalanceIndex(index.lines)
         self._table = SymbolTable(symbols, index, similarity)
@@ -160,7 +165,23 @@ class LazyPlacements:
             if len(known) > limit:
                 break
         self._num_ranked += len(known)
-        return self._ranked(known.values(), spots, is_first=is_first, is_last=is_last)
+        others = [
+            text
+            for other, segment in enumerate(self._segments)
+            if other != number
+            for text in segment.texts
+        ]
+        features = PlacementFeatures(
+            core,
+            self._index,
+            table=self._table,
+            balances=self._balances,
+            bindings=self._bindings,
+            other_lines=others,
+            is_first=is_first,
+            is_last=is_last,
+        )
+        return self._ranked(known.values(), spots, features)
 
     def _edge_blanks(self, num_before: int, num_after: int) -> tuple[list[str], list[str]]:
         """Blank lines at the borders of the file that it has and the update shows."""
@@ -173,19 +194,9 @@ class LazyPlacements:
         self,
         placements: Iterable[Placement],
         spots: dict[Placement, Spot],
-        *,
-        is_first: bool,
-        is_last: bool,
+        features: PlacementFeatures,
     ) -> list[Placement]:
         """The placements by all that speaks for them, the first of them judged."""
-        features = PlacementFeatures(
-            self._core,
-            self._index,
-            table=self._table,
-            balances=self._balances,
-            is_first=is_first,
-            is_last=is_last,
-        )
         weighed = []
         for placement in placements:
             found = features.of(placement)

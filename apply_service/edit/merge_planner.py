@@ -59,6 +59,7 @@ class MergePlanner:
             language=tree.language if tree is not None else None,
             has_grammar=tree is not None,
             similarity=similarity,
+            segments=snippet.segments,
         )
         self._explicit = ExplicitPlacements(self._index, similarity)
         self._guesses = OrderPlacements(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from apply_service.edit.balance import BalanceIndex, balance_of
-from apply_service.edit.definition_names import definition_name
+from apply_service.edit.bindings import Bindings, bound_names, declared_names, is_import
+from apply_service.edit.definition_names import MAX_LINE_LENGTH, WORD, definition_name
 from apply_service.edit.definitions import SymbolTable
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.placement import Placement
@@ -39,6 +41,13 @@ FEATURES = (
     # New lines go directly before a line that begins with the same word.
     "is_kin_after",
     "more_blanks",
+    # Names of lost lines that something still uses (at an open border; elsewhere it tells nothing),
+    # and that other segments bind; names that are declared twice.
+    "num_dangling",
+    "num_superseded",
+    "num_redeclared",
+    # A blank line stands between the last line and one like it.
+    "is_apart_from_kin",
 )
 STALE_LINES = 8
 MOVED_LINES = 20
@@ -46,8 +55,15 @@ ALIKE_SHARE = 0.6
 MAX_COMPARED = 24
 MAX_SAME_NAME = 16
 MAX_DOUBLED = 3
+# Lines of a change that are searched for names, and names that are counted.
+MAX_SEARCHED = 40
+MAX_NAMES = 3
 _MAX_READ = 200
 _WORD = re.compile(r"\w+|[^\w\s]")
+_QUOTED = re.compile(r"(?P<quote>['\"])[^'\"]+(?P=quote)")
+_PATH = re.compile(r"[\w.$:/@-]*")
+_NAME = re.compile(r"[A-Za-z_$][\w$]*")
+_IMPORT_WORDS = frozenset({"import", "from", "export", "const", "require", "use", "type", "js"})
 _FIRST_WORD = re.compile(r"[#@]?\w+|\W")
 
 
@@ -61,10 +77,23 @@ class PlacementFeatures:
         *,
         table: SymbolTable,
         balances: BalanceIndex,
+        bindings: Bindings,
+        other_lines: Sequence[str],
         is_first: bool,
         is_last: bool,
     ) -> None:
+        """`other_lines` are those of the update's other segments."""
         self._index = index
+        self._bindings = bindings
+        self._bound_elsewhere = frozenset(
+            name
+            for line in other_lines
+            if not line.startswith((" ", "\t"))
+            for name in declared_names(line)
+        )
+        self._used_elsewhere = frozenset(
+            word for line in other_lines for word in WORD.findall(line[:MAX_LINE_LENGTH])
+        )
         self._table = table
         self._balances = balances
         self._balance = balance_of(core)
@@ -87,6 +116,7 @@ class PlacementFeatures:
         num_replaced = self._num_replaced(change)
         num_lost = len(change.lost) - num_replaced
         odd, likeness = self._border_doubts(placement, change, is_open_before, is_open_after)
+        dangling, superseded = self._lost_names(placement, change)
         balance = self._balances.of(placement.start, placement.end)
         return (
             placement.weight / 10,
@@ -105,6 +135,10 @@ class PlacementFeatures:
             likeness,
             float(is_open_after and self._is_kin_after(placement)),
             float(change.more_blanks),
+            float(len(dangling) if is_open else 0),
+            float(len(superseded)),
+            float(self._num_redeclared(placement, change)),
+            float(is_open_after and self._is_apart_from_kin(placement)),
         )
 
     def _num_replaced(self, change: Change) -> int:
@@ -124,8 +158,12 @@ class PlacementFeatures:
         return self._likenesses[key]
 
     def _words_of(self, text: str) -> frozenset[str]:
+        """What `text` is compared by: of an import the names alone, as all imports are alike."""
         if text not in self._words:
-            self._words[text] = frozenset(_WORD.findall(text[:_MAX_READ]))
+            pattern = _NAME if is_import(text) else _WORD
+            self._words[text] = frozenset(pattern.findall(text[:_MAX_READ])) - (
+                _IMPORT_WORDS if pattern is _NAME else frozenset()
+            )
         return self._words[text]
 
     def _outside(self, placement: Placement, size: int) -> list[str]:
@@ -170,6 +208,50 @@ class PlacementFeatures:
             doubled += low < placement.end <= high and (symbol.name, depth) in shown
         return min(doubled, MAX_DOUBLED)
 
+    def _lost_names(
+        self, placement: Placement, change: Change
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        """Names that are left without their binding, and names that other segments bind now."""
+        shown = {name for line in placement.lines for name in bound_names(line)}
+        lost = set(self._lost_bindings(placement, change)) - shown
+        superseded = lost & self._bound_elsewhere
+        lost -= superseded
+        span = (placement.start, placement.end)
+        known = self._used_elsewhere.union(
+            word for line in placement.lines if lost for word in WORD.findall(line)
+        )
+        dangling = (
+            name
+            for name in sorted(lost)
+            if (name in known or self._bindings.is_used(name, span))
+            and not self._bindings.is_bound(name, span)
+        )
+        return list(islice(dangling, MAX_NAMES)), list(islice(superseded, MAX_NAMES))
+
+    def _lost_bindings(self, placement: Placement, change: Change) -> Iterator[str]:
+        """Names that lost lines at the margin bind, and no line that takes their place."""
+        lost = set(change.lost)
+        sources = {_source_of(line) for line in change.added[:MAX_COMPARED]}
+        start, end = placement.start + change.num_before, placement.end - change.num_after
+        for line in self._index.lines[start : min(end, start + MAX_SEARCHED)]:
+            at_margin = not line.startswith((" ", "\t"))
+            if at_margin and line.strip() in lost and _source_of(line) not in sources:
+                yield from bound_names(line)
+
+    def _num_redeclared(self, placement: Placement, change: Change) -> int:
+        """How many names that added lines declare are declared beside the placement too."""
+        added = set(change.added)
+        redeclared: set[str] = set()
+        span = (placement.start, placement.end)
+        for line in placement.lines[:MAX_SEARCHED]:
+            if line.strip() not in added or definition_name(line) is not None:
+                continue
+            indent = indent_of(line)
+            for name in declared_names(line):
+                if self._bindings.is_declared(name, span, indent):
+                    redeclared.add(name)
+        return min(len(redeclared), MAX_NAMES)
+
     def _shown_definitions(self, placement: Placement) -> frozenset[tuple[str, int]]:
         """Names that the placed lines define, with their depth."""
         return frozenset(
@@ -199,3 +281,25 @@ class PlacementFeatures:
         last = _FIRST_WORD.match(placement.lines[-1].strip())
         other = _FIRST_WORD.match(below[0]) if below else None
         return last is not None and other is not None and last[0] == other[0]
+
+    def _is_apart_from_kin(self, placement: Placement) -> bool:
+        """Whether the last line and the next one with text both import, with a blank between."""
+        num_blank = self._index.blank_after(placement.end)
+        below = self._index.stripped[placement.end + num_blank :][:1]
+        return bool(
+            num_blank
+            and below
+            and is_import(placement.lines[-1])
+            and "__future__" not in placement.lines[-1]
+            and is_import(below[0])
+        )
+
+
+def _source_of(line: str) -> str:
+    """What a line imports from: the first text in quotes, or else its second word."""
+    quoted = _QUOTED.search(line)
+    words = line.split(None, 2)
+    if quoted is not None:
+        return quoted[0]
+    match = _PATH.match(words[1]) if words[1:] else None
+    return match[0] if match is not None else ""

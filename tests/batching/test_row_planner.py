@@ -61,7 +61,7 @@ def refuse_drafts(planner: RowPlanner, planned: Sequence[PlannedRows]) -> None:
             output_position=rows.state.num_output_tokens,
             sampling=rows.state.request.sampling,
         )
-        planner.observe(scheduled, num_verified=len(rows.draft or ()), num_held=0)
+        planner.observe(scheduled, num_verified=len(rows.draft or ()), num_held=0, num_kept=0)
 
 
 states = st.lists(

@@ -112,6 +112,7 @@ def test_drafts_fade_out_as_requests_come() -> None:
         terms = linear(base_ms=60.0 + num_requests, row_ms=1.0, num_certain=num_requests)
         granted = budget.allocate([DraftBid(GOOD, 64)] * num_requests, terms)
         shares.append(sum(granted) / num_requests)
+        budget.observe(GOOD, num_verified=64, num_held=20, num_kept=sum(granted))
     assert shares == sorted(shares, reverse=True)
     assert shares[0] >= 16
     assert shares[-1] < shares[0] / 8
@@ -148,6 +149,45 @@ def test_probes_take_a_hundredth_of_the_time_and_end_a_famine() -> None:
         budget.observe(POOR, num_verified=granted, num_held=granted)
         lengths.append(granted)
     assert lengths[-1] == 64, "drafts that hold again are long again"
+
+
+def test_drafts_that_do_not_hold_lose_no_more_than_a_few_steps() -> None:
+    """Each kind may look good for itself until it was tried; all together they are held back."""
+    budget = DraftBudget()
+    terms = linear(base_ms=60.0, row_ms=1.0)
+    lost_ms = 0.0
+    for number in range(2000):
+        kind = DraftKind(f"reference {number}", 3)
+        (granted,) = budget.allocate([DraftBid(kind, 64)], terms)
+        budget.observe(kind, num_verified=granted, num_held=0)
+        lost_ms += 1.0 * granted
+    assert lost_ms < 60.0 * (1 + 2) + 0.02 * 2000 * 60.0
+    (granted,) = budget.allocate([DraftBid(GOOD, 64)], terms)
+    assert granted <= PROBE_TOKENS
+    for _ in range(100):
+        (granted,) = budget.allocate([DraftBid(GOOD, 64)], terms)
+        budget.observe(GOOD, num_verified=granted, num_held=granted)
+    assert granted == 64, "probes that hold open the account again"
+
+
+def test_nobody_is_asked_in_every_step_while_nothing_is_granted() -> None:
+    budget = DraftBudget()
+    for _ in range(200):
+        budget.observe(POOR, num_verified=64, num_held=0)
+    terms = linear(base_ms=60.0, row_ms=20.0)
+    asked = []
+    for step in range(200):
+        if not budget.try_rest():
+            asked.append(step)
+            (granted,) = budget.allocate([DraftBid(POOR, 64)], terms)
+            budget.observe(POOR, num_verified=granted, num_held=0)
+    assert 200 / 9 <= len(asked) <= 45
+    hold = DraftBudget()
+    for _ in range(100):
+        assert not hold.try_rest(), "who gets rows is asked again at once"
+        (granted,) = hold.allocate([DraftBid(GOOD, 64)], linear(base_ms=60.0, row_ms=0.5))
+        assert granted > 32
+        hold.observe(GOOD, num_verified=64, num_held=64)
 
 
 def test_only_choices_can_fail() -> None:

@@ -216,19 +216,31 @@ def is_within(run: Sequence[int], source: Sequence[int]) -> bool:
     pieces=st.lists(TOKENS, max_size=6),
     extra=st.lists(st.integers(0, 80), max_size=6),
 )
-def test_proposing_changes_nothing(
+def test_proposing_again_changes_nothing(
     case: dict[str, list[int]], pieces: list[list[int]], extra: list[int]
 ) -> None:
     quiet, asked = EditProposer(**case), EditProposer(**case)  # type: ignore[arg-type]
     asked.build()
     for number, piece in enumerate(pieces):
-        for k in extra[number:]:
+        quiet.propose(1)
+        for k in [1, *extra[number:]]:
             asked.propose(k)
         quiet.commit(piece)
         asked.commit(piece)
     assert quiet.propose(64) == asked.propose(64)
     assert asked.propose(64) == asked.propose(64)
     assert asked.propose(7).token_ids == asked.propose(64).token_ids[:7]
+
+
+@given(case=CASES, pieces=st.lists(TOKENS, max_size=6))
+def test_what_was_committed_in_pieces_may_be_taken_in_as_a_whole(
+    case: dict[str, list[int]], pieces: list[list[int]]
+) -> None:
+    in_pieces, whole = EditProposer(**case), EditProposer(**case)  # type: ignore[arg-type]
+    for piece in pieces:
+        in_pieces.commit(piece)
+    whole.commit([token for piece in pieces for token in piece])
+    assert in_pieces.propose(64) == whole.propose(64)
 
 
 @given(case=CASES, answer=TOKENS, cuts=st.lists(st.integers(1, 9), min_size=1, max_size=9))

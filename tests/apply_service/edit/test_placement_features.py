@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from apply_service.edit.balance import BalanceIndex
+from apply_service.edit.bindings import Bindings
 from apply_service.edit.definitions import SymbolTable, find_definitions
 from apply_service.edit.line_index import LineIndex
 from apply_service.edit.placement import Placement
@@ -24,14 +27,21 @@ ORIGINAL = [
     "    return sys.argv[count]",
 ]
 
+# Of another segment of the same update.
+OTHER_LINES = ["from limits import limit"]
 
-def features(start: int, end: int, lines: list[str]) -> dict[str, float]:
-    index = LineIndex(ORIGINAL)
+
+def features(
+    start: int, end: int, lines: list[str], original: Sequence[str] = ORIGINAL
+) -> dict[str, float]:
+    index = LineIndex(original)
     known = PlacementFeatures(
         lines,
         index,
-        table=SymbolTable(find_definitions(ORIGINAL), index),
-        balances=BalanceIndex(ORIGINAL),
+        table=SymbolTable(find_definitions(original), index),
+        balances=BalanceIndex(original),
+        bindings=Bindings(original),
+        other_lines=OTHER_LINES,
         is_first=False,
         is_last=False,
     )
@@ -72,12 +82,27 @@ def test_a_segment_without_a_change_is_idle() -> None:
         ((5, 6), ["return os.path.basename(path).lower()"], {"num_odd_indents"}),
         ((1, 1), ["import re"], {"is_kin_after"}),
         ((1, 2), ["import sys", ""], {"more_blanks"}),
+        ((0, 1), ["import re"], {"num_dangling"}),
+        ((3, 5), ["def first(path):"], {"num_superseded"}),
+        ((0, 1), ["import os", "import sys"], {"num_redeclared"}),
     ],
 )
 def test_what_a_placement_does_is_counted(
     span: tuple[int, int], lines: list[str], names: set[str]
 ) -> None:
     assert names <= told(*span, lines).keys()
+
+
+def test_an_import_is_apart_from_the_next_one() -> None:
+    original = ["import a", "", "import c", "", "x = 1"]
+    assert features(0, 1, ["import a", "import b"], original)["is_apart_from_kin"] == 1.0
+    assert features(2, 3, ["import c", "import d"], original)["is_apart_from_kin"] == 0.0
+
+
+def test_a_name_whose_import_has_a_successor_does_not_dangle() -> None:
+    original = ["from a import b, c", "", "print(b)"]
+    assert features(0, 1, ["from a import c"], original)["num_dangling"] == 0.0
+    assert features(0, 1, ["from d import c"], original)["num_dangling"] == 1.0
 
 
 def test_a_variant_that_stays_beside_a_new_line_counts_unless_it_is_sent() -> None:
