@@ -104,7 +104,7 @@ def check_llama(llama_python: Path) -> None:
     """Raises LlamaMissingError if that interpreter cannot import the binding."""
     try:
         result = subprocess.run(
-            [str(llama_python), "-c", "import llama_cpp"],
+            [str(llama_python), "-P", "-c", "import llama_cpp"],
             capture_output=True,
             text=True,
             check=False,
