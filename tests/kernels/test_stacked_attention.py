@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from oracles.dense_attention import attend_ragged
 from paged_case import TOLERANCES, make_case
+from torch.nn import functional
 
 from kernels.paged_attention import paged_attention_cpu, paged_attention_reference
 from kernels.stacked_attention import attend_stacked, has_stacked_attention
@@ -24,12 +24,17 @@ def test_equal_to_float64(
     torch.manual_seed(num_rows * 1000 + num_before)
     context_len = num_before + num_rows
     query = torch.randn(num_rows, num_groups * num_kv_heads, head_dim)
-    keys = torch.randn(context_len, num_kv_heads, head_dim)
-    values = torch.randn(context_len, num_kv_heads, head_dim)
-    scale = head_dim**-0.5
-    output = attend_stacked(query, keys.transpose(0, 1), values.transpose(0, 1), scale=scale)
-    expected = attend_ragged([query], [keys], [values], scale=scale)
-    assert (output.double() - expected).abs().max() <= TOLERANCES[torch.float32]
+    keys = torch.randn(context_len, num_kv_heads, head_dim).transpose(0, 1)
+    values = torch.randn(context_len, num_kv_heads, head_dim).transpose(0, 1)
+    output = attend_stacked(query, keys, values, scale=0.25)
+    expected = functional.scaled_dot_product_attention(
+        query.transpose(0, 1).double(),
+        keys.repeat_interleave(num_groups, dim=0).double(),
+        values.repeat_interleave(num_groups, dim=0).double(),
+        attn_mask=torch.ones(num_rows, context_len, dtype=torch.bool).tril(num_before),
+        scale=0.25,
+    ).transpose(0, 1)
+    assert (output - expected).abs().max() <= TOLERANCES[torch.float32]
 
 
 @pytest.mark.parametrize("position", [0, 40, 127, 128, 300, 700])
