@@ -26,13 +26,13 @@ def test_equal_to_float64(
     query = torch.randn(num_rows, num_groups * num_kv_heads, head_dim)
     keys = torch.randn(context_len, num_kv_heads, head_dim).transpose(0, 1)
     values = torch.randn(context_len, num_kv_heads, head_dim).transpose(0, 1)
-    output = attend_stacked(query, keys, values, scale=0.25)
+    output = attend_stacked(query, keys, values, scale=head_dim**-0.5)
     expected = functional.scaled_dot_product_attention(
         query.transpose(0, 1).double(),
         keys.repeat_interleave(num_groups, dim=0).double(),
         values.repeat_interleave(num_groups, dim=0).double(),
         attn_mask=torch.ones(num_rows, context_len, dtype=torch.bool).tril(num_before),
-        scale=0.25,
+        scale=head_dim**-0.5,
     ).transpose(0, 1)
     assert (output - expected).abs().max() <= TOLERANCES[torch.float32]
 
