@@ -6,6 +6,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from kernels.stacked_attention import attend_stacked, has_stacked_attention
+
+# Rows times context from which products by oneDNN are faster than torch's own attention.
+_MIN_STACKED_PAIRS = 1 << 16
+# oneDNN compiles for each shape: those of many requests would push each other out of its cache.
+_MAX_STACKED_REQUESTS = 4
+
 
 def paged_attention_reference(
     query: Tensor,
@@ -65,20 +72,23 @@ def paged_attention_cpu(
     """
     output = torch.empty_like(query)
     query_bounds = cu_query_lens.tolist()
+    can_stack = len(context_lens) <= _MAX_STACKED_REQUESTS and has_stacked_attention(query.dtype)
     for request_index, context_len in enumerate(context_lens.tolist()):
         start, stop = query_bounds[request_index], query_bounds[request_index + 1]
         table = block_tables[request_index]
-        output[start:stop] = _attend_one(
+        is_large = (stop - start) * context_len >= _MIN_STACKED_PAIRS
+        attend = attend_stacked if can_stack and is_large else _attend_one
+        output[start:stop] = attend(
             query[start:stop],
             gather_context(key_cache, table, context_len),
             gather_context(value_cache, table, context_len),
-            scale,
+            scale=scale,
         )
     output[query_bounds[-1] :] = 0
     return output
 
 
-def _attend_one(query: Tensor, keys: Tensor, values: Tensor, scale: float) -> Tensor:
+def _attend_one(query: Tensor, keys: Tensor, values: Tensor, *, scale: float) -> Tensor:
     """Attention of one request's rows [num_rows, num_heads, head_dim] over its whole context.
 
     keys, values: [num_kv_heads, context_len, head_dim]. Only four-dimensional inputs reach the
