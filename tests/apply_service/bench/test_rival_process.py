@@ -20,12 +20,18 @@ def make_request(num_lookup_tokens: int | None = None) -> RivalRequest:
     )
 
 
-def test_lookup_changes_the_time_and_not_the_tokens(tiny_model_dir: Path) -> None:
+def test_lookup_changes_the_time_and_not_the_tokens_and_a_failure_is_said(
+    tiny_model_dir: Path,
+) -> None:
+    impossible = RivalRequest(prompt_token_ids=(1,), max_tokens=1, stop_token_ids=())
     with RivalProcess(tiny_model_dir, num_threads=1) as rival:
         plain, lookup = (rival.run(make_request(num_tokens)) for num_tokens in (None, 10))
-    assert 1 <= len(plain.token_ids) <= 6
-    assert lookup.token_ids == plain.token_ids
-    assert plain.seconds > 0
+        assert 1 <= len(plain.token_ids) <= 6
+        assert lookup.token_ids == plain.token_ids
+        assert plain.seconds > 0
+        for request in (impossible, make_request()):
+            with pytest.raises(WorkerEndedError, match="exit code 1"):
+                rival.run(request)
 
 
 def test_a_model_that_cannot_be_loaded_is_said(tmp_path: Path) -> None:
@@ -34,12 +40,3 @@ def test_a_model_that_cannot_be_loaded_is_said(tmp_path: Path) -> None:
         RivalProcess(tmp_path / "nothing", num_threads=1),
     ):
         pass
-
-
-def test_a_failure_in_the_middle_is_said(tiny_model_dir: Path) -> None:
-    impossible = RivalRequest(prompt_token_ids=(1,), max_tokens=1, stop_token_ids=())
-    with RivalProcess(tiny_model_dir, num_threads=1) as rival:
-        with pytest.raises(WorkerEndedError, match="exit code 1"):
-            rival.run(impossible)
-        with pytest.raises(WorkerEndedError, match="exit code 1"):
-            rival.run(make_request())
