@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,7 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
 
         return int(run_model_command(args))
     if args.command == "bench":
-        return _run_bench(args)
+        return int(_bench_function("run", args.bench)(args))
     if args.command == "config" and args.markdown:
         from apply_service.config_docs import format_markdown
 
@@ -186,46 +187,10 @@ def _serve(settings: Settings) -> int:
         return serve(settings, listener)
 
 
-def _run_bench(args: argparse.Namespace) -> int:
-    if args.bench == "accuracy":
-        from apply_service.bench.accuracy import run_accuracy
-
-        return int(run_accuracy(args))
-    if args.bench == "drafters":
-        from apply_service.bench.drafters import run_drafters
-
-        return int(run_drafters(args))
-    if args.bench == "concurrency":
-        from apply_service.bench.concurrency import run_concurrency
-
-        return run_concurrency(args)
-    if args.bench == "load":
-        from apply_service.bench.load import run_load
-
-        return run_load(args)
-    if args.bench == "cache":
-        from apply_service.bench.cache import run_cache
-
-        return int(run_cache(args))
-    if args.bench == "gpu":
-        from apply_service.bench.gpu import run_gpu
-
-        return run_gpu(args)
-    if args.bench == "growth":
-        from apply_service.bench.growth import run_growth
-
-        return run_growth(args)
-    if args.bench == "latency":
-        from apply_service.bench.latency import run_latency
-
-        return run_latency(args)
-    if args.bench == "tune":
-        from apply_service.bench.tune import run_tune
-
-        return run_tune(args)
-    from apply_service.bench.speed import run_speed
-
-    return int(run_speed(args))
+def _bench_function(verb: str, name: str) -> Any:
+    """`add_NAME_command` or `run_NAME` of the module that the bench has its name from."""
+    module = import_module(f"apply_service.bench.{name}")
+    return getattr(module, f"add_{name}_command" if verb == "add" else f"run_{name}")
 
 
 def _add_apply_command(subparsers: Any) -> None:
@@ -256,52 +221,9 @@ def _add_plugged_command(subparsers: Any, arguments: Sequence[str]) -> None:
     benches = parser.add_subparsers(dest="bench", required=True, metavar="BENCH")
     for name, text in _BENCHES.items():
         if [name] == arguments[1:2]:
-            _add_bench(name, benches)
+            _bench_function("add", name)(benches)
         else:
             benches.add_parser(name, help=text)
-
-
-def _add_bench(name: str, benches: Any) -> None:
-    if name == "accuracy":
-        from apply_service.bench.accuracy import add_accuracy_command
-
-        add_accuracy_command(benches)
-    elif name == "drafters":
-        from apply_service.bench.drafters import add_drafters_command
-
-        add_drafters_command(benches)
-    elif name == "concurrency":
-        from apply_service.bench.concurrency import add_concurrency_command
-
-        add_concurrency_command(benches)
-    elif name == "load":
-        from apply_service.bench.load import add_load_command
-
-        add_load_command(benches)
-    elif name == "cache":
-        from apply_service.bench.cache import add_cache_command
-
-        add_cache_command(benches)
-    elif name == "gpu":
-        from apply_service.bench.gpu import add_gpu_command
-
-        add_gpu_command(benches)
-    elif name == "growth":
-        from apply_service.bench.growth import add_growth_command
-
-        add_growth_command(benches)
-    elif name == "latency":
-        from apply_service.bench.latency import add_latency_command
-
-        add_latency_command(benches)
-    elif name == "tune":
-        from apply_service.bench.tune import add_tune_command
-
-        add_tune_command(benches)
-    else:
-        from apply_service.bench.speed import add_speed_command
-
-        add_speed_command(benches)
 
 
 def _add_setting_flags(parser: argparse.ArgumentParser, fields: Sequence[SettingField]) -> None:
