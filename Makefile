@@ -6,6 +6,8 @@ PYTHON ?= python3
 TORCH_INDEX ?=
 # More arguments for the command that a target runs, such as ARGS="--port 9000".
 ARGS ?=
+# The tests run in so many processes; a file's tests stay in one.
+TEST_PROCESSES ?= 2
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -45,7 +47,7 @@ test: $(VENV)/dev.stamp $(VENV)/model.stamp $(VENV)/node.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
 
 # Installs nothing: with the environment that is there, or with PYTHON and its packages.
 GPU_PYTHON := $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON))
