@@ -1,7 +1,7 @@
 """Names that lines bind (definitions, variables, imports) and where else they are used.
 
-By the look of single lines: no grammar, any language. A name is looked for in the block that its
-binding stands in, so equal names in other functions are not mixed up.
+By the look of single lines: no grammar, any language. No pattern can match a run of spaces in more
+than one way, so that a hostile line takes no longer than another of its length.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import accumulate
 
 from apply_service.edit.definition_names import MAX_LINE_LENGTH, WORD, definition_name
@@ -28,16 +27,16 @@ _DECLARATION = re.compile(
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)(?::[^=]{1,200})? = ")
 _FROM_IMPORT = re.compile(r"\s*from\s+[\w.]+\s+import\s+\(?(?P<names>[^#]*)")
 _SCRIPT_IMPORT = re.compile(
-    r"\s*(?:import|export)\s+(?:type\s+)?(?P<names>[^'\"]+?)\s+from\s*['\"]"
+    r"\s*(?:import|export)\s+(?:type\s+)?(?P<names>[^'\"\s][^'\"]*?)\sfrom\s*['\"]"
 )
 _MODULE_IMPORT = re.compile(
-    r"\s*(?:pub\s+)?(?:import|use|using)\s+(?:static\s+)?(?P<names>[^'\"#]+?);?\s*(?:#.*|//.*)?"
+    r"\s*(?:pub\s+)?(?:import|use|using)\s+(?:static\s+)?(?P<names>[^'\"#\s][^'\"#]*)"
 )
+_COMMENT = re.compile(r"#|//")
 _REQUIRE = re.compile(r"\s*(?:const|let|var)\s[^=]{1,200}=\s*require\(")
 _PART = re.compile(r"[^,{}\[\]()]+")
 
 
-@lru_cache(maxsize=16_384)
 def bound_names(line: str) -> frozenset[str]:
     """The names that `line` defines, declares or imports, or assigns at the margin."""
     if not line.strip() or len(line) > MAX_LINE_LENGTH:
@@ -49,7 +48,6 @@ def bound_names(line: str) -> frozenset[str]:
     return frozenset({match["name"]}) if match is not None else frozenset()
 
 
-@lru_cache(maxsize=16_384)
 def declared_names(line: str) -> frozenset[str]:
     """The names that `line` introduces, which a block can do once: no mere assignments."""
     if not line.strip() or len(line) > MAX_LINE_LENGTH:
@@ -63,10 +61,14 @@ def declared_names(line: str) -> frozenset[str]:
     name = definition_name(line)
     if name is not None:
         return frozenset({name})
-    module = _MODULE_IMPORT.fullmatch(line)
-    if module is None:
-        return frozenset()
-    return frozenset(_modules(module["names"], takes_last=line.rstrip().endswith((";", "}"))))
+    names = _module_names(line)
+    return frozenset(_modules(names, takes_last=names.endswith((";", "}"))))
+
+
+def _module_names(line: str) -> str:
+    """What a line imports from no text in quotes, up to its comment; nothing otherwise."""
+    match = _MODULE_IMPORT.fullmatch(_COMMENT.split(line, maxsplit=1)[0])
+    return match["names"].rstrip() if match is not None else ""
 
 
 def _aliases(names: str) -> Iterator[str]:
@@ -95,11 +97,13 @@ def _modules(names: str, *, takes_last: bool) -> Iterator[str]:
 
 def is_import(line: str) -> bool:
     """Whether `line` imports something as a whole."""
+    if len(line) > MAX_LINE_LENGTH:
+        return False
     return bool(
         _FROM_IMPORT.match(line)
         or _SCRIPT_IMPORT.match(line)
-        or _MODULE_IMPORT.fullmatch(line)
         or _REQUIRE.match(line)
+        or _module_names(line)
     )
 
 

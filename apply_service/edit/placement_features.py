@@ -101,6 +101,7 @@ class PlacementFeatures:
         self._balance = balance_of(core)
         self._is_first, self._is_last = is_first, is_last
         self._words: dict[str, frozenset[str]] = {}
+        self._bound_names: dict[str, str | None] = {}
         self._likenesses: dict[tuple[str, str], float] = {}
         names = {name for text in core if (name := definition_name(text)) is not None}
         self._named = [
@@ -163,10 +164,9 @@ class PlacementFeatures:
     def _words_of(self, text: str) -> frozenset[str]:
         """What `text` is compared by: of an import the names alone, as all imports are alike."""
         if text not in self._words:
-            pattern = _NAME if is_import(text) else _WORD
-            self._words[text] = frozenset(pattern.findall(text[:_MAX_READ])) - (
-                _IMPORT_WORDS if pattern is _NAME else frozenset()
-            )
+            shown = text[:_MAX_READ]
+            words = frozenset(_NAME.findall(shown)) - _IMPORT_WORDS if is_import(text) else None
+            self._words[text] = frozenset(_WORD.findall(shown)) if words is None else words
         return self._words[text]
 
     def _outside(self, placement: Placement, size: int) -> list[str]:
@@ -215,13 +215,15 @@ class PlacementFeatures:
         self, placement: Placement, change: Change
     ) -> tuple[Sequence[str], Sequence[str]]:
         """Names that are left without their binding, and names that other segments bind now."""
-        shown = {name for line in placement.lines for name in bound_names(line)}
-        lost = set(self._lost_bindings(placement, change)) - shown
+        lost = set(self._lost_bindings(placement, change))
+        if not lost:
+            return (), ()
+        lost.difference_update(*map(bound_names, placement.lines))
         superseded = lost & self._bound_elsewhere
         lost -= superseded
         span = (placement.start, placement.end)
         known = self._used_elsewhere.union(
-            word for line in placement.lines if lost for word in WORD.findall(line)
+            word for line in placement.lines for word in WORD.findall(line)
         )
         dangling = (
             name
@@ -257,10 +259,11 @@ class PlacementFeatures:
 
     def _num_reassigned(self, placement: Placement, change: Change) -> int:
         """How many added lines bind what a line of the same paragraph binds, equally indented."""
+        new = set(change.added)
         added = {
             (indent_of(line), name)
             for line in placement.lines[:MAX_SEARCHED]
-            if line.strip() in change.added and (name := bound_name(line)) is not None
+            if line.strip() in new and (name := self._bound_name(line)) is not None
         }
         if not added:
             return 0
@@ -268,8 +271,13 @@ class PlacementFeatures:
         above = reversed(lines[max(0, placement.start - STALE_LINES) : placement.start])
         below = lines[placement.end : placement.end + STALE_LINES]
         beside = (line for side in (above, below) for line in takewhile(str.strip, side))
-        known = {(indent_of(line), bound_name(line)) for line in beside}
+        known = {(indent_of(line), self._bound_name(line)) for line in beside}
         return min(len(added & known), MAX_NAMES)
+
+    def _bound_name(self, line: str) -> str | None:
+        if line not in self._bound_names:
+            self._bound_names[line] = bound_name(line)
+        return self._bound_names[line]
 
     def _shown_definitions(self, placement: Placement) -> frozenset[tuple[str, int]]:
         """Names that the placed lines define, with their depth."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apply_service.edit.bindings import MAX_NAMES, Bindings, bound_names, declared_names, is_import
+from apply_service.edit.definition_names import MAX_LINE_LENGTH
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,16 @@ from apply_service.edit.bindings import MAX_NAMES, Bindings, bound_names, declar
 def test_declared_names(line: str, names: set[str]) -> None:
     assert declared_names(line) == names
     assert bound_names(line) == names
+
+
+@pytest.mark.timeout(5)
+@pytest.mark.parametrize("head", ["import", "export", "use", "from", "import a", "const {"])
+def test_a_hostile_line_is_read_in_no_time(head: str) -> None:
+    spaces = " " * (MAX_LINE_LENGTH - len(head) - 1)
+    for line in (f"{head}{spaces}'", f"{head}{spaces * 1000}'"):
+        for _ in range(100):
+            assert not is_import(line)
+            assert not bound_names(line)
 
 
 def test_only_an_assignment_at_the_margin_binds() -> None:
