@@ -218,12 +218,13 @@ class PlacementFeatures:
         lost = set(self._lost_bindings(placement, change))
         if not lost:
             return (), ()
-        lost.difference_update(*map(bound_names, placement.lines))
+        lines = set(placement.lines)
+        lost.difference_update(*map(bound_names, lines))
         superseded = lost & self._bound_elsewhere
         lost -= superseded
         span = (placement.start, placement.end)
         known = self._used_elsewhere.union(
-            word for line in placement.lines for word in WORD.findall(line)
+            word for line in lines for word in WORD.findall(line[:MAX_LINE_LENGTH])
         )
         dangling = (
             name
