@@ -313,7 +313,8 @@ class PlacementFeatures:
     def _is_apart_from_kin(self, placement: Placement) -> bool:
         """Whether the last line and the next one with text both import, with a blank between."""
         num_blank = self._index.blank_after(placement.end)
-        below = self._index.stripped[placement.end + num_blank :][:1]
+        next_place = placement.end + num_blank
+        below = self._index.stripped[next_place : next_place + 1]
         return bool(
             num_blank
             and below
