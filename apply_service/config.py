@@ -142,8 +142,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     dtype: Annotated[
         Literal["auto", "float32", "bfloat16", "float16", "int8"],
         Meta(
-            description="Number format of the weights; auto is float32 on CPU, else bfloat16;"
-            " int8 (CPU alone) takes less memory and is less exact."
+            description="Number format of the weights; auto is bfloat16, but float32 on a CPU"
+            " without instructions for it; int8 (CPU alone) takes least memory and is less exact."
         ),
     ] = "auto"
     kv_memory: Annotated[

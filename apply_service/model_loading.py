@@ -14,6 +14,7 @@ from apply_service.prompts.profile import load_profile
 from apply_service.service import LoadedModel
 from batching.config import CacheConfig, Device, Dtype, EngineConfig, SchedulerConfig
 from batching.engine import build_engine
+from kernels.linear import has_fast_bfloat16
 
 
 def load_model(settings: Settings, *, report: Callable[[str], None]) -> LoadedModel:
@@ -85,4 +86,4 @@ def resolve_dtype(settings: Settings, device: Device) -> Dtype:
     """The number format that its weights will have there."""
     if settings.dtype != "auto":
         return settings.dtype
-    return "float32" if device == "cpu" else "bfloat16"
+    return "bfloat16" if device == "cuda" or has_fast_bfloat16() else "float32"

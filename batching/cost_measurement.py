@@ -19,7 +19,7 @@ from lookup.proposer import Draft
 _LOGGER = logging.getLogger(__name__)
 
 # Part of what a file is found by; to be raised whenever steps are computed in another way.
-_COMPUTATION_VERSION = 2
+_COMPUTATION_VERSION = 3
 
 # The ends of usual steps come first: a decode, a whole draft, then what lies between and beyond.
 _WHOLE_DRAFT = 65

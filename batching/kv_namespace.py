@@ -10,7 +10,7 @@ import xxhash
 from batching.config import CachePayload, Device, Dtype
 
 # Raise it with every change to how keys and values are computed or laid out.
-COMPUTE_VERSION = 1
+COMPUTE_VERSION = 2
 _READ_BYTES = 1 << 24
 
 

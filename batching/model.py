@@ -81,7 +81,7 @@ def load_model(path: Path, *, dtype: Dtype, device: torch.device) -> tuple[nn.Mo
     if weight_format is not None:
         # What a device cannot multiply, transformers has made plain weights of.
         model = model.to(torch_dtype(dtype))
-    if device.type == "cpu" and dtype == "float32":
+    if device.type == "cpu" and dtype in ("float32", "bfloat16"):
         use_onednn_linear(model)
     elif dtype == "int8":
         use_int8_linear(model)

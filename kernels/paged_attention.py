@@ -69,15 +69,18 @@ def paged_attention_cpu(
     """`paged_attention_reference` at CPU speed: K and V are neither repeated nor upcast.
 
     A context in consecutive blocks, which is what an unfragmented pool hands out, is read in place.
+    In bfloat16 a row has the same bits in any batch, as its rounding would show any difference.
     """
     output = torch.empty_like(query)
     query_bounds = cu_query_lens.tolist()
-    can_stack = len(context_lens) <= _MAX_STACKED_REQUESTS and has_stacked_attention(query.dtype)
+    has_stacked = has_stacked_attention(query.dtype)
+    is_few = len(context_lens) <= _MAX_STACKED_REQUESTS
     for request_index, context_len in enumerate(context_lens.tolist()):
         start, stop = query_bounds[request_index], query_bounds[request_index + 1]
         table = block_tables[request_index]
-        is_large = (stop - start) * context_len >= _MIN_STACKED_PAIRS
-        attend = attend_stacked if can_stack and is_large else _attend_one
+        is_faster = is_few and (stop - start) * context_len >= _MIN_STACKED_PAIRS
+        is_stacked = has_stacked and (is_faster or query.dtype == torch.bfloat16)
+        attend = attend_stacked if is_stacked else _attend_one
         output[start:stop] = attend(
             query[start:stop],
             gather_context(key_cache, table, context_len),

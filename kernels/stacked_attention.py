@@ -15,8 +15,8 @@ _MAX_SCORES = 1 << 22
 
 
 def has_stacked_attention(dtype: torch.dtype) -> bool:
-    """Whether `attend_stacked` can be used: in float32, where torch was built with oneDNN."""
-    return dtype == torch.float32 and bool(
+    """Whether `attend_stacked` can be used: in these formats, where torch has oneDNN."""
+    return dtype in (torch.float32, torch.bfloat16) and bool(
         torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     )
 
@@ -26,8 +26,8 @@ def attend_stacked(query: Tensor, keys: Tensor, values: Tensor, *, scale: float)
 
     A row has the same bits whatever number of rows is computed with it.
 
-    query: [num_rows, num_heads, head_dim] float32
-    keys, values: [num_kv_heads, context_len, head_dim] float32, any strides
+    query: [num_rows, num_heads, head_dim] float32 or bfloat16
+    keys, values: [num_kv_heads, context_len, head_dim] of the same dtype, any strides
     """
     num_rows, num_heads, _ = query.shape
     num_kv_heads, context_len, _ = keys.shape
@@ -55,34 +55,42 @@ def _attend_block(
     """
     num_rows, num_heads, head_dim = rows.shape
     num_kv_heads, context_len, _ = keys.shape
-    num_tiled = num_rows + -num_rows % _ROW_TILE
-    num_groups = num_heads // num_kv_heads
+    # In bfloat16 torch's own product of all heads is oneDNN's as well, whole tiles or not.
+    is_together = rows.dtype == torch.bfloat16
+    is_single = is_together and num_rows == 1
+    num_tiled = 1 if is_single else num_rows + -num_rows % _ROW_TILE
     stacked = rows.new_zeros(num_heads, num_tiled, head_dim)
     torch.mul(rows.transpose(0, 1), scale, out=stacked[:, :num_rows])
     # Behind the first row's own position, rows see more and more of the context's end.
     num_hidden = context_len - first_position - 1
-    mask = torch.full((num_tiled, num_hidden), float("-inf")).triu_()
+    mask = rows.new_full((num_tiled, num_hidden), float("-inf")).triu_()
     attended = torch.empty_like(stacked)
+    together = (-1, num_kv_heads if is_together else 1)
+    num_stacked = num_heads // num_kv_heads * num_tiled
     for head_rows, head_keys, head_values, head_output in zip(
-        stacked.view(num_kv_heads, -1, head_dim),
-        keys,
-        values.transpose(1, 2),
-        attended.view(num_kv_heads, -1, head_dim),
+        stacked.view(*together, num_stacked, head_dim),
+        keys.view(*together, context_len, head_dim),
+        values.view(*together, context_len, head_dim),
+        attended.view(*together, num_stacked, head_dim),
         strict=True,
     ):
-        scores = _multiply(head_rows, head_keys)  # [num_groups * num_tiled, context_len]
-        scores.view(num_groups, num_tiled, context_len)[:, :, first_position + 1 :].add_(mask)
-        head_output.copy_(_multiply(torch.softmax(scores, dim=-1, out=scores), head_values))
+        scores = _multiply(head_rows, head_keys)  # [heads, num_stacked, context_len]
+        scores.view(-1, num_tiled, context_len)[:, :, first_position + 1 :].add_(mask)
+        torch.softmax(scores, dim=-1, out=scores)
+        head_output.copy_(_multiply(scores, head_values.transpose(1, 2)))
     return attended[:, :num_rows].transpose(0, 1)
 
 
-def _multiply(rows: Tensor, weight: Tensor) -> Tensor:
-    """`rows @ weight.T`; torch itself would take MKL, which is slow on AMD CPUs.
+def _multiply(rows: Tensor, weights: Tensor) -> Tensor:
+    """`rows @ weights.T` of each head: [num_heads, num_rows, num_columns].
 
-    oneDNN is slow too, unless `weight` or its transpose is contiguous.
+    In float32, which is one head at a time, torch itself would take MKL, which is slow on AMD CPUs.
+    oneDNN is slow too, unless `weights` or its transpose is contiguous.
     """
-    product: Tensor = torch.ops.mkldnn._linear_pointwise(rows, weight, None, "none", [], "")
-    return product
+    if rows.dtype == torch.bfloat16:
+        return torch.bmm(rows, weights.transpose(1, 2))
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(rows[0], weights[0], None, "none", [], "")
+    return product[None]
 
 
 def _fill_up(context: Tensor) -> Tensor:

@@ -89,3 +89,22 @@ def test_what_is_more_than_a_linear_layer_stays() -> None:
     model = nn.Sequential(Doubled(3, 3))
     use_onednn_linear(model)
     assert type(model[0]) is Doubled
+
+
+@both
+@pytest.mark.parametrize(
+    ("in_features", "out_features"), [(5, 7), (64, 48), (576, 192), (576, 1536), (1536, 576)]
+)
+def test_in_bfloat16_a_row_has_the_same_bits_in_any_number(
+    make: type[OneDnnLinear], in_features: int, out_features: int
+) -> None:
+    linear = make_linear(in_features, out_features).to(torch.bfloat16)
+    layer = make(linear)
+    rows = torch.randn(140, in_features).to(torch.bfloat16)
+    whole = layer(rows)
+    expected = functional.linear(rows.double(), linear.weight.double(), linear.bias.double())
+    assert ((whole - expected).abs() <= 2**-8 * expected.abs() + 1e-5).all()
+    for num_rows in range(1, 140):
+        assert torch.equal(layer(rows[:num_rows]), whole[:num_rows]), num_rows
+        assert torch.equal(layer(rows[num_rows:]), whole[num_rows:]), num_rows
+        assert torch.equal(layer(rows[num_rows][None, None])[0, 0], whole[num_rows]), num_rows

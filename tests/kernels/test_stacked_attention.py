@@ -37,11 +37,12 @@ def test_equal_to_float64(
     assert (output - expected).abs().max() <= TOLERANCES[torch.float32]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("position", [0, 40, 127, 128, 300, 700])
-def test_rows_have_the_same_bits_in_any_number(position: int) -> None:
+def test_rows_have_the_same_bits_in_any_number(position: int, dtype: torch.dtype) -> None:
     torch.manual_seed(position)
-    query = torch.randn(position + 300, 9, 64)
-    keys, values = torch.randn(3, position + 300, 64), torch.randn(3, position + 300, 64)
+    query = torch.randn(position + 300, 9, 64).to(dtype)
+    keys, values = torch.randn(2, 3, position + 300, 64).to(dtype).unbind()
 
     def attend(start: int, stop: int) -> torch.Tensor:
         return attend_stacked(query[start:stop], keys[:, :stop], values[:, :stop], scale=0.125)
