@@ -9,9 +9,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate
 
-from apply_service.edit.definition_names import MAX_LINE_LENGTH, WORD, definition_name
+from apply_service.edit.definition_names import (
+    MAX_LINE_LENGTH,
+    MAX_REMEMBERED,
+    WORD,
+    definition_name,
+)
 from apply_service.edit.line_index import indent_of
 
 # Lines of a block that are looked at around a binding that is not at the margin.
@@ -50,7 +56,12 @@ def bound_names(line: str) -> frozenset[str]:
 
 def declared_names(line: str) -> frozenset[str]:
     """The names that `line` introduces, which a block can do once: no mere assignments."""
-    if not line.strip() or len(line) > MAX_LINE_LENGTH:
+    return _declared_names(line) if len(line) <= MAX_LINE_LENGTH else frozenset()
+
+
+@lru_cache(MAX_REMEMBERED)
+def _declared_names(line: str) -> frozenset[str]:
+    if not line.strip():
         return frozenset()
     imported = _FROM_IMPORT.match(line) or _SCRIPT_IMPORT.match(line)
     if imported is not None:
@@ -97,8 +108,11 @@ def _modules(names: str, *, takes_last: bool) -> Iterator[str]:
 
 def is_import(line: str) -> bool:
     """Whether `line` imports something as a whole."""
-    if len(line) > MAX_LINE_LENGTH:
-        return False
+    return len(line) <= MAX_LINE_LENGTH and _is_import(line)
+
+
+@lru_cache(MAX_REMEMBERED)
+def _is_import(line: str) -> bool:
     return bool(
         _FROM_IMPORT.match(line)
         or _SCRIPT_IMPORT.match(line)

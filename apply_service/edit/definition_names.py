@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 MAX_LINE_LENGTH = 400
+# Lines whose names are remembered: those of one request are asked about again and again.
+MAX_REMEMBERED = 4096
 WORD = re.compile(r"[A-Za-z_$][\w$]*")
 
 _MODIFIERS = (
@@ -43,7 +46,14 @@ _IMPORT = re.compile(r"\s*(?:import|from|use|using|require|#\s*include|@import)\
 
 def definition_name(line: str) -> str | None:
     """The name that `line` begins to define, without what qualifies it, or None."""
-    if len(line) > MAX_LINE_LENGTH or not line.strip():
+    if len(line) > MAX_LINE_LENGTH:
+        return None
+    return _definition_name(line)
+
+
+@lru_cache(MAX_REMEMBERED)
+def _definition_name(line: str) -> str | None:
+    if not line.strip():
         return None
     match = _KEYWORD.match(line) or _BOUND_FUNCTION.match(line)
     if match is None:

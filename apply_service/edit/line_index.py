@@ -21,6 +21,7 @@ class LineIndex:
         self.stripped = [line.strip() for line in lines]
         self._places: dict[str, list[int]] = {}
         self._weights: dict[str, float] = {}
+        self._fullness: dict[str, float] = {}
         for place, text in enumerate(self.stripped):
             self._places.setdefault(text, []).append(place)
 
@@ -43,7 +44,11 @@ class LineIndex:
 
     def fullness(self, text: str) -> float:
         """From 0 to 1: the share of the letters and digits that a telling line has."""
-        return min(sum(map(str.isalnum, text[:_MAX_READ])) / FULL_LETTERS, 1.0)
+        known = self._fullness.get(text)
+        if known is None:
+            known = min(sum(map(str.isalnum, text[:_MAX_READ])) / FULL_LETTERS, 1.0)
+            self._fullness[text] = known
+        return known
 
     def num_filled(self, start: int, end: int) -> int:
         """Lines with text in `[start, end)`."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from apply_service.edit.finding import Finding
 from apply_service.edit.line_index import LineIndex
 from apply_service.edit.placement import Placement
 from apply_service.edit.segment import Segment, Snippet
-from apply_service.edit.similarity import Similarity
+from apply_service.edit.similarity import MAX_COMPARED_CHARS
 from apply_service.edit.symbol import Symbol
 
 MAX_LISTED = 8
 MAX_SHOWN_CHARS = 80
 # Lines of the original that are compared to find the nearest one.
 MAX_NEAREST = 4000
+MIN_CLOSENESS = 0.5
 
 
 def ambiguous_place(segment: Segment, places: Sequence[int], index: LineIndex) -> Finding:
@@ -108,10 +110,6 @@ def _shown(segment: Segment) -> str:
 
 
 def _nearest(text: str, index: LineIndex) -> int | None:
-    similarity = Similarity()
-    best, nearest = 0.0, None
-    for place, candidate in enumerate(index.stripped[:MAX_NEAREST]):
-        ratio = similarity.ratio(candidate, text)
-        if ratio > best:
-            best, nearest = ratio, place
-    return nearest
+    candidates = [line[:MAX_COMPARED_CHARS] for line in index.stripped[:MAX_NEAREST]]
+    closest = get_close_matches(text[:MAX_COMPARED_CHARS], candidates, n=1, cutoff=MIN_CLOSENESS)
+    return candidates.index(closest[0]) if closest else None

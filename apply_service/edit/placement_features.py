@@ -101,8 +101,8 @@ class PlacementFeatures:
         self._balance = balance_of(core)
         self._is_first, self._is_last = is_first, is_last
         self._words: dict[str, frozenset[str]] = {}
-        self._bound_names: dict[str, str | None] = {}
-        self._likenesses: dict[tuple[str, str], float] = {}
+        self._bound_places: dict[str, tuple[str, str | None]] = {}
+        self._alike: dict[str, dict[str, bool]] = {}
         names = {name for text in core if (name := definition_name(text)) is not None}
         self._named = [
             symbol for name in sorted(names) for symbol in table.named(name)[:MAX_SAME_NAME]
@@ -148,18 +148,23 @@ class PlacementFeatures:
     def _num_replaced(self, change: Change) -> int:
         """How many lost lines look like an added one."""
         added = change.added[:MAX_COMPARED]
-        return sum(
-            any(self._likeness(text, other) >= ALIKE_SHARE for other in added)
-            for text in change.lost[:MAX_COMPARED]
-        )
+        return sum(self._has_alike(text, added) for text in change.lost[:MAX_COMPARED])
+
+    def _has_alike(self, text: str, others: Sequence[str]) -> bool:
+        """Whether one of the others is a variant of `text`; each pair is compared once."""
+        known = self._alike.setdefault(text, {})
+        for other in others:
+            is_alike = known.get(other)
+            if is_alike is None:
+                is_alike = known[other] = self._likeness(text, other) >= ALIKE_SHARE
+            if is_alike:
+                return True
+        return False
 
     def _likeness(self, left: str, right: str) -> float:
         """The share of words and signs in common, from 0 to 1."""
-        key = (left, right)
-        if key not in self._likenesses:
-            old, new = self._words_of(left), self._words_of(right)
-            self._likenesses[key] = len(old & new) / max(len(old), len(new), 1)
-        return self._likenesses[key]
+        old, new = self._words_of(left), self._words_of(right)
+        return len(old & new) / max(len(old), len(new), 1)
 
     def _words_of(self, text: str) -> frozenset[str]:
         """What `text` is compared by: of an import the names alone, as all imports are alike."""
@@ -190,7 +195,7 @@ class PlacementFeatures:
             if text not in self._texts and self._says_much(text)
         ]
         return sum(
-            any(self._likeness(text, other) >= ALIKE_SHARE for other in near)
+            self._has_alike(text, near)
             for text in change.added[:MAX_COMPARED]
             if self._says_much(text)
         )
@@ -262,9 +267,9 @@ class PlacementFeatures:
         """How many added lines bind what a line of the same paragraph binds, equally indented."""
         new = set(change.added)
         added = {
-            (indent_of(line), name)
+            self._bound_place(line)
             for line in placement.lines[:MAX_SEARCHED]
-            if line.strip() in new and (name := self._bound_name(line)) is not None
+            if line.strip() in new and self._bound_place(line)[1] is not None
         }
         if not added:
             return 0
@@ -272,13 +277,13 @@ class PlacementFeatures:
         above = reversed(lines[max(0, placement.start - STALE_LINES) : placement.start])
         below = lines[placement.end : placement.end + STALE_LINES]
         beside = (line for side in (above, below) for line in takewhile(str.strip, side))
-        known = {(indent_of(line), self._bound_name(line)) for line in beside}
-        return min(len(added & known), MAX_NAMES)
+        return min(len(added.intersection(map(self._bound_place, beside))), MAX_NAMES)
 
-    def _bound_name(self, line: str) -> str | None:
-        if line not in self._bound_names:
-            self._bound_names[line] = bound_name(line)
-        return self._bound_names[line]
+    def _bound_place(self, line: str) -> tuple[str, str | None]:
+        """How far a line is indented, and the name that it binds."""
+        if line not in self._bound_places:
+            self._bound_places[line] = indent_of(line), bound_name(line)
+        return self._bound_places[line]
 
     def _shown_definitions(self, placement: Placement) -> frozenset[tuple[str, int]]:
         """Names that the placed lines define, with their depth."""
@@ -294,13 +299,14 @@ class PlacementFeatures:
         """Where lines go at an open border: how many are indented otherwise, and the likeness."""
         if not change.lost:
             return 0, 0.0
-        old = [line for line in self._index.lines[placement.start : placement.end] if line.strip()]
-        new = [line for line in placement.lines if line.strip()]
+        span = range(placement.start, placement.end)
         odd, likeness = 0, 0.0
-        for is_open, border in ((is_open_before, 0), (is_open_after, -1)):
+        for is_open, step in ((is_open_before, 1), (is_open_after, -1)):
             if is_open:
-                odd += indent_of(old[border]) != indent_of(new[border])
-                likeness += self._likeness(old[border].strip(), new[border].strip())
+                old = next(self._index.lines[at] for at in span[::step] if self._index.stripped[at])
+                new = next(filter(str.strip, placement.lines[::step]))
+                odd += indent_of(old) != indent_of(new)
+                likeness += self._likeness(old.strip(), new.strip())
         return odd, likeness
 
     def _is_kin_after(self, placement: Placement) -> bool:

@@ -83,7 +83,7 @@ class Similarity:
         self._words: dict[str, Counter[str]] = {}
 
     def ratio(self, left: str, right: str) -> float:
-        """Between 0 and 1: by characters, unless their number rules a likeness out."""
+        """Between 0 and 1: by characters and words; 0 if it cannot be above `EVEN_PAIR`."""
         if left == right:
             return 1.0 if left else 0.0
         key = (left, right)
@@ -110,8 +110,11 @@ class Similarity:
             return 0.0
         if self._is_extended(left, right):
             return SAME_KEY_RATIO
+        by_words = self._by_words(left, right)
+        if common.total() / (len(left) + len(right)) + by_words / 2 <= EVEN_PAIR:
+            return 0.0
         by_letters = SequenceMatcher(None, left, right, autojunk=False).ratio()
-        return (by_letters + self._by_words(left, right)) / 2
+        return (by_letters + by_words) / 2
 
     @cached_property
     def _keys(self) -> Counter[str]:
