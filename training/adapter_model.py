@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
+from training.cpu_ops import ATTENTION_NAME, summed_cross_entropy
 from training.example import Example
 
 LINEAR_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -66,7 +67,7 @@ class AnswerScore:
 class AdapterModel:
     """A causal language model whose only trainable weights are the adapter's, kept in fp32.
 
-    `dtype` is that of the frozen weights and of the matrix products; logits are always fp32.
+    `dtype` is that of the frozen weights and of the matrix products; losses are always fp32.
     """
 
     def __init__(
@@ -88,7 +89,9 @@ class AdapterModel:
             task_type="CAUSAL_LM",
             target_modules=list(LINEAR_LAYERS),
         )
-        model = AutoModelForCausalLM.from_pretrained(base, dtype=dtype)
+        model = AutoModelForCausalLM.from_pretrained(
+            base, dtype=dtype, attn_implementation=ATTENTION_NAME
+        )
         self._peft: PeftModel = get_peft_model(model, config).to(device)
         self._config = config
         self._dtype = dtype
@@ -112,10 +115,10 @@ class AdapterModel:
 
     def answer_logits(self, example: Example) -> Tensor:
         """Logits at the answer's positions only  # [num_answer_tokens, vocab_size] float32"""
-        return self._logits([example])
+        return self._logits([example]).float()
 
     def _logits(self, examples: Sequence[Example]) -> Tensor:
-        """Those of all answers, one after another, from one pass over all examples.
+        """Those of all answers in `dtype`, one after another, from one pass over all examples.
 
         Each example starts at position 0, by which the model keeps them apart.
         """
@@ -133,13 +136,13 @@ class AdapterModel:
                 use_cache=False,
             ).last_hidden_state
             logits: Tensor = self._causal.lm_head(hidden[0, self._tensor(rows)])
-        return logits.float()
+        return logits
 
     def loss(self, examples: Sequence[Example], weights: LossWeights) -> Tensor:
         """Weighted sum of the cross entropies of answers and choices  # [] float32"""
         logits = self._logits(examples)
         truth = self._tensor([token for one in examples for token in one.answer_token_ids])
-        loss = weights.token * torch.nn.functional.cross_entropy(logits, truth, reduction="sum")
+        loss = weights.token * summed_cross_entropy(logits, truth)
         if weights.choice or weights.served:
             ends = accumulate(len(example.answer_token_ids) for example in examples)
             for example, end in zip(examples, ends, strict=True):
@@ -256,7 +259,7 @@ def _branches(logits: Tensor, example: Example) -> Iterator[tuple[Tensor, int]]:
     for row, choice in zip(logits, example.choices, strict=True):
         allowed = list(choice.allowed_token_ids)
         truth = example.answer_token_ids[choice.offset]
-        yield row[allowed].log_softmax(-1), choice.allowed_token_ids.index(truth)
+        yield row[allowed].float().log_softmax(-1), choice.allowed_token_ids.index(truth)
 
 
 def mean_loss(scores: Sequence[AnswerScore]) -> float:
