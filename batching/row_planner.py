@@ -28,7 +28,8 @@ class RowPlanner:
 
     Every request gets one row. Known tokens and drafts each get the half of the others that they
     want, and what the other side leaves. With `costs` drafts take less than they could: only as
-    many rows as bring the most expected tokens a second. What they leave goes to known tokens.
+    many rows as bring the most expected tokens a second, where neither the rows of prompts count
+    nor their time: they are to be computed anyway. What drafts leave goes to known tokens.
     """
 
     def __init__(self, *, max_draft_tokens: int, costs: StepCosts | None) -> None:
@@ -87,17 +88,27 @@ class RowPlanner:
         drafted = {at: draft for at, draft in enumerate(drafts) if draft is not None}
         if self._costs is None or not drafted:
             return drafts
+        ends = [
+            (state.num_computed_tokens + share.num_tokens, state.is_end(share.num_tokens))
+            for state, share in zip(states, shares, strict=True)
+        ]
+        verified = [context for context, is_end in ends if is_end]
         known = StepSize(
             num_rows=num_known,
-            num_plain_rows=num_known - len(drafted),
+            num_plain_rows=num_known - len(verified),
             num_pairs=sum(
-                share.num_tokens * (state.num_computed_tokens + share.num_tokens)
-                for state, share in zip(states, shares, strict=True)
+                share.num_tokens * context for share, (context, _) in zip(shares, ends, strict=True)
             ),
             num_requests=len(states),
         )
+        alone = StepSize(
+            num_rows=len(verified),
+            num_plain_rows=0,
+            num_pairs=sum(verified),
+            num_requests=len(verified),
+        )
         mean_context = sum(states[at].num_tokens for at in drafted) // len(drafted)
-        terms = _terms_of(known, self._costs, mean_context=mean_context, max_rows=num_free)
+        terms = _terms_of(known, alone, self._costs, mean_context=mean_context, max_rows=num_free)
         bids = [_bid_of(states[at], draft) for at, draft in drafted.items()]
         granted = self._budget.allocate(bids, terms)
         for (at, draft), num_tokens in zip(drafted.items(), granted, strict=True):
@@ -115,21 +126,28 @@ def _may_rest(states: Sequence[RequestState]) -> bool:
     return all(state.constrained is None and state.num_output_tokens > 0 for state in states)
 
 
-def _terms_of(known: StepSize, costs: StepCosts, *, mean_context: int, max_rows: int) -> StepTerms:
-    """What drafts cost in a step that is `known` without them."""
+def _terms_of(
+    known: StepSize, alone: StepSize, costs: StepCosts, *, mean_context: int, max_rows: int
+) -> StepTerms:
+    """What drafts cost in a step that is `known` without them.
+
+    `alone` is what would be left of it without the rows whose tokens nobody waits for.
+    """
+    alone_ms = costs.step_ms(alone)
+    given_ms = costs.step_ms(known) - alone_ms
 
     def cost_ms(num_drafted: int) -> float:
-        return costs.step_ms(
-            StepSize(
-                num_rows=known.num_rows + num_drafted,
-                num_plain_rows=known.num_plain_rows,
-                num_pairs=known.num_pairs + num_drafted * mean_context,
-                num_requests=known.num_requests,
-            )
+        size = StepSize(
+            num_rows=known.num_rows + num_drafted,
+            num_plain_rows=known.num_plain_rows,
+            num_pairs=known.num_pairs + num_drafted * mean_context,
+            num_requests=known.num_requests,
         )
+        # Measured costs may fall where there are more rows; a step is not for free all the same.
+        return max(costs.step_ms(size) - given_ms, alone_ms / 2)
 
     return StepTerms(
-        num_certain=known.num_rows,
+        num_certain=alone.num_rows,
         max_draft_rows=max_rows,
         draft_row_counts=[
             count - known.num_rows for count in costs.row_counts if count > known.num_rows

@@ -35,10 +35,10 @@ class DraftBid:
 class StepTerms:
     """What a step without drafts is like, and what drafts cost in it.
 
-    num_certain: tokens that it brings anyway: known ones computed, and one a verified request.
+    num_certain: tokens that it brings anyway, one a verified request.
     max_draft_rows: rows that are left for drafts.
     draft_row_counts: ascending numbers of draft rows worth considering, besides none and all.
-    cost_ms: milliseconds of the step with a number of draft rows.
+    cost_ms: milliseconds of the step with a number of draft rows, those of prompts left out.
     """
 
     num_certain: int

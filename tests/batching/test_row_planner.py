@@ -48,8 +48,8 @@ def numbers(planned: Sequence[PlannedRows]) -> list[tuple[int, int]]:
     return [(rows.num_tokens, len(rows.draft or ())) for rows in planned]
 
 
-def refuse_drafts(planner: RowPlanner, planned: Sequence[PlannedRows]) -> None:
-    """Let verification refuse the first token of every draft."""
+def judge_drafts(planner: RowPlanner, planned: Sequence[PlannedRows], *, holds: bool) -> None:
+    """Let verification accept every draft, or refuse the first token of each."""
     for rows in planned:
         scheduled = ScheduledRequest(
             request_id="r",
@@ -61,7 +61,9 @@ def refuse_drafts(planner: RowPlanner, planned: Sequence[PlannedRows]) -> None:
             output_position=rows.state.num_output_tokens,
             sampling=rows.state.request.sampling,
         )
-        planner.observe(scheduled, num_verified=len(rows.draft or ()), num_held=0, num_kept=0)
+        num_drafted = len(rows.draft or ())
+        num_held = num_drafted if holds else 0
+        planner.observe(scheduled, num_verified=num_drafted, num_held=num_held, num_kept=num_held)
 
 
 states = st.lists(
@@ -97,7 +99,8 @@ def test_drafts_that_fail_leave_their_rows_to_prompts() -> None:
     planner = make_planner(STEEP)
     decoding, prefilling = make_state(10, 9), make_state(290, 0)
     for _ in range(40):
-        refuse_drafts(planner, planner.plan([decoding, prefilling], max_rows=MAX_ROWS))
+        planned = planner.plan([decoding, prefilling], max_rows=MAX_ROWS)
+        judge_drafts(planner, planned, holds=False)
     (decode, prefill) = numbers(planner.plan([decoding, prefilling], max_rows=MAX_ROWS))
     assert decode[1] <= 2
     assert prefill[0] >= MAX_ROWS - 3
@@ -117,6 +120,20 @@ def test_a_prompt_that_ends_in_this_step_is_drafted_behind() -> None:
     assert rows == (20, 64)
 
 
+def test_a_prompt_does_not_make_the_drafts_behind_it_shorter() -> None:
+    """Its rows would count as tokens that cost less than drafted ones."""
+    costs = StepCosts({1: 30.0, 513: 30.0 + 512 * 0.8}, rates=CostRates(plain_row_ms=0.3))
+    planner = make_planner(costs)
+    alone, behind, unfinished = (40, 39), (290, 0), (600, 0)
+    for _ in range(20):
+        found = []
+        for shapes in ([alone], [behind], [alone, unfinished]):
+            planned = planner.plan([make_state(*shape) for shape in shapes], max_rows=400)
+            judge_drafts(planner, planned, holds=True)
+            found.append(numbers(planned))
+    assert found == [[(1, 64)], [(290, 64)], [(1, 64), (335, 0)]]
+
+
 @pytest.mark.parametrize("k", [0, 5, 64, 200])
 def test_k_of_a_request_is_the_most_it_gets(k: int) -> None:
     (rows,) = numbers(make_planner(FLAT).plan([make_state(10, 9, k)], max_rows=MAX_ROWS))
@@ -127,7 +144,7 @@ def test_fixed_drafts_are_as_long_as_they_may_be() -> None:
     planner = make_planner(None)
     decoding = make_state(10, 9)
     for _ in range(40):
-        refuse_drafts(planner, planner.plan([decoding], max_rows=MAX_ROWS))
+        judge_drafts(planner, planner.plan([decoding], max_rows=MAX_ROWS), holds=False)
     assert numbers(planner.plan([decoding], max_rows=MAX_ROWS)) == [(1, 64)]
 
 
