@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -25,11 +25,12 @@ from apply_service.bench.concurrency_pairs import ConcurrencyPair, PairRunner, s
 from apply_service.bench.concurrency_tasks import WORKLOADS, Task, Workload, make_tasks
 from apply_service.bench.machine import describe_machine
 from apply_service.bench.run_log import RunLog
-from apply_service.config import parse_size
+from apply_service.config import Settings, parse_size
 from apply_service.errors import ApplyError
+from apply_service.model_loading import resolve_dtype
 from apply_service.model_store import ModelLocation, cache_dir, resolve_model
 from apply_service.prompts.profile import load_profile
-from batching.config import EngineConfig, ModelInfo, SchedulerConfig
+from batching.config import Dtype, EngineConfig, ModelInfo, SchedulerConfig
 from batching.engine import build_engine
 
 _MAX_CONCURRENCY = 256
@@ -58,6 +59,7 @@ class Options:
     max_prompt_tokens: int
     num_tasks: int
     kv_memory_bytes: int
+    dtype: Dtype
     threads: int | None
     out: Path | None
 
@@ -80,6 +82,7 @@ class Options:
             max_prompt_tokens=args.max_prompt_tokens,
             num_tasks=args.tasks,
             kv_memory_bytes=_parse_kv_memory(args.kv_memory),
+            dtype=resolve_dtype(Settings(dtype=args.dtype), "cpu"),
             threads=args.threads,
             out=args.out,
         )
@@ -117,6 +120,12 @@ def add_concurrency_command(subparsers: Any) -> None:
         "--max-prompt-tokens", type=int, default=250, help="cases with longer prompts are left out"
     )
     parser.add_argument("--kv-memory", default="1GiB", help="must hold the largest batch")
+    parser.add_argument(
+        "--dtype",
+        choices=("auto", *get_args(Dtype)),
+        default="auto",
+        help="by default what the service takes",
+    )
     parser.add_argument("--threads", type=int, default=None, help="threads of torch")
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="finished pairs, one a line; a later run goes on"
@@ -149,7 +158,7 @@ def _measure(options: Options) -> dict[str, Any]:
     _check_memory(options, started.model_info)
     with BatchEngine(started) as engine:
         # After the model is loaded torch has the threads that were asked for.
-        machine = describe_machine(device="cpu", dtype="float32")
+        machine = describe_machine(device="cpu", dtype=options.dtype)
         log = RunLog(
             options.out,
             identity={"bench": "concurrency", **settings, "machine": machine},
@@ -221,6 +230,7 @@ def _engine_config(options: Options, location: ModelLocation) -> EngineConfig:
     defaults = SchedulerConfig()
     return EngineConfig(
         model_path=location.path,
+        dtype=options.dtype,
         num_threads=options.threads,
         draft_budget="auto",
         step_cost_dir=cache_dir() / "step-costs",

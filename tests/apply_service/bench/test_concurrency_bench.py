@@ -14,6 +14,8 @@ from apply_service.bench.batch_engine import BatchEngine
 from apply_service.bench.cases import read_cases
 from apply_service.bench.concurrency_pairs import BatchFigures, ConcurrencyPair, summarise_pairs
 from apply_service.bench.concurrency_tasks import make_tasks
+from apply_service.config import Settings
+from apply_service.model_loading import resolve_dtype
 from apply_service.prompts.profile import load_profile
 from batching.config import EngineConfig
 from batching.engine import build_engine
@@ -77,7 +79,7 @@ def test_both_sides_write_the_same_and_only_one_of_them_drafts(
         assert group["same_answers"] == group["answers"] == 2 * count
         assert group["ratio"] > 0
         assert group["ratio_lower_bound"] <= group["ratio"]
-    assert report["machine"]["dtype"] == "float32"
+    assert report["machine"]["dtype"] == resolve_dtype(Settings(), "cpu")
     rows = [json.loads(line) for line in out.read_text().splitlines()[1:]]
     assert {row["first"] for row in rows} == {"off", "budgeted"}
     assert all(row["off"]["drafted"] == 0 for row in rows)
