@@ -24,7 +24,8 @@ def model_flags(
 ) -> tuple[str, ...]:
     monkeypatch.setenv("APPLY_SERVICE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("APPLY_SERVICE_DRAFT_BUDGET", "fixed")
-    return ("--model", str(tiny_model_dir), "--profile", "embedded", "--threads", "1")
+    model = ("--model", str(tiny_model_dir), "--profile", "embedded")
+    return (*model, "--dtype", "float32", "--threads", "1")
 
 
 def run_bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
