@@ -133,6 +133,7 @@ def card_text(recipe: Recipe, figures: dict[str, Any]) -> str:
         windows=_figure(figures["windows"]),
         short_edits=_figure(figures["short_edits"]),
         decisions=_decisions(figures["decisions"]),
+        choices=_choices(recipe),
         token_weight=loss.token,
         choice_weight=loss.choice,
         served_weight=loss.served,
@@ -150,6 +151,15 @@ def _share(report: dict[str, Any]) -> str:
     low, high = report["wilson_95"]
     return (
         f"{report['num_exact']} of {report['n']} ({report['exact']:.0%}) | {low:.0%} to {high:.0%}"
+    )
+
+
+def _choices(recipe: Recipe) -> str:
+    if not recipe.examples_with_choice:
+        return "Answers are whole; where several merges\nare valid was not marked in them."
+    return (
+        f"In {recipe.examples_with_choice} of them several merges are valid; a share of\n"
+        f"{recipe.choice_share:.0%} of every step is of these, cut off behind the last choice."
     )
 
 
@@ -199,8 +209,7 @@ Generated, minified and vendored files, rewrites and version bumps are left out.
 lines of context, whole definitions, removal directives, several kinds of markers.
 
 {examples} examples of at most {max_tokens} tokens: the prompts of regions as the service builds
-them, and windows of files. In {examples_with_choice} of them several merges are valid; a share of
-{choice_share:.0%} of every step is of these, cut off behind the last choice.
+them, and windows of files. {choices}
 
 ## Recipe
 
