@@ -17,7 +17,7 @@ from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION
 from apply_service.prompts.profile import Profile
 from training.case_file import TrainingCase, read_training_cases
 from training.example import Example
-from training.examples import cut_window, make_examples
+from training.examples import MAX_LONG_TOKENS, cut_window, make_examples
 from training.pack import write_pack
 from training.served import served_examples, unscaled_profile
 
@@ -41,32 +41,48 @@ def window_cases(case: TrainingCase, count: int) -> Iterator[TrainingCase]:
 
 
 def examples_of(
-    case: TrainingCase, profile: Profile, *, num_updates: int, max_tokens: int
+    case: TrainingCase,
+    profile: Profile,
+    *,
+    num_updates: int,
+    max_tokens: int,
+    is_whole: bool = False,
 ) -> Iterator[Example]:
     """All that is learnt from one case, none twice.
 
     Questions about the whole file as served, those with a choice about parts of it, and parts
-    whose answer is written without any constraint.
+    whose answer is written without any constraint. With `is_whole` no choice is marked, and no
+    question is about parts.
     """
     seen = set[tuple[int, ...]]()
-    for part in (case, *window_cases(case, num_updates)):
+    for part in (case, *window_cases(case, 0 if is_whole else num_updates)):
         updates = num_updates if part is case else 1
-        for example in served_examples(part, profile, num_updates=updates, max_tokens=max_tokens):
+        for example in served_examples(
+            part, profile, num_updates=updates, max_tokens=max_tokens, is_whole=is_whole
+        ):
             if example.prompt_token_ids not in seen and (part is case or example.choices):
                 seen.add(example.prompt_token_ids)
                 yield example
-    for example in make_examples([case], profile, per_case=num_updates):
+    long = max_tokens if is_whole else MAX_LONG_TOKENS
+    for example in make_examples([case], profile, per_case=num_updates, max_long_tokens=long):
         if example.prompt_token_ids not in seen and len(example) <= max_tokens:
             seen.add(example.prompt_token_ids)
             yield example
 
 
 def pack_examples(
-    cases: Iterable[TrainingCase], profile: Profile, *, num_updates: int, max_tokens: int
+    cases: Iterable[TrainingCase],
+    profile: Profile,
+    *,
+    num_updates: int,
+    max_tokens: int,
+    is_whole: bool = False,
 ) -> Iterator[Example]:
     """The examples of all cases, in the order of the cases."""
     for case in cases:
-        yield from examples_of(case, profile, num_updates=num_updates, max_tokens=max_tokens)
+        yield from examples_of(
+            case, profile, num_updates=num_updates, max_tokens=max_tokens, is_whole=is_whole
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,6 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("build/pack"))
     parser.add_argument("--updates", type=int, default=4, help="updates and parts of a case")
     parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS)
+    parser.add_argument("--whole", action="store_true", help="whole answers, no choices marked")
     parser.add_argument("--share", type=float, default=1.0, help="of the cases; a rehearsal: 0.01")
     chosen = parser.parse_args(arguments)
     profile = unscaled_profile(chosen.base)
@@ -87,7 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         path = chosen.out / f"{split}.pack"
         num_examples = write_pack(
             path,
-            pack_examples(kept, profile, num_updates=num_updates, max_tokens=chosen.max_tokens),
+            pack_examples(
+                kept,
+                profile,
+                num_updates=num_updates,
+                max_tokens=chosen.max_tokens,
+                is_whole=chosen.whole,
+            ),
         )
         print(f"{path}: {num_examples} examples, {path.stat().st_size / 2**20:.1f} MiB")
     return 0

@@ -129,15 +129,20 @@ def tokenise(window: Window, profile: Profile) -> Example | None:
 
 
 def make_examples(
-    cases: Iterable[TrainingCase], profile: Profile, *, per_case: int = 1, seed: int = 0
+    cases: Iterable[TrainingCase],
+    profile: Profile,
+    *,
+    per_case: int = 1,
+    seed: int = 0,
+    max_long_tokens: int = MAX_LONG_TOKENS,
 ) -> Iterator[Example]:
-    """Up to `per_case` different windows of every case, each within the limit of tokens."""
+    """Up to `per_case` different windows of every case, some of up to `max_long_tokens`."""
     for case in cases:
         seen: set[tuple[int, ...]] = set()
         for number in range(per_case):
             rng = random.Random(f"{GENERATOR_VERSION}:{seed}:{number}:{case.id}")
             is_long = rng.random() < LONG_SHARE
-            limit = MAX_LONG_TOKENS if is_long else MAX_TOKENS
+            limit = max_long_tokens if is_long else MAX_TOKENS
             wanted = limit if is_long else int(rng.triangular(250, 760, 650))
             example = _example(case, profile, wanted, limit, rng)
             if example is None or example.prompt_token_ids in seen:

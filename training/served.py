@@ -160,18 +160,22 @@ def _cut_region(
     return list(expected[region.start : end])
 
 
-def to_example(question: Question, case: TrainingCase, *, max_tokens: int) -> Example | None:
+def to_example(
+    question: Question, case: TrainingCase, *, max_tokens: int, is_whole: bool = False
+) -> Example | None:
     """A question as a training sequence; None if it is longer than `max_tokens`.
 
-    What follows the last choice is cut off, so that little time goes into forced tokens.
+    What follows the last choice is cut off, so that little time goes into forced tokens; unless it
+    is to be whole, and then no choice is marked.
     """
     prompt = question.region_prompt.prompt.token_ids
     answer = question.answer_token_ids
-    if question.choices:
-        answer = answer[: question.choices[-1].offset + 1 + NUM_TAIL_TOKENS]
+    choices = () if is_whole else question.choices
+    if choices:
+        answer = answer[: choices[-1].offset + 1 + NUM_TAIL_TOKENS]
     if len(prompt) + len(answer) > max_tokens:
         return None
-    return Example(case.id, case.style, tuple(prompt), tuple(answer), question.choices)
+    return Example(case.id, case.style, tuple(prompt), tuple(answer), choices)
 
 
 def rewrite(case: TrainingCase, number: int) -> TrainingCase | None:
@@ -190,14 +194,21 @@ def rewrite(case: TrainingCase, number: int) -> TrainingCase | None:
 
 
 def served_examples(
-    case: TrainingCase, profile: Profile, *, num_updates: int, max_tokens: int
+    case: TrainingCase,
+    profile: Profile,
+    *,
+    num_updates: int,
+    max_tokens: int,
+    is_whole: bool = False,
 ) -> Iterator[Example]:
     """The different questions about a case and its rewritten updates that are short enough."""
     seen = set[tuple[int, ...]]()
     for number in range(num_updates):
         written = rewrite(case, number)
         for question in [] if written is None else questions_of(written, profile):
-            example = to_example(question, written or case, max_tokens=max_tokens)
+            example = to_example(
+                question, written or case, max_tokens=max_tokens, is_whole=is_whole
+            )
             if example is not None and example.prompt_token_ids not in seen:
                 seen.add(example.prompt_token_ids)
                 yield example
