@@ -32,6 +32,7 @@ from apply_service.compat.settings import DEFAULT_ALIASES, CompatSettings
 from apply_service.guard.authentication import AccessRules
 from apply_service.guard.rate_limits import RateLimits, RateLimitSettings
 from apply_service.service import ApplyService, LoadedModel
+from batching.engine import Engine
 
 WAIT_S = 30
 PUBLIC = AccessRules(is_private=False, allows_anonymous=False, metrics_need_key=True)
@@ -331,11 +332,22 @@ def test_a_full_queue_is_a_rate_limit(client: openai.OpenAI, oracle: OracleServi
     assert set(merged) == {MERGED}
 
 
-def test_a_client_that_leaves_frees_its_place(url: str, oracle: OracleService) -> None:
+def test_a_client_that_leaves_frees_its_place(
+    url: str, oracle: OracleService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_noticed = threading.Event()
+    cancel = Engine.cancel
+
+    def cancel_and_tell(engine: Engine, request_id: str) -> None:
+        cancel(engine, request_id)
+        is_noticed.set()
+
+    monkeypatch.setattr(Engine, "cancel", cancel_and_tell)
     oracle.runner.gate.clear()
     body = {"messages": tagged(), "stream": True}
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(f"{url}/v1/chat/completions", json=body, timeout=0.5)
+    assert is_noticed.wait(WAIT_S), "the answer is short: it must not be done before"
     oracle.runner.gate.set()
     engine = oracle.service.served.engine
     deadline = time.monotonic() + WAIT_S
