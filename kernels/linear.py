@@ -12,7 +12,7 @@ from torch import Tensor, nn
 def has_fast_bfloat16() -> bool:
     """Whether this CPU multiplies bfloat16 itself, at twice the speed of float32 and more.
 
-    Unknown to a torch that does not tell what the CPU can do (before 2.12): then False.
+    False with a torch that does not tell what the CPU can do.
     """
     tell = getattr(torch.cpu, "get_capabilities", dict)
     capabilities: dict[str, object] = tell()

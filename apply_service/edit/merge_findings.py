@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from heapq import nlargest
 
+from apply_service.edit.definition_names import WORD
 from apply_service.edit.finding import Finding
 from apply_service.edit.line_index import LineIndex
 from apply_service.edit.placement import Placement
@@ -16,6 +18,8 @@ MAX_LISTED = 8
 MAX_SHOWN_CHARS = 80
 # Lines of the original that are compared to find the nearest one.
 MAX_NEAREST = 4000
+# Those with the most words in common are compared letter by letter, which takes long.
+MAX_SPELLED = 64
 MIN_CLOSENESS = 0.5
 
 
@@ -110,6 +114,11 @@ def _shown(segment: Segment) -> str:
 
 
 def _nearest(text: str, index: LineIndex) -> int | None:
+    wanted = text[:MAX_COMPARED_CHARS]
+    words = set(WORD.findall(wanted))
     candidates = [line[:MAX_COMPARED_CHARS] for line in index.stripped[:MAX_NEAREST]]
-    closest = get_close_matches(text[:MAX_COMPARED_CHARS], candidates, n=1, cutoff=MIN_CLOSENESS)
+    kin = nlargest(
+        MAX_SPELLED, candidates, key=lambda line: len(words.intersection(WORD.findall(line)))
+    )
+    closest = get_close_matches(wanted, kin, n=1, cutoff=MIN_CLOSENESS)
     return candidates.index(closest[0]) if closest else None

@@ -32,7 +32,6 @@ from batching.engine import Engine, build_engine
 from batching.request import RequestState
 from batching.scheduler import Scheduler
 
-PARTS = ("schedule", "draft", "commit", "detokenise")
 MAX_SHARE = 0.03
 MAX_MS = 1.0
 
