@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import random
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -39,6 +40,7 @@ LEARNING_RATE = 1e-3
 MIN_LEARNING_RATE_SHARE = 0.02
 WARM_UP_STEPS = 5
 MAX_GRADIENT_NORM = 1.0
+MIN_KEPT_SHARE = 0.1
 STATE_NAME = "state.pt"
 
 
@@ -72,6 +74,11 @@ class Trainer:
 
     With `max_packed_tokens` several examples share one pass of the model, as a GPU wants it;
     without it each is a pass of its own, `num_workers` of them at a time.
+
+    A pass whose summed loss is below `sure_loss` nats goes backward only with the probability
+    `kept_share`, and then counts for as many as were left out: the expected gradient is the same
+    (importance sampling by loss, as Katharopoulos and Fleuret, 2018), but hardly any time is spent
+    on answers that the model already writes. 0 keeps all.
     """
 
     def __init__(
@@ -82,6 +89,7 @@ class Trainer:
         weights: LossWeights = LOSS_WEIGHTS["weighted"],
         max_packed_tokens: int = 0,
         num_workers: int = 1,
+        sure_loss: float = 0.0,
     ) -> None:
         self.step = 0
         self.elapsed_s = 0.0
@@ -89,6 +97,7 @@ class Trainer:
         self._mixture = mixture
         self._weights = weights
         self._max_packed_tokens = max_packed_tokens
+        self._sure_loss = sure_loss
         self._workers = ThreadPoolExecutor(num_workers)
         self._optimizer = torch.optim.AdamW(
             model.parameters(), lr=LEARNING_RATE, weight_decay=0.01, betas=(0.9, 0.98)
@@ -104,7 +113,7 @@ class Trainer:
         rate = schedule.learning_rate(self.step, self.elapsed_s)
         batch = self.batch(self.step)
         weight = sum(map(self._weights.total, batch))
-        total = self._take_gradients(batch) / weight
+        total, num_kept = self._take_gradients(batch)
         for parameter in self._model.parameters():
             if parameter.grad is not None:
                 parameter.grad /= weight
@@ -118,34 +127,44 @@ class Trainer:
         self.elapsed_s += seconds
         return {
             "step": self.step,
-            "loss": round(total, 5),
+            "loss": round(total / weight, 5),
+            "kept_passes": num_kept,
             "lr": round(rate, 7),
             "gradient_norm": round(float(norm), 4),
             "tokens_per_s": round(sum(map(len, batch)) / seconds, 1),
             "elapsed_s": round(self.elapsed_s, 1),
         }
 
-    def _take_gradients(self, batch: Sequence[Example]) -> float:
-        """Sum the gradients of the examples' losses into the parameters; the summed loss.
+    def _take_gradients(self, batch: Sequence[Example]) -> tuple[float, int]:
+        """Sum the gradients of the examples' losses into the parameters.
 
-        On a CPU one example a thread is faster than many threads in one; the sum keeps the
-        order of the batch.
+        Returns the summed loss, and how many passes went backward. On a CPU one example a thread
+        is faster than many threads in one; the longest come first, so that no thread is alone at
+        the end, and the sum keeps this order.
         """
         parameters = self._model.parameters()
+        rng = random.Random(f"{self._mixture.seed}:{self.step}")
+        passes = [(one, rng.random()) for one in packed(batch, self._max_packed_tokens)]
+        passes.sort(key=lambda drawn: -sum(map(len, drawn[0])))
 
-        def gradients(together: Sequence[Example]) -> tuple[float, tuple[Tensor, ...]]:
+        def gradients(drawn: tuple[Sequence[Example], float]) -> tuple[float, Sequence[Tensor]]:
+            together, luck = drawn
             loss = self._model.loss(together, self._weights)
-            return loss.item(), torch.autograd.grad(loss, parameters)
+            share = kept_share(loss.item(), self._sure_loss)
+            if luck >= share:
+                return loss.item(), ()
+            return loss.item(), torch.autograd.grad(loss / share, parameters)
 
-        total = 0.0
-        for loss, found in self._workers.map(gradients, packed(batch, self._max_packed_tokens)):
+        total, num_kept = 0.0, 0
+        for loss, found in self._workers.map(gradients, passes):
             total += loss
-            for parameter, gradient in zip(parameters, found, strict=True):
+            num_kept += bool(found)
+            for parameter, gradient in zip(parameters if found else (), found, strict=True):
                 if parameter.grad is None:
                     parameter.grad = gradient.clone()
                 else:
                     parameter.grad += gradient
-        return total
+        return total, num_kept
 
     def evaluate(self, examples: Sequence[Example]) -> dict[str, float]:
         """Loss per answer token, exact answers, right choices; changes nothing."""
@@ -194,6 +213,11 @@ class Trainer:
         self.step, self.elapsed_s = state["step"], state["elapsed_s"]
         self._mixture = self._mixture.with_seed(state["seed"])
         return True
+
+
+def kept_share(loss: float, sure_loss: float) -> float:
+    """How often a pass with this summed loss goes backward, `MIN_KEPT_SHARE` to 1."""
+    return 1.0 if loss >= sure_loss else max(loss / sure_loss, MIN_KEPT_SHARE)
 
 
 def packed(batch: Sequence[Example], max_tokens: int) -> list[list[Example]]:
@@ -265,6 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         weights=LOSS_WEIGHTS[chosen.loss],
         max_packed_tokens=chosen.max_packed_tokens,
         num_workers=chosen.threads,
+        sure_loss=chosen.sure_loss,
     )
     chosen.out.mkdir(parents=True, exist_ok=True)
     is_resumed = trainer.try_resume(chosen.out / "ckpt")
@@ -305,6 +330,13 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--max-packed-tokens", type=int, default=0, help="of a pass; for a GPU")
     parser.add_argument("--threads", type=int, default=2, help="examples at a time")
     parser.add_argument("--loss", choices=sorted(LOSS_WEIGHTS), default="weighted")
+    parser.add_argument(
+        "--sure-loss",
+        type=float,
+        default=0.0,
+        metavar="NATS",
+        help="passes with a smaller loss go backward more seldom and count for more; 0: all do",
+    )
     parser.add_argument("--choice-share", type=float, default=CHOICE_SHARE)
     parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS, help="of an example")
     parser.add_argument("--learning-rate", type=float, default=LEARNING_RATE)

@@ -12,7 +12,17 @@ from safetensors.torch import load_file
 
 from training.adapter_model import LOSS_WEIGHTS, AdapterModel, LossWeights
 from training.example import Choice, Example
-from training.finetune import LEARNING_RATE, FinetuneError, Schedule, Trainer, main, packed, run
+from training.finetune import (
+    LEARNING_RATE,
+    MIN_KEPT_SHARE,
+    FinetuneError,
+    Schedule,
+    Trainer,
+    kept_share,
+    main,
+    packed,
+    run,
+)
 from training.mixture import EXAMPLES_PER_STEP, Mixture
 from training.pack import write_pack
 
@@ -109,6 +119,63 @@ def test_a_resumed_run_ends_in_the_same_state(
     for _ in range(3):
         resumed.train_step(schedule)
     assert is_equal(weights(straight_model), weights(resumed_model))
+
+
+def test_what_is_left_out_is_made_up_for_by_what_is_kept(
+    tiny_model_dir: Path, examples: list[Example]
+) -> None:
+    """The gradient of every kept example is that of the full pass over its probability."""
+    model = new_model(tiny_model_dir)
+    example = examples[0]
+    loss = model.loss([example], LossWeights())
+    full = torch.autograd.grad(loss, model.parameters())
+    share = kept_share(loss.item(), 2 * loss.item())
+    assert share == pytest.approx(0.5)
+    num_kept = 0
+    for seed in range(64):
+        mixture = Mixture([example], seed=seed, examples_per_step=1)
+        trainer = Trainer(model, mixture, weights=LossWeights(), sure_loss=loss.item() / share)
+        _, kept = trainer._take_gradients([example])
+        num_kept += kept
+        for parameter, gradient in zip(model.parameters(), full, strict=True):
+            if kept:
+                assert parameter.grad is not None
+                assert torch.allclose(parameter.grad, gradient / share, atol=1e-6)
+            else:
+                assert parameter.grad is None
+            parameter.grad = None
+    assert 16 < num_kept < 48
+
+
+def test_a_step_in_which_all_is_left_out_changes_nothing(
+    tiny_model_dir: Path, examples: list[Example]
+) -> None:
+    model = new_model(tiny_model_dir)
+    before = weights(model)
+    for seed in range(1000):
+        if random.Random(f"{seed}:0").random() >= MIN_KEPT_SHARE:
+            break
+    trainer = Trainer(model, Mixture(examples[:1], seed=seed, examples_per_step=1), sure_loss=1e9)
+    report = trainer.train_step(Schedule(minutes=1, max_steps=4))
+    assert (report["kept_passes"], report["step"]) == (0, 1)
+    assert report["loss"] > 0
+    assert is_equal(before, weights(model))
+
+
+@pytest.mark.parametrize(
+    ("loss", "sure_loss", "share"),
+    [
+        (0.0, 0.0, 1.0),
+        (5.0, 0.0, 1.0),
+        (2.0, 2.0, 1.0),
+        (1.0, 2.0, 0.5),
+        (0.0, 2.0, MIN_KEPT_SHARE),
+    ],
+)
+def test_the_less_there_is_to_learn_the_less_is_kept(
+    loss: float, sure_loss: float, share: float
+) -> None:
+    assert kept_share(loss, sure_loss) == share
 
 
 def test_there_is_nothing_to_resume_in_an_empty_folder(
