@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -320,6 +320,12 @@ class SettingField:
     def variable(self) -> str:
         return ENVIRONMENT_PREFIX + self.name.upper()
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The values that a setting may have, if these are words; empty for all others."""
+        values, *_ = get_args(self.type)
+        return get_args(values) if get_origin(values) is Literal else ()
+
     def parse(self, value: Any, *, origin: str, is_text: bool) -> Any:
         """`value` in the setting's type. Raises SettingValueError with value, limit and origin.
 
@@ -330,8 +336,9 @@ class SettingField:
                 value = parse_size(value)
             return msgspec.convert(value, self.type, strict=not is_text)
         except (msgspec.ValidationError, ValueError) as error:
+            wanted = f"take {', '.join(self.choices)}; " if self.choices else ""
             raise SettingValueError(
-                f"{self.name} is {value!r} ({origin}): {error}; {self.description}"
+                f"{self.name} is {value!r} ({origin}): {error}; {wanted}{self.description}"
             ) from error
 
 

@@ -28,6 +28,7 @@ from apply_service.prompts.calibration import (
     write_calibration,
 )
 from apply_service.prompts.profile import Profile
+from kernels.linear import has_fast_bfloat16
 from training.adapter_model import DTYPES, WEIGHTS_NAME, AdapterModel, choice_log_probs
 from training.case_file import TrainingCase, read_training_cases
 from training.served import questions_of, to_example, unscaled_profile
@@ -163,13 +164,16 @@ def calibrate(asked: Sequence[Sequence[AskedChoice]]) -> Calibration:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the calibration and print what it rests on."""
+    served = "bfloat16" if has_fast_bfloat16() else "float32"
     parser = argparse.ArgumentParser(prog="python -m training.calibrate", description=__doc__)
     parser.add_argument("--base", type=Path, required=True, help="folder of the prepared model")
     parser.add_argument("--adapter", type=Path, required=True, help="where to write it too")
     parser.add_argument("--cases", type=Path, default=Path("build/cases/dev.jsonl"))
     parser.add_argument("--every", type=int, default=1, help="only each n-th case")
     parser.add_argument("--max-tokens", type=int, default=1600, help="leave longer questions out")
-    parser.add_argument("--dtype", choices=sorted(DTYPES), default="float32")
+    parser.add_argument(
+        "--dtype", choices=sorted(DTYPES), default=served, help="by default what serves on this CPU"
+    )
     chosen = parser.parse_args(arguments)
     model = AdapterModel.for_use(chosen.base, chosen.adapter, dtype=DTYPES[chosen.dtype])
     cases = islice(read_training_cases(chosen.cases), 0, None, chosen.every)

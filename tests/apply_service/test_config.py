@@ -64,7 +64,7 @@ def test_unknown_names_come_with_the_nearest_one(tmp_path: Path) -> None:
     [
         ({"port": "x"}, r"port is 'x' \(flag --port\): .*`int`"),
         ({"port": "70000"}, "port is '70000' .*65535"),
-        ({"device": "tpu"}, "device is 'tpu'"),
+        ({"device": "tpu"}, r"device is 'tpu' .*take auto, cpu, cuda; Where the model runs"),
         ({"kv_memory": "12 parsecs"}, "kv_memory is '12 parsecs' .*KiB"),
         ({"deadline_s": "0"}, "deadline_s is '0'"),
         ({"max_draft_tokens": "257"}, "max_draft_tokens is '257' .*256"),
