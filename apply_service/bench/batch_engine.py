@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import queue
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -60,32 +61,25 @@ class BatchEngine:
         self._engine.stop()
         gc.unfreeze()
 
-    def run(self, make_requests: Sequence[Callable[[], EngineRequest]]) -> BatchRun:
+    def run(
+        self, make_requests: Sequence[Callable[[], EngineRequest]], *, at_once: int | None = None
+    ) -> BatchRun:
         """Make and submit all requests, then wait for the last of them.
 
+        With `at_once` no more than so many are under way; for each that ends the next one comes.
         Making a request counts: what drafting needs is prepared there. Raises BatchFailedError.
         """
         gc.collect()  # what an earlier batch left behind is not this one's to clear away
         steps_before = self._engine.stats().steps
         started = time.perf_counter()
         answers: dict[str, list[int]] = {}
-        for make in make_requests:
-            request = make()
-            answers[request.request_id] = []
-            self._engine.submit(request)
-        stats = self._collect(answers)
-        seconds = time.perf_counter() - started
-        return BatchRun(
-            token_ids=tuple(tuple(token_ids) for token_ids in answers.values()),
-            seconds=seconds,
-            stats=RequestStats.total(stats),
-            num_steps=self._engine.stats().steps - steps_before,
-        )
-
-    def _collect(self, answers: dict[str, list[int]]) -> list[RequestStats]:
-        """Take events until all have ended."""
         stats: list[RequestStats] = []
-        while len(stats) < len(answers):
+        waiting = deque(make_requests)
+        while waiting or len(stats) < len(answers):
+            while waiting and (at_once is None or len(answers) - len(stats) < at_once):
+                request = waiting.popleft()()
+                answers[request.request_id] = []
+                self._engine.submit(request)
             event = self._events.get()
             if isinstance(event, Tokens):
                 answers[event.request_id] += event.token_ids
@@ -93,7 +87,13 @@ class BatchEngine:
                 stats.append(event.stats)
             else:
                 raise BatchFailedError(_describe(event))
-        return stats
+        seconds = time.perf_counter() - started
+        return BatchRun(
+            token_ids=tuple(tuple(token_ids) for token_ids in answers.values()),
+            seconds=seconds,
+            stats=RequestStats.total(stats),
+            num_steps=self._engine.stats().steps - steps_before,
+        )
 
 
 def _describe(event: Failed | Cancelled) -> str:

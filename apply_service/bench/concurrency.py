@@ -1,11 +1,12 @@
 """`apply-service bench concurrency`: whether the draft budget is ever slower than no drafts.
 
-Batches of as many requests as run at once are computed twice on one engine in this process: without
-drafts, and with the draft budget as the service has it. Pair by pair the order alternates, seeds
-are equal on both sides, and the prefix cache has nothing that could be reused. The workload `edits`
-asks for the regions of real edits, greedily; `new` has the model go on with a file at temperature 1
-while drafts are copied from another file and its update, so that hardly any holds. Throughput is
-answer tokens a second from the first submission to the last token of a batch.
+Batches are computed twice on one engine in this process: without drafts, and with the draft budget
+as the service has it. A batch has as many requests as run at once, or more, and then another comes
+for each that ends. Pair by pair the order alternates, seeds are equal on both sides, and the prefix
+cache has nothing that could be reused. The workload `edits` asks for the regions of real edits,
+greedily; `new` has the model go on with a file at temperature 1 while drafts are copied from
+another file and its update, so that hardly any holds. Throughput is answer tokens a second from the
+first submission to the last token of a batch.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ _MAX_PROMPT_TOKENS, _MAX_ANSWER_TOKENS = 4096, 4096
 # Before the first pair of a workload a smaller one is computed and forgotten, so that shapes are
 # compiled and the budget has seen drafts, as in a service that has been running for a while.
 _WARM_UP_CONCURRENCY = 4
+_MAX_REQUESTS = 10_000
 _MAX_DRAFT_TOKENS = SchedulerConfig().max_draft_tokens
 
 
@@ -55,6 +57,7 @@ class Options:
     workloads: tuple[Workload, ...]
     concurrencies: tuple[int, ...]
     num_pairs: int
+    min_requests: int
     max_tokens: int
     max_prompt_tokens: int
     num_tasks: int
@@ -68,6 +71,7 @@ class Options:
         """Check the options. Raises ConcurrencyBenchError."""
         concurrencies = parse_counts(args.concurrency, name="--concurrency", limit=_MAX_CONCURRENCY)
         _check("--pairs", args.pairs, 1, 1000)
+        _check("--requests", args.requests, 1, _MAX_REQUESTS)
         _check("--tasks", args.tasks, 1, 10_000)
         _check("--max-tokens", args.max_tokens, 2, _MAX_ANSWER_TOKENS)
         _check("--max-prompt-tokens", args.max_prompt_tokens, 16, _MAX_PROMPT_TOKENS)
@@ -78,6 +82,7 @@ class Options:
             workloads=WORKLOADS if args.workload == "both" else (args.workload,),
             concurrencies=concurrencies,
             num_pairs=args.pairs,
+            min_requests=args.requests,
             max_tokens=args.max_tokens,
             max_prompt_tokens=args.max_prompt_tokens,
             num_tasks=args.tasks,
@@ -114,6 +119,9 @@ def add_concurrency_command(subparsers: Any) -> None:
     parser.add_argument("--workload", choices=(*WORKLOADS, "both"), default="both")
     parser.add_argument("--concurrency", default="1,4,16,64", metavar="N,N", help="batch sizes")
     parser.add_argument("--pairs", type=int, default=15, help="pairs for each batch size")
+    parser.add_argument(
+        "--requests", type=int, default=16, help="requests of a batch, unless more run at once"
+    )
     parser.add_argument("--tasks", type=int, default=16, help="different prompts, used in turn")
     parser.add_argument("--max-tokens", type=int, default=48, help="where answers are cut off")
     parser.add_argument(
@@ -150,6 +158,7 @@ def _measure(options: Options) -> dict[str, Any]:
         "model": location.name,
         "revision": location.revision,
         "concurrency": list(options.concurrencies),
+        "requests": options.min_requests,
         "max_tokens": options.max_tokens,
         "max_prompt_tokens": options.max_prompt_tokens,
         "tasks": {workload: len(of_workload) for workload, of_workload in tasks.items()},
@@ -165,7 +174,10 @@ def _measure(options: Options) -> dict[str, Any]:
             row_type=ConcurrencyPair,
         )
         runner = PairRunner(
-            engine, max_tokens=options.max_tokens, max_draft_tokens=_MAX_DRAFT_TOKENS
+            engine,
+            max_tokens=options.max_tokens,
+            max_draft_tokens=_MAX_DRAFT_TOKENS,
+            min_requests=options.min_requests,
         )
         for workload in options.workloads:
             _run_workload(workload, tasks[workload], options, runner, log)

@@ -41,7 +41,7 @@ class BatchFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConcurrencyPair(msgspec.Struct, frozen=True, kw_only=True):
-    """Two batches of the same requests; `same_answers` of them got the same tokens from both."""
+    """Two batches of the same requests; `same_answers` of `answers` had the same tokens in both."""
 
     workload: str
     concurrency: int
@@ -49,6 +49,7 @@ class ConcurrencyPair(msgspec.Struct, frozen=True, kw_only=True):
     first: str
     off: BatchFigures
     budgeted: BatchFigures
+    answers: int
     same_answers: int
 
     @property
@@ -60,8 +61,12 @@ class ConcurrencyPair(msgspec.Struct, frozen=True, kw_only=True):
 class PairRunner:
     """Runs pairs on one engine; no two batches share anything that was computed."""
 
-    def __init__(self, engine: BatchEngine, *, max_tokens: int, max_draft_tokens: int) -> None:
+    def __init__(
+        self, engine: BatchEngine, *, max_tokens: int, max_draft_tokens: int, min_requests: int = 1
+    ) -> None:
+        """A batch has as many requests as run at once, or `min_requests` if these are more."""
         self._engine = engine
+        self._min_requests = min_requests
         self._max_tokens = max_tokens
         self._max_draft_tokens = max_draft_tokens
         self._batch_numbers = count()
@@ -86,6 +91,7 @@ class PairRunner:
             first=order[0],
             off=BatchFigures.of(off),
             budgeted=BatchFigures.of(budgeted),
+            answers=len(off.token_ids),
             same_answers=sum(map(tuple.__eq__, off.token_ids, budgeted.token_ids)),
         )
 
@@ -93,7 +99,8 @@ class PairRunner:
         self, tasks: Sequence[Task], *, concurrency: int, number: int, max_draft_tokens: int
     ) -> BatchRun:
         batch = next(self._batch_numbers)
-        first = concurrency * number
+        num_requests = max(concurrency, self._min_requests)
+        first = num_requests * number
         return self._engine.run(
             [
                 partial(
@@ -103,8 +110,9 @@ class PairRunner:
                     seed=place,
                     max_draft_tokens=max_draft_tokens,
                 )
-                for place in range(first, first + concurrency)
-            ]
+                for place in range(first, first + num_requests)
+            ],
+            at_once=concurrency,
         )
 
 
@@ -139,7 +147,7 @@ def _summarise(workload: str, concurrency: int, pairs: Sequence[ConcurrencyPair]
             sum(pair.budgeted.accepted for pair in pairs) / drafted if drafted else None
         ),
         "same_answers": sum(pair.same_answers for pair in pairs),
-        "answers": concurrency * len(pairs),
+        "answers": sum(pair.answers for pair in pairs),
     }
 
 

@@ -19,6 +19,7 @@ from apply_service.model_loading import resolve_dtype
 from apply_service.prompts.profile import load_profile
 from batching.config import EngineConfig
 from batching.engine import build_engine
+from batching.request import EngineRequest
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,8 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def command(model_dir: Path, cases: Path) -> list[str]:
     base = ["bench", "concurrency", "--cases", str(cases), "--model", str(model_dir)]
     base += ["--profile", "embedded", "--max-tokens", "8", "--max-prompt-tokens", "400"]
-    return [*base, "--kv-memory", "16MiB", "--tasks", "4", "--threads", "1"]
+    base += ["--kv-memory", "16MiB", "--tasks", "4", "--threads", "1"]
+    return [*base, "--requests", "2"]
 
 
 def _batch(seconds: float, tokens: int = 100) -> BatchFigures:
@@ -61,6 +63,7 @@ def _pair(number: int, off_s: float, budgeted_s: float) -> ConcurrencyPair:
         first="off",
         off=_batch(off_s),
         budgeted=_batch(budgeted_s),
+        answers=4,
         same_answers=4,
     )
 
@@ -76,7 +79,7 @@ def test_both_sides_write_the_same_and_only_one_of_them_drafts(
     assert set(groups) == {(name, count) for name in ("new", "edits") for count in (1, 3)}
     for (_, count), group in groups.items():
         assert group["pairs"] == 2
-        assert group["same_answers"] == group["answers"] == 2 * count
+        assert group["same_answers"] == group["answers"] == 2 * max(count, 2)
         assert group["ratio"] > 0
         assert group["ratio_lower_bound"] <= group["ratio"]
     assert report["machine"]["dtype"] == resolve_dtype(Settings(), "cpu")
@@ -123,6 +126,27 @@ def test_nothing_is_reused_from_an_earlier_batch(model_dir: Path, cases: Path) -
     assert runs[0].num_steps == runs[1].num_steps > 0
 
 
+def test_no_more_requests_are_under_way_than_may_be_at_once(model_dir: Path, cases: Path) -> None:
+    """One at a time they take as many steps as each of them alone."""
+    profile = load_profile("embedded", model_dir)
+    all_cases = list(read_cases(cases))
+    tasks = make_tasks("edits", all_cases, profile, max_prompt_tokens=400, limit=3)
+    config = EngineConfig(model_path=model_dir, kv_memory_bytes=16 << 20, num_threads=1)
+
+    def requests(name: str) -> list[partial[EngineRequest]]:
+        return [
+            partial(task.request, name + str(at), max_tokens=8, seed=1, max_draft_tokens=0)
+            for at, task in enumerate(tasks)
+        ]
+
+    with BatchEngine(build_engine(config)) as engine:
+        alone = [engine.run([one]) for one in requests("alone")]
+        in_turn = engine.run(requests("in turn"), at_once=1)
+        together = engine.run(requests("together"))
+    assert in_turn.num_steps == sum(run.num_steps for run in alone) > together.num_steps
+    assert in_turn.token_ids == together.token_ids == tuple(run.token_ids[0] for run in alone)
+
+
 def test_drafts_of_new_code_know_nothing_of_what_the_model_reads(
     model_dir: Path, cases: Path
 ) -> None:
@@ -154,6 +178,7 @@ def test_the_figures_are_geometric_means_of_the_ratios_of_pairs() -> None:
         (["--concurrency", "1,many"], "whole numbers with commas"),
         (["--concurrency", "0"], "from 1 to 256"),
         (["--pairs", "0"], "from 1 to 1000"),
+        (["--requests", "0"], "from 1 to 10000"),
         (["--max-tokens", "1"], "from 2 to"),
         (["--kv-memory", "lots"], "a size is a number"),
         (["--kv-memory", "64KiB"], "give it"),
