@@ -157,13 +157,16 @@ class Bindings:
 
     def is_declared(self, name: str, span: tuple[int, int], indent: str) -> bool:
         """Whether a line with this indentation in the block around the span declares `name`."""
-        start, end = self._block_around(span[1], len(indent))
-        return any(
-            start <= place < end
-            and indent_of(self._lines[place]) == indent
-            and name in declared_names(self._lines[place])
+        declaring = [
+            place
             for place in self._outside(name, span)
-        )
+            if indent_of(self._lines[place]) == indent
+            and name in declared_names(self._lines[place])
+        ]
+        if not declaring:
+            return False
+        start, end = self._block_around(span[1], len(indent))
+        return any(start <= place < end for place in declaring)
 
     def _outside(self, name: str, span: tuple[int, int]) -> Iterator[int]:
         return (place for place in self._places_of(name) if not span[0] <= place < span[1])

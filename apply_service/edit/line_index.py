@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 # Letters and digits that a line needs to count in full ("}" and "else:" say almost nothing).
 FULL_LETTERS = 6
@@ -24,6 +25,7 @@ class LineIndex:
         self._fullness: dict[str, float] = {}
         for place, text in enumerate(self.stripped):
             self._places.setdefault(text, []).append(place)
+        self._filled = list(accumulate(map(bool, self.stripped), initial=0))
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -52,7 +54,7 @@ class LineIndex:
 
     def num_filled(self, start: int, end: int) -> int:
         """Lines with text in `[start, end)`."""
-        return sum(1 for text in self.stripped[start:end] if text)
+        return self._filled[end] - self._filled[start] if start < end else 0
 
     def blank_before(self, border: int) -> int:
         """How many blank lines stand directly before `border`."""

@@ -43,17 +43,24 @@ def change_of(old: Sequence[str], new: Sequence[str]) -> Change:
     middle_old = Counter(text.strip() for text in old[head : len(old) - tail])
     middle_new = Counter(text.strip() for text in new[head : len(new) - tail])
     more_blanks = middle_new.pop("", 0) - middle_old.pop("", 0)
-    lost, added = middle_old - middle_new, middle_new - middle_old
-    num_kept = middle_old.total() - lost.total()
+    lost, added = _without(middle_old, middle_new), _without(middle_new, middle_old)
+    num_kept = middle_old.total() - len(lost)
     is_filled = bool(lost or added or num_kept)
     has_head = any(map(str.strip, new[:head]))
     return Change(
         num_before=head,
         num_after=tail,
-        lost=tuple(lost.elements()),
-        added=tuple(added.elements()),
+        lost=lost,
+        added=added,
         num_kept=num_kept,
         has_head=has_head,
         has_tail=any(map(str.strip, new[len(new) - tail :])) or (has_head and not is_filled),
         more_blanks=0 if is_filled else more_blanks,
+    )
+
+
+def _without(counts: Counter[str], others: Counter[str]) -> tuple[str, ...]:
+    """The elements of `counts - others`, which builds a counter that nobody needs here."""
+    return tuple(
+        text for text, count in counts.items() for _ in range(count - others.get(text, 0))
     )
