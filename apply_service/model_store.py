@@ -335,11 +335,6 @@ def list_models(report: Report = say_nothing) -> list[ModelLocation]:
     return open_store(report).prepared()
 
 
-def remove_model(name: str) -> list[Path]:
-    """Delete a prepared model of this user; see `ModelStore.remove`."""
-    return open_store().remove(name)
-
-
 def _merge_calibrated(base_dir: Path, adapter_dir: Path, folder: Path) -> None:
     """Merge an adapter, and take along what is known of its probabilities."""
     from batching.model_conversion import merge_adapter

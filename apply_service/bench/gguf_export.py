@@ -43,13 +43,18 @@ class GgufExportError(ApplyError):
 def cached_gguf(model_dir: Path, dtype: GgufDtype, *, report: Callable[[str], None]) -> Path:
     """The GGUF file of a model in the user's cache, written now if it is not there.
 
+    Then those of other models go: an adapter that was trained again leaves hundreds of megabytes.
     Raises GgufExportError.
     """
-    digest = _weights_digest(model_dir)
-    path = cache_dir() / "gguf" / f"{digest[:16]}-v{_FORMAT_VERSION}-{dtype.lower()}.gguf"
+    own_name = f"{_weights_digest(model_dir)[:16]}-v{_FORMAT_VERSION}-"
+    path = cache_dir() / "gguf" / f"{own_name}{dtype.lower()}.gguf"
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.parent / ".lock"):
         if not path.exists():
+            for other in path.parent.glob("*.gguf"):
+                if not other.name.startswith(own_name):
+                    report(f"removing {other}")
+                    other.unlink()
             report(f"writing {path}")
             export_gguf(model_dir, path, dtype=dtype)
     return path
