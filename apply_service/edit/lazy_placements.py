@@ -18,6 +18,7 @@ from apply_service.edit.line_index import LineIndex
 from apply_service.edit.placement import Placement
 from apply_service.edit.placement_features import PlacementFeatures
 from apply_service.edit.placement_ranking import weight_of
+from apply_service.edit.placement_trees import corrected
 from apply_service.edit.runs import Run
 from apply_service.edit.segment import Segment
 from apply_service.edit.segment_borders import MIN_FULLNESS
@@ -99,7 +100,10 @@ class LazyPlacements:
             best = self._with_borders(number, texts, best, segment)
         if all(self._index.fullness(text.strip()) < MIN_FULLNESS for text in texts):
             best = [replace(one, weight=one.weight - _LATER_COST * one.start) for one in best]
-        return sorted(best, key=lambda one: -one.weight)[:MAX_CANDIDATES]
+        best = sorted(best, key=lambda one: -one.weight)[:MAX_CANDIDATES]
+        if best and best[0].is_certain:
+            return best
+        return corrected(best, self._index.lines)
 
     def _with_borders(
         self, number: int, texts: Sequence[str], best: Sequence[Placement], segment: Segment

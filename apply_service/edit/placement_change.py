@@ -61,6 +61,4 @@ def change_of(old: Sequence[str], new: Sequence[str]) -> Change:
 
 def _without(counts: Counter[str], others: Counter[str]) -> tuple[str, ...]:
     """The elements of `counts - others`, which builds a counter that nobody needs here."""
-    return tuple(
-        text for text, count in counts.items() for _ in range(count - others.get(text, 0))
-    )
+    return tuple(text for text, count in counts.items() for _ in range(count - others.get(text, 0)))

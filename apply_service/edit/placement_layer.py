@@ -1,0 +1,139 @@
+"""The placements of one lazy segment side by side, as numbers that trees can decide by.
+
+`placement_features` says what speaks for a placement by itself. Here each is also compared with the
+heaviest one of its layer: how much more of the original it takes, and what its change looks like
+at its ends. Where it stands in the file is not told: of two places that are alike in everything
+neither may be preferred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apply_service.edit.line_index import indent_of
+from apply_service.edit.placement import Placement
+from apply_service.edit.placement_change import change_of
+from apply_service.edit.placement_features import FEATURES
+
+_REASONS = ("explicit", "context", "symbol", "similar", "order", "border")
+_COMMENTS = ("#", "//", "/*", "*/", "* ")
+_CLOSERS = ("}", ")", "]")
+_OPENERS = ("{", "(", "[", ":")
+
+# What the change of a placement looks like. Kinds are those of `_kind_of`; "first" and "last" are
+# the ends of the lines that really change, and indents are differences in characters.
+SHAPE_FEATURES = (
+    "num_equal_before",
+    "num_equal_after",
+    "num_new",
+    "num_lost",
+    "num_added",
+    "kind_above",
+    "kind_below",
+    "kind_first_old",
+    "kind_last_old",
+    "kind_first_new",
+    "kind_last_new",
+    "indent_to_below",
+    "indent_of_first",
+    "indent_of_last",
+    "indent_of_old_to_below",
+    "has_tail",
+    "num_old_characters",
+    "num_new_characters",
+    "reason",
+)
+_OWN_FEATURES = (*FEATURES, *SHAPE_FEATURES)
+# The columns of `layer_features`.
+LAYER_FEATURES = (
+    *_OWN_FEATURES,
+    *(f"{name}_more" for name in _OWN_FEATURES),
+    "weight_more",
+    "num_placements",
+    "num_taken_more",
+    "num_written_more",
+    "num_taken",
+    "num_written",
+)
+
+
+def layer_features(placements: Sequence[Placement], lines: Sequence[str]) -> NDArray[np.float64]:
+    """`LAYER_FEATURES` of each placement of a segment  # [num_placements, num_features]
+
+    `lines` are those of the original. Every placement must have its `features`.
+    """
+    own = np.array([(*one.features, *_shape_of(one, lines)) for one in placements])
+    sizes = np.array([(one.end - one.start, len(one.lines)) for one in placements])
+    weights = np.array([[one.weight] for one in placements])
+    best = int(weights.argmax())
+    return np.hstack(
+        [
+            own,
+            own - own[best],
+            weights - weights[best],
+            np.full_like(weights, len(placements)),
+            sizes - sizes[best],
+            sizes,
+        ]
+    )
+
+
+def _shape_of(placement: Placement, lines: Sequence[str]) -> tuple[float, ...]:
+    """`SHAPE_FEATURES` of one placement."""
+    start, end, new = placement.start, placement.end, placement.lines
+    change = change_of(lines[start:end], new)
+    old_middle = lines[start + change.num_before : end - change.num_after]
+    new_middle = new[change.num_before : len(new) - change.num_after]
+    first_new, last_new = _first_filled(new), _first_filled(new[::-1])
+    first_old = _first_filled(lines[start:end])
+    last_old = _first_filled(lines[start:end][::-1])
+    below = _first_filled(islice(lines, end, None))
+    return (
+        change.num_before,
+        change.num_after,
+        len(new_middle),
+        len(change.lost),
+        len(change.added),
+        _kind_of(lines[start - 1 : start]),
+        _kind_of(lines[end : end + 1]),
+        _kind_of(old_middle[:1]),
+        _kind_of(old_middle[-1:]),
+        _kind_of(new_middle[:1]),
+        _kind_of(new_middle[-1:]),
+        _indent(last_new) - _indent(below),
+        _indent(first_new) - _indent(first_old) if first_old else 0,
+        _indent(last_new) - _indent(last_old) if last_old else 0,
+        _indent(old_middle[-1]) - _indent(below) if old_middle else 0,
+        change.has_tail,
+        sum(len(line.strip()) for line in old_middle),
+        sum(len(line.strip()) for line in new_middle),
+        _REASONS.index(placement.reason),
+    )
+
+
+def _first_filled(lines: Iterable[str]) -> str:
+    return next(filter(str.strip, lines), "")
+
+
+def _indent(line: str) -> int:
+    return len(indent_of(line))
+
+
+def _kind_of(lines: Sequence[str]) -> int:
+    """What the only line of `lines` is by its look; -1 without one."""
+    if not lines:
+        return -1
+    text = lines[0].strip()
+    if not text:
+        return 0
+    if text.startswith(_CLOSERS) or text == "end":
+        return 1
+    if text.endswith(_OPENERS):
+        return 2
+    if text.startswith(_COMMENTS):
+        return 3
+    return 4 if text.startswith("@") else 5

@@ -1,0 +1,189 @@
+"""Trees against a walk from their roots, and what they are asked about."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from apply_service.edit.placement import Placement
+from apply_service.edit.placement_features import FEATURES
+from apply_service.edit.placement_layer import LAYER_FEATURES, SHAPE_FEATURES, layer_features
+from apply_service.edit.placement_trees import (
+    MAX_HEAD_GAIN,
+    MAX_LEAVES,
+    PlacementTrees,
+    Tree,
+    corrected,
+    load_trees,
+)
+
+ORIGINAL = ["def f():", "    a = 1", "    b = 2", "", "def g():", "    return 3", ""]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A split, or a leaf if it has no `sides`."""
+
+    feature: int = 0
+    threshold: float = 0.0
+    value: float = 0.0
+    sides: tuple[Node, ...] = ()
+
+    def walk(self, row: list[float]) -> float:
+        if not self.sides:
+            return self.value
+        return self.sides[row[self.feature] > self.threshold].walk(row)
+
+
+def grow(rng: random.Random, num_leaves: int) -> Node:
+    if num_leaves == 1:
+        return Node(value=rng.choice((-1.0, 0.25, 3.5)) + rng.randrange(8))
+    num_left = rng.randrange(1, num_leaves)
+    sides = grow(rng, num_left), grow(rng, num_leaves - num_left)
+    return Node(feature=rng.randrange(3), threshold=rng.choice((-1.0, 0.0, 0.5, 2.0)), sides=sides)
+
+
+def flat(root: Node) -> Tree:
+    tree = Tree([], [], [], [])
+
+    def add(node: Node) -> None:
+        if not node.sides:
+            tree.values.append(node.value)
+            return
+        place, first = len(tree.masks), len(tree.values)
+        tree.features.append(node.feature)
+        tree.thresholds.append(node.threshold)
+        tree.masks.append(0)
+        add(node.sides[0])
+        taken = sum(1 << leaf for leaf in range(first, len(tree.values)))
+        tree.masks[place] = 2**MAX_LEAVES - 1 - taken
+        add(node.sides[1])
+
+    add(root)
+    return tree
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_sums_are_those_of_a_walk_from_every_root(seed: int) -> None:
+    rng = random.Random(seed)
+    roots = [grow(rng, rng.randint(1, MAX_LEAVES)) for _ in range(7)]
+    rows = [[rng.choice((-2.0, -1.0, 0.0, 0.5, 1.0, 3.0)) for _ in range(3)] for _ in range(40)]
+    expected = [sum(root.walk(row) for root in roots) for row in rows]
+    found = PlacementTrees.of([flat(root) for root in roots]).sums(np.array(rows))
+    assert found.tolist() == pytest.approx(expected)
+
+
+def placement(
+    start: int, end: int, lines: list[str], weight: float, **features: float
+) -> Placement:
+    return Placement(
+        segment=0,
+        start=start,
+        end=end,
+        lines=tuple(lines),
+        weight=weight,
+        reason="context",
+        features=tuple(features.get(name, 0.0) for name in FEATURES),
+    )
+
+
+def named(row: list[float]) -> dict[str, float]:
+    """The columns that are not zero."""
+    return {name: value for name, value in zip(LAYER_FEATURES, row, strict=True) if value}
+
+
+def test_each_placement_is_compared_with_the_heaviest() -> None:
+    light = placement(1, 2, ["    a = 5"], 1.0, evidence=0.5)
+    heavy = placement(1, 3, ["    a = 5", "    b = 2"], 3.0, evidence=2.0)
+    rows = layer_features([light, heavy], ORIGINAL)
+    assert rows.shape == (2, len(LAYER_FEATURES))
+    first, second = (named(row) for row in rows.tolist())
+    assert (first["evidence"], first["evidence_more"], first["weight_more"]) == (0.5, -1.5, -2.0)
+    assert (first["num_taken_more"], first["num_written_more"]) == (-1, -1)
+    assert (first["num_taken"], first["num_written"], first["num_placements"]) == (1, 1, 2)
+    assert not any(name.endswith("_more") for name in second)
+    assert (second["num_equal_after"], second["has_tail"]) == (1, 1)
+    assert "num_equal_after" not in first
+    assert first["num_equal_after_more"] == -1
+
+
+def test_the_shape_of_a_change_is_told_by_its_ends() -> None:
+    rows = layer_features([placement(4, 6, ["@cached", "def g():", "    return 4"], 0.0)], ORIGINAL)
+    shape = dict(zip(LAYER_FEATURES, rows[0].tolist(), strict=True))
+    assert {name: shape[name] for name in SHAPE_FEATURES} == {
+        "num_equal_before": 0,
+        "num_equal_after": 0,
+        "num_new": 3,
+        "num_lost": 1,
+        "num_added": 2,
+        "kind_above": 0,
+        "kind_below": 0,
+        "kind_first_old": 2,
+        "kind_last_old": 5,
+        "kind_first_new": 4,
+        "kind_last_new": 5,
+        "indent_to_below": 4,
+        "indent_of_first": 0,
+        "indent_of_last": 0,
+        "indent_of_old_to_below": 4,
+        "has_tail": 0,
+        "num_old_characters": 16,
+        "num_new_characters": 23,
+        "reason": 1,
+    }
+
+
+def test_two_places_that_are_alike_in_everything_stay_equal() -> None:
+    block = ["    x = 1", "    y = 2", ""]
+    layer = [placement(at, at + 1, ["    x = 5"], 2.0, evidence=1.0) for at in (3, 6)]
+    found = corrected(layer, block * 4)
+    assert found[0].weight == found[1].weight
+
+
+def test_a_placement_at_the_ends_of_the_file_has_nothing_beside_it() -> None:
+    rows = layer_features([placement(0, len(ORIGINAL), ["x"], 0.0)], ORIGINAL)
+    shape = named(rows[0].tolist())
+    assert (shape["kind_above"], shape["kind_below"]) == (-1, -1)
+    assert layer_features([placement(0, 0, ["x"], 0.0)], []).shape == (1, len(LAYER_FEATURES))
+
+
+def test_the_trees_that_come_along_fit_the_features() -> None:
+    trees = load_trees()
+    assert trees.features.max() < len(LAYER_FEATURES)
+    assert len(trees.values) > 50
+    assert np.isfinite(trees.values).all()
+
+
+def test_corrected_placements_are_the_same_ones_best_first() -> None:
+    layer = [
+        placement(1, 2, ["    a = 5"], 2.0, evidence=1.0),
+        placement(2, 3, ["    a = 5"], 1.9, evidence=0.9, num_stale=0.7),
+        placement(5, 6, ["    a = 5"], -3.0, is_unbalanced=1.0),
+    ]
+    found = corrected(layer, ORIGINAL)
+    assert sorted((one.start, one.end) for one in found) == [(1, 2), (2, 3), (5, 6)]
+    weights = [one.weight for one in found]
+    assert weights == sorted(weights, reverse=True)
+    sums = load_trees().sums(layer_features(layer, ORIGINAL))
+    by_place = {one.start: one.weight for one in found}
+    for one, more in zip(layer, sums, strict=True):
+        assert by_place[one.start] == pytest.approx(one.weight + more)
+
+
+def test_the_head_of_the_file_is_not_given_up_on_the_word_of_the_trees() -> None:
+    placed = placement(4, 6, ["def g():", "    return 4"], 3.0, evidence=1.0)
+    layer = [placed, replace(placed, start=0, weight=-9.0)]
+    found = corrected(layer, ORIGINAL)
+    assert found[0].start == 4
+    assert found[1].weight - found[0].weight <= -9.0 - 3.0 + MAX_HEAD_GAIN
+
+
+def test_what_has_no_features_or_no_rival_stays_as_it_is() -> None:
+    known = placement(1, 2, ["    a = 5"], 2.0, evidence=1.0)
+    guessed = replace(known, start=2, end=2, features=())
+    assert corrected([known, guessed], ORIGINAL) == [known, guessed]
+    assert corrected([known], ORIGINAL) == [known]
+    assert corrected([], ORIGINAL) == []

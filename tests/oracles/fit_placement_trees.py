@@ -1,0 +1,201 @@
+"""Fits the trees: `PYTHONPATH=tests python -m oracles.fit_placement_trees TRAIN --check DEV`.
+
+Plans every case, and other updates for the same edit, without the trees, and asks which placement
+of each segment makes the true result. Where the first placement is not certain, boosted trees
+(LightGBM, the softmax over a segment's placements as objective) learn what to add to the weights.
+With `--out` they are written; LightGBM must be installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, islice
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import lightgbm
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from oracles.verdict_rates import JudgedCase
+
+from apply_service.edit import lazy_placements
+from apply_service.edit.placement import Placement
+from apply_service.edit.placement_layer import LAYER_FEATURES, layer_features
+from apply_service.edit.placement_trees import MAX_LEAVES, PlacementTrees, Tree, TreeFile
+from apply_service.edit.text_file import TextFile
+from training.case_file import TrainingCase, read_training_cases
+from training.served import rewrite
+
+NUM_TREES = 150
+SETTINGS = {
+    "objective": "none",
+    "learning_rate": 0.12,
+    "num_leaves": MAX_LEAVES - 1,
+    "min_data_in_leaf": 30,
+    "feature_fraction": 0.5,
+    "lambda_l2": 10.0,
+    "max_bin": 63,
+    "num_threads": 1,
+    "deterministic": True,
+    "seed": 0,
+    "verbosity": -1,
+}
+# Significant digits of a threshold and of a leaf that are kept; a threshold may be just below 0.
+_NUM_DIGITS = 9
+_ERRORS_ALLOWED = (2, 5, 12)
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Rows of many layers one after another; `sizes` rows belong together."""
+
+    rows: Vector  # [num_rows, num_features]
+    weights: Vector  # [num_rows]
+    is_true: NDArray[np.bool_]  # [num_rows]
+    sizes: NDArray[np.int64]  # [num_layers]
+
+    @classmethod
+    def of(cls, found: Sequence[tuple[Vector, Vector, int]]) -> Layers:
+        """Of the rows, weights and true placement of each layer."""
+        sizes = np.array([len(weights) for _, weights, _ in found])
+        is_true = np.zeros(sizes.sum(), bool)
+        starts = accumulate(sizes[:-1].tolist(), initial=0)
+        is_true[[start + truth for start, (_, _, truth) in zip(starts, found, strict=True)]] = True
+        return cls(
+            np.vstack([rows for rows, _, _ in found]),
+            np.concatenate([weights for _, weights, _ in found]),
+            is_true,
+            sizes,
+        )
+
+    def likelihoods(self, scores: Vector) -> Vector:
+        """The softmax of scores within each layer."""
+        starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
+        layer = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        odds = np.exp(scores - np.maximum.reduceat(scores, starts)[layer])
+        found: Vector = odds / np.add.reduceat(odds, starts)[layer]
+        return found
+
+    def report(self, scores: Vector) -> str:
+        """How often the true placement is the likeliest, the surprise, and what can be trusted."""
+        likelihoods = self.likelihoods(scores)
+        starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
+        highest = np.maximum.reduceat(likelihoods, starts)
+        of_truth = likelihoods[self.is_true]
+        is_first = of_truth >= highest
+        num_wrong = np.cumsum(~is_first[np.argsort(-highest)])
+        trusted = ", ".join(
+            f"{np.searchsorted(num_wrong, errors, side='right') / len(is_first):.1%}"
+            f" with {errors} wrong"
+            for errors in _ERRORS_ALLOWED
+        )
+        surprise = -np.log(np.maximum(of_truth, 1e-300)).mean()
+        return f"first {is_first.mean():.2%}, loss {surprise:.4f}; trusted {trusted}"
+
+
+def layers(path: Path, *, num_updates: int, every: int) -> Layers:
+    """The layers that are open in the cases of a file, weighed without the trees."""
+    cases = islice(read_training_cases(path), 0, None, every)
+    with patch.object(lazy_placements, "corrected", _as_they_are):
+        return Layers.of([layer for case in cases for layer in _layers_of(case, num_updates)])
+
+
+def _as_they_are(placements: Sequence[Placement], lines: Sequence[str]) -> list[Placement]:
+    return list(placements)
+
+
+def _layers_of(case: TrainingCase, num_updates: int) -> Iterator[tuple[Vector, Vector, int]]:
+    for number in range(num_updates):
+        written = rewrite(case, number)
+        judged = written and JudgedCase(written.original, written.update, written.path)
+        if not written or not judged or judged.plan is None:
+            continue
+        original = TextFile.from_text(written.original).lines
+        truth = judged.plan.accepts(list(TextFile.from_text(written.expected).lines))
+        for placement in () if truth is None else truth.placements:
+            layer = judged.plan.candidates[placement.segment]
+            is_open = len(layer) > 1 and not layer[0].is_certain
+            if is_open and all(one.features for one in layer):
+                weights = np.array([one.weight for one in layer])
+                yield layer_features(layer, original), weights, layer.index(placement)
+
+
+def fit(found: Layers, *, num_trees: int = NUM_TREES) -> lightgbm.Booster:
+    """The trees with the least surprise."""
+    data = lightgbm.Dataset(
+        found.rows, label=found.is_true, init_score=found.weights, free_raw_data=False
+    )
+
+    def objective(scores: Vector, _: object) -> tuple[Vector, Vector]:
+        likelihoods = found.likelihoods(scores)
+        curvature = np.maximum(2 * likelihoods * (1 - likelihoods), 1e-6)
+        return likelihoods - found.is_true, curvature
+
+    booster = lightgbm.Booster(SETTINGS, data)
+    for _ in range(num_trees):
+        booster.update(fobj=objective)
+    return booster
+
+
+def stored(booster: lightgbm.Booster) -> TreeFile:
+    """The trees as the service keeps them."""
+    trees = [_tree_of(one["tree_structure"]) for one in booster.dump_model()["tree_info"]]
+    return TreeFile(list(LAYER_FEATURES), trees)
+
+
+def _tree_of(root: Mapping[str, Any]) -> Tree:
+    features: list[int] = []
+    thresholds: list[float] = []
+    masks: list[int] = []
+    values: list[float] = []
+
+    def walk(node: Mapping[str, Any]) -> None:
+        if "leaf_value" in node:
+            values.append(_shortened(node["leaf_value"]))
+            return
+        first_leaf, place = len(values), len(masks)
+        features.append(node["split_feature"])
+        thresholds.append(_shortened(node["threshold"]))
+        masks.append(0)
+        walk(node["left_child"])
+        left = (1 << len(values)) - (1 << first_leaf)
+        masks[place] = (2**MAX_LEAVES - 1) & ~left
+        walk(node["right_child"])
+
+    walk(root)
+    return Tree(features, thresholds, masks, values)
+
+
+def _shortened(value: float) -> float:
+    return float(f"{value:.{_NUM_DIGITS}g}")
+
+
+def main() -> None:
+    """Read the command line, fit, say what the trees are worth."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", type=Path)
+    parser.add_argument("--check", type=Path, nargs="*", default=[], metavar="JSONL")
+    parser.add_argument("--updates", type=int, default=3, help="updates for each edit")
+    parser.add_argument("--every", type=int, default=1, help="take each n-th case")
+    parser.add_argument("--out", type=Path, default=None, help="where the trees are written")
+    args = parser.parse_args()
+    found = layers(args.cases, num_updates=args.updates, every=args.every)
+    kept = stored(fit(found))
+    trees = PlacementTrees.of(kept.trees)
+    for path in (args.cases, *args.check):
+        sample = found if path == args.cases else layers(path, num_updates=1, every=args.every)
+        print(f"{path}: {len(sample.sizes)} open layers")
+        print(f"  without trees: {sample.report(sample.weights)}")
+        print(f"  with them: {sample.report(sample.weights + trees.sums(sample.rows))}", flush=True)
+    if args.out is not None:
+        args.out.write_bytes(msgspec.json.encode(kept) + b"\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""What the fit learns, and that the service's trees say what LightGBM's say."""
+
+from __future__ import annotations
+
+import numpy as np
+from oracles.fit_placement_trees import Layers, fit, stored
+
+from apply_service.edit.placement_layer import LAYER_FEATURES
+from apply_service.edit.placement_trees import PlacementTrees
+
+
+def drawn(seed: int, num_layers: int) -> Layers:
+    """Layers in which the true row is the one with the largest product of two features.
+
+    Many values are 0, for which LightGBM has thresholds as near to it as can be.
+    """
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(num_layers):
+        rows = rng.normal(size=(int(rng.integers(2, 6)), len(LAYER_FEATURES))).round(1)
+        found.append((rows, rng.normal(size=len(rows)), int((rows[:, 0] * rows[:, 1]).argmax())))
+    return Layers.of(found)
+
+
+def test_likelihoods_of_a_layer_add_up_to_one() -> None:
+    layers = drawn(0, 30)
+    likelihoods = layers.likelihoods(layers.weights)
+    ends = np.cumsum(layers.sizes)
+    sums = [part.sum() for part in np.split(likelihoods, ends[:-1])]
+    assert np.allclose(sums, 1.0)
+    assert layers.is_true.sum() == 30
+
+
+def test_stored_trees_say_what_lightgbm_says_and_it_is_what_is_true() -> None:
+    layers, unseen = drawn(1, 1500), drawn(2, 200)
+    booster = fit(layers, num_trees=25)
+    trees = PlacementTrees.of(stored(booster).trees)
+    expected = booster.predict(unseen.rows, raw_score=True)
+    assert np.allclose(trees.sums(unseen.rows), expected, atol=1e-4)
+
+    def surprise(scores: np.ndarray) -> float:
+        return float(-np.log(unseen.likelihoods(scores)[unseen.is_true]).mean())
+
+    assert surprise(unseen.weights + expected) < 0.8 * surprise(unseen.weights)
