@@ -68,7 +68,8 @@ def test_the_cached_file_is_written_once_and_replaced_for_other_weights(
     assert cached_gguf(tiny_model_dir, "F32", report=reports.append) == first
     assert len(reports) == 1
     second = cached_gguf(tiny_model_dir, "Q8_0", report=reports.append)
-    assert first.is_file() and second.is_file()
+    assert first.is_file()
+    assert second.is_file()
     assert len(reports) == 2
     other = cached_gguf(other_dir, "F32", report=reports.append)
     assert list(other.parent.glob("*.gguf")) == [other], "those of one model alone are kept"
