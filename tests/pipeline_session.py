@@ -190,7 +190,7 @@ def hopeless_edit() -> tuple[str, str]:
 
     Behind what would be dropped the file is so large that there is more than one try.
     """
-    steps = [f"step_{number}({number}, {number * 7})" for number in range(30)]
+    steps = [f"step_{number}({number}, {number * 7})" for number in range(24)]
     rest = [
         f"rest_{first}({', '.join(map(str, range(first, first + 150)))})" for first in range(12)
     ]

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-
-import numpy as np
-from numpy.typing import NDArray
+from operator import sub
 
 from apply_service.edit.line_index import indent_of
 from apply_service.edit.placement import Placement
@@ -61,25 +59,27 @@ LAYER_FEATURES = (
 )
 
 
-def layer_features(placements: Sequence[Placement], lines: Sequence[str]) -> NDArray[np.float64]:
-    """`LAYER_FEATURES` of each placement of a segment  # [num_placements, num_features]
+def layer_features(
+    placements: Sequence[Placement], lines: Sequence[str]
+) -> list[tuple[float, ...]]:
+    """`LAYER_FEATURES` of each placement of a segment.
 
     `lines` are those of the original. Every placement must have its `features`.
     """
-    own = np.array([(*one.features, *_shape_of(one, lines)) for one in placements])
-    sizes = np.array([(one.end - one.start, len(one.lines)) for one in placements])
-    weights = np.array([[one.weight] for one in placements])
-    best = int(weights.argmax())
-    return np.hstack(
-        [
-            own,
-            own - own[best],
-            weights - weights[best],
-            np.full_like(weights, len(placements)),
-            sizes - sizes[best],
-            sizes,
-        ]
-    )
+    best = max(range(len(placements)), key=lambda at: placements[at].weight)
+    own = [(*one.features, *_shape_of(one, lines)) for one in placements]
+    sizes = [(one.end - one.start, len(one.lines)) for one in placements]
+    return [
+        (
+            *row,
+            *map(sub, row, own[best]),
+            one.weight - placements[best].weight,
+            len(placements),
+            *map(sub, size, sizes[best]),
+            *size,
+        )
+        for one, row, size in zip(placements, own, sizes, strict=True)
+    ]
 
 
 def _shape_of(placement: Placement, lines: Sequence[str]) -> tuple[float, ...]:

@@ -35,7 +35,7 @@ EXAMPLES = [example for example in read_examples() if example.told is not None]
 @pytest.fixture(autouse=True)
 def _few_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only places that fit nearly as well as the best one are offered."""
-    monkeypatch.setattr("apply_service.merge_constraint.MAX_WEIGHT_GAP", 3.0)
+    monkeypatch.setattr("apply_service.merge_constraint.MAX_WEIGHT_GAP", 5.0)
 
 
 @pytest.fixture

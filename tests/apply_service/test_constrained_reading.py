@@ -22,7 +22,7 @@ SECOND = ["a = 1", "b = 1", "", "a = 1", "print(a, end=None)", "c = 1"]
 @pytest.fixture(autouse=True)
 def _few_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only places that fit nearly as well as the best one are offered."""
-    monkeypatch.setattr("apply_service.merge_constraint.MAX_WEIGHT_GAP", 3.0)
+    monkeypatch.setattr("apply_service.merge_constraint.MAX_WEIGHT_GAP", 5.0)
 
 
 @pytest.fixture

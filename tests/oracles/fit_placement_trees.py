@@ -25,7 +25,7 @@ from oracles.verdict_rates import JudgedCase
 from apply_service.edit import lazy_placements
 from apply_service.edit.placement import Placement
 from apply_service.edit.placement_layer import LAYER_FEATURES, layer_features
-from apply_service.edit.placement_trees import MAX_LEAVES, PlacementTrees, Tree, TreeFile
+from apply_service.edit.placement_trees import PlacementTrees, Tree
 from apply_service.edit.text_file import TextFile
 from training.case_file import TrainingCase, read_training_cases
 from training.served import rewrite
@@ -34,7 +34,7 @@ NUM_TREES = 150
 SETTINGS = {
     "objective": "none",
     "learning_rate": 0.12,
-    "num_leaves": MAX_LEAVES - 1,
+    "num_leaves": 15,
     "min_data_in_leaf": 30,
     "feature_fraction": 0.5,
     "lambda_l2": 10.0,
@@ -123,7 +123,8 @@ def _layers_of(case: TrainingCase, num_updates: int) -> Iterator[tuple[Vector, V
             is_open = len(layer) > 1 and not layer[0].is_certain
             if is_open and all(one.features for one in layer):
                 weights = np.array([one.weight for one in layer])
-                yield layer_features(layer, original), weights, layer.index(placement)
+                rows = np.array(layer_features(layer, original))
+                yield rows, weights, layer.index(placement)
 
 
 def fit(found: Layers, *, num_trees: int = NUM_TREES) -> lightgbm.Booster:
@@ -143,33 +144,31 @@ def fit(found: Layers, *, num_trees: int = NUM_TREES) -> lightgbm.Booster:
     return booster
 
 
-def stored(booster: lightgbm.Booster) -> TreeFile:
+def stored(booster: lightgbm.Booster) -> PlacementTrees:
     """The trees as the service keeps them."""
     trees = [_tree_of(one["tree_structure"]) for one in booster.dump_model()["tree_info"]]
-    return TreeFile(list(LAYER_FEATURES), trees)
+    return PlacementTrees(list(LAYER_FEATURES), trees)
 
 
 def _tree_of(root: Mapping[str, Any]) -> Tree:
-    features: list[int] = []
-    thresholds: list[float] = []
-    masks: list[int] = []
-    values: list[float] = []
+    tree = Tree([], [], [], [], [])
 
-    def walk(node: Mapping[str, Any]) -> None:
+    def add(node: Mapping[str, Any]) -> int:
+        """The number of a node or leaf, once it and all below it are in the tree."""
         if "leaf_value" in node:
-            values.append(_shortened(node["leaf_value"]))
-            return
-        first_leaf, place = len(values), len(masks)
-        features.append(node["split_feature"])
-        thresholds.append(_shortened(node["threshold"]))
-        masks.append(0)
-        walk(node["left_child"])
-        left = (1 << len(values)) - (1 << first_leaf)
-        masks[place] = (2**MAX_LEAVES - 1) & ~left
-        walk(node["right_child"])
+            tree.values.append(_shortened(node["leaf_value"]))
+            return -len(tree.values)
+        number = len(tree.features)
+        tree.features.append(node["split_feature"])
+        tree.thresholds.append(_shortened(node["threshold"]))
+        tree.lefts.append(0)
+        tree.rights.append(0)
+        tree.lefts[number] = add(node["left_child"])
+        tree.rights[number] = add(node["right_child"])
+        return number
 
-    walk(root)
-    return Tree(features, thresholds, masks, values)
+    add(root)
+    return tree
 
 
 def _shortened(value: float) -> float:
@@ -186,15 +185,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None, help="where the trees are written")
     args = parser.parse_args()
     found = layers(args.cases, num_updates=args.updates, every=args.every)
-    kept = stored(fit(found))
-    trees = PlacementTrees.of(kept.trees)
+    trees = stored(fit(found))
     for path in (args.cases, *args.check):
         sample = found if path == args.cases else layers(path, num_updates=1, every=args.every)
         print(f"{path}: {len(sample.sizes)} open layers")
         print(f"  without trees: {sample.report(sample.weights)}")
-        print(f"  with them: {sample.report(sample.weights + trees.sums(sample.rows))}", flush=True)
+        sums = np.array([trees.sum_of(row) for row in sample.rows.tolist()])
+        print(f"  with them: {sample.report(sample.weights + sums)}", flush=True)
     if args.out is not None:
-        args.out.write_bytes(msgspec.json.encode(kept) + b"\n")
+        args.out.write_bytes(msgspec.json.encode(trees) + b"\n")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import numpy as np
 from oracles.fit_placement_trees import Layers, fit, stored
 
 from apply_service.edit.placement_layer import LAYER_FEATURES
-from apply_service.edit.placement_trees import PlacementTrees
 
 
 def drawn(seed: int, num_layers: int) -> Layers:
@@ -34,9 +33,10 @@ def test_likelihoods_of_a_layer_add_up_to_one() -> None:
 def test_stored_trees_say_what_lightgbm_says_and_it_is_what_is_true() -> None:
     layers, unseen = drawn(1, 1500), drawn(2, 200)
     booster = fit(layers, num_trees=25)
-    trees = PlacementTrees.of(stored(booster).trees)
+    trees = stored(booster)
     expected = booster.predict(unseen.rows, raw_score=True)
-    assert np.allclose(trees.sums(unseen.rows), expected, atol=1e-4)
+    found = [trees.sum_of(row) for row in unseen.rows.tolist()]
+    assert np.allclose(found, expected, atol=1e-4)
 
     def surprise(scores: np.ndarray) -> float:
         return float(-np.log(unseen.likelihoods(scores)[unseen.is_true]).mean())

@@ -1,11 +1,10 @@
-"""Trees against a walk from their roots, and what they are asked about."""
+"""Trees that weigh a segment's placements, and what they are asked about."""
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from apply_service.edit.placement import Placement
@@ -13,7 +12,6 @@ from apply_service.edit.placement_features import FEATURES
 from apply_service.edit.placement_layer import LAYER_FEATURES, SHAPE_FEATURES, layer_features
 from apply_service.edit.placement_trees import (
     MAX_HEAD_GAIN,
-    MAX_LEAVES,
     PlacementTrees,
     Tree,
     corrected,
@@ -23,57 +21,18 @@ from apply_service.edit.placement_trees import (
 ORIGINAL = ["def f():", "    a = 1", "    b = 2", "", "def g():", "    return 3", ""]
 
 
-@dataclass(frozen=True)
-class Node:
-    """A split, or a leaf if it has no `sides`."""
-
-    feature: int = 0
-    threshold: float = 0.0
-    value: float = 0.0
-    sides: tuple[Node, ...] = ()
-
-    def walk(self, row: list[float]) -> float:
-        if not self.sides:
-            return self.value
-        return self.sides[row[self.feature] > self.threshold].walk(row)
-
-
-def grow(rng: random.Random, num_leaves: int) -> Node:
-    if num_leaves == 1:
-        return Node(value=rng.choice((-1.0, 0.25, 3.5)) + rng.randrange(8))
-    num_left = rng.randrange(1, num_leaves)
-    sides = grow(rng, num_left), grow(rng, num_leaves - num_left)
-    return Node(feature=rng.randrange(3), threshold=rng.choice((-1.0, 0.0, 0.5, 2.0)), sides=sides)
-
-
-def flat(root: Node) -> Tree:
-    tree = Tree([], [], [], [])
-
-    def add(node: Node) -> None:
-        if not node.sides:
-            tree.values.append(node.value)
-            return
-        place, first = len(tree.masks), len(tree.values)
-        tree.features.append(node.feature)
-        tree.thresholds.append(node.threshold)
-        tree.masks.append(0)
-        add(node.sides[0])
-        taken = sum(1 << leaf for leaf in range(first, len(tree.values)))
-        tree.masks[place] = 2**MAX_LEAVES - 1 - taken
-        add(node.sides[1])
-
-    add(root)
-    return tree
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_the_sums_are_those_of_a_walk_from_every_root(seed: int) -> None:
-    rng = random.Random(seed)
-    roots = [grow(rng, rng.randint(1, MAX_LEAVES)) for _ in range(7)]
-    rows = [[rng.choice((-2.0, -1.0, 0.0, 0.5, 1.0, 3.0)) for _ in range(3)] for _ in range(40)]
-    expected = [sum(root.walk(row) for root in roots) for row in rows]
-    found = PlacementTrees.of([flat(root) for root in roots]).sums(np.array(rows))
-    assert found.tolist() == pytest.approx(expected)
+def test_a_row_goes_from_node_to_node_until_it_reaches_a_leaf() -> None:
+    tree = Tree(
+        features=[0, 1],
+        thresholds=[0.5, -1.0],
+        lefts=[-1, -2],
+        rights=[1, -3],
+        values=[10.0, 20.0, 30.0],
+    )
+    assert [tree.value_of(row) for row in ((0.5, 9.0), (0.6, -1.0), (0.6, 0.0))] == [10, 20, 30]
+    stump = Tree(features=[], thresholds=[], lefts=[], rights=[], values=[0.25])
+    assert stump.value_of((1.0,)) == 0.25
+    assert PlacementTrees(["a", "b"], [tree, tree, stump]).sum_of((0.6, 0.0)) == 60.25
 
 
 def placement(
@@ -90,7 +49,7 @@ def placement(
     )
 
 
-def named(row: list[float]) -> dict[str, float]:
+def named(row: Sequence[float]) -> dict[str, float]:
     """The columns that are not zero."""
     return {name: value for name, value in zip(LAYER_FEATURES, row, strict=True) if value}
 
@@ -99,8 +58,7 @@ def test_each_placement_is_compared_with_the_heaviest() -> None:
     light = placement(1, 2, ["    a = 5"], 1.0, evidence=0.5)
     heavy = placement(1, 3, ["    a = 5", "    b = 2"], 3.0, evidence=2.0)
     rows = layer_features([light, heavy], ORIGINAL)
-    assert rows.shape == (2, len(LAYER_FEATURES))
-    first, second = (named(row) for row in rows.tolist())
+    first, second = map(named, rows)
     assert (first["evidence"], first["evidence_more"], first["weight_more"]) == (0.5, -1.5, -2.0)
     assert (first["num_taken_more"], first["num_written_more"]) == (-1, -1)
     assert (first["num_taken"], first["num_written"], first["num_placements"]) == (1, 1, 2)
@@ -112,7 +70,7 @@ def test_each_placement_is_compared_with_the_heaviest() -> None:
 
 def test_the_shape_of_a_change_is_told_by_its_ends() -> None:
     rows = layer_features([placement(4, 6, ["@cached", "def g():", "    return 4"], 0.0)], ORIGINAL)
-    shape = dict(zip(LAYER_FEATURES, rows[0].tolist(), strict=True))
+    shape = dict(zip(LAYER_FEATURES, rows[0], strict=True))
     assert {name: shape[name] for name in SHAPE_FEATURES} == {
         "num_equal_before": 0,
         "num_equal_after": 0,
@@ -145,16 +103,19 @@ def test_two_places_that_are_alike_in_everything_stay_equal() -> None:
 
 def test_a_placement_at_the_ends_of_the_file_has_nothing_beside_it() -> None:
     rows = layer_features([placement(0, len(ORIGINAL), ["x"], 0.0)], ORIGINAL)
-    shape = named(rows[0].tolist())
+    shape = named(rows[0])
     assert (shape["kind_above"], shape["kind_below"]) == (-1, -1)
-    assert layer_features([placement(0, 0, ["x"], 0.0)], []).shape == (1, len(LAYER_FEATURES))
+    assert len(layer_features([placement(0, 0, ["x"], 0.0)], [])[0]) == len(LAYER_FEATURES)
 
 
 def test_the_trees_that_come_along_fit_the_features() -> None:
     trees = load_trees()
-    assert trees.features.max() < len(LAYER_FEATURES)
-    assert len(trees.values) > 50
-    assert np.isfinite(trees.values).all()
+    assert len(trees.trees) > 50
+    for tree in trees.trees:
+        assert max(tree.features) < len(LAYER_FEATURES)
+        reached = sorted([*tree.lefts, *tree.rights])
+        leaves = range(-len(tree.values), 0)
+        assert reached == [*leaves, *range(1, len(tree.features))], "each from one other node"
 
 
 def test_corrected_placements_are_the_same_ones_best_first() -> None:
@@ -167,7 +128,7 @@ def test_corrected_placements_are_the_same_ones_best_first() -> None:
     assert sorted((one.start, one.end) for one in found) == [(1, 2), (2, 3), (5, 6)]
     weights = [one.weight for one in found]
     assert weights == sorted(weights, reverse=True)
-    sums = load_trees().sums(layer_features(layer, ORIGINAL))
+    sums = map(load_trees().sum_of, layer_features(layer, ORIGINAL))
     by_place = {one.start: one.weight for one in found}
     for one, more in zip(layer, sums, strict=True):
         assert by_place[one.start] == pytest.approx(one.weight + more)

@@ -198,7 +198,7 @@ def test_needs_review_is_returned_with_its_findings(
 def test_decisions_come_on_request(
     client: TestClient[Any], oracle: OracleService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apply_service.merge_constraint.MAX_WEIGHT_GAP", 3.0)
+    monkeypatch.setattr("apply_service.merge_constraint.MAX_WEIGHT_GAP", 5.0)
     oracle.will_answer(["a = 1", "print(a, end=None)", "b = 1", "", "a = 1", "c = 1"])
     oracle.runner.sureness, oracle.runner.outside_mass = 0.75, 0.25
     body = {**UNSURE, "constraint": "merge", "language": "python"}
