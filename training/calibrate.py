@@ -31,7 +31,7 @@ from apply_service.prompts.profile import Profile
 from kernels.linear import has_fast_bfloat16
 from training.adapter_model import DTYPES, WEIGHTS_NAME, AdapterModel, choice_log_probs
 from training.case_file import TrainingCase, read_training_cases
-from training.served import questions_of, to_example, unscaled_profile
+from training.served import questions_of, rewrite, to_example, unscaled_profile
 
 PRIOR_SCALES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0)
 THRESHOLDS = (0.9, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 1.0)
@@ -75,10 +75,19 @@ class JudgedAnswer:
 
 
 def ask(
-    cases: Iterable[TrainingCase], profile: Profile, model: AdapterModel, *, max_tokens: int
+    cases: Iterable[TrainingCase],
+    profile: Profile,
+    model: AdapterModel,
+    *,
+    max_tokens: int,
+    num_updates: int = 1,
 ) -> Iterator[tuple[AskedChoice, ...]]:
-    """The choices of each question along its true answer, of some none."""
-    for case in cases:
+    """The choices of each question along its true answer, of some none.
+
+    Each case is asked about with `num_updates` updates for the same edit.
+    """
+    every_update = (rewrite(case, number) for case in cases for number in range(num_updates))
+    for case in filter(None, every_update):
         for question in questions_of(case, profile):
             example = to_example(question, case, max_tokens=max_tokens)
             if example is None or not question.is_path:
@@ -170,6 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--adapter", type=Path, required=True, help="where to write it too")
     parser.add_argument("--cases", type=Path, default=Path("build/cases/dev.jsonl"))
     parser.add_argument("--every", type=int, default=1, help="only each n-th case")
+    parser.add_argument("--updates", type=int, default=3, help="updates for each edit")
     parser.add_argument("--max-tokens", type=int, default=1600, help="leave longer questions out")
     parser.add_argument(
         "--dtype", choices=sorted(DTYPES), default=served, help="by default what serves on this CPU"
@@ -178,7 +188,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     model = AdapterModel.for_use(chosen.base, chosen.adapter, dtype=DTYPES[chosen.dtype])
     cases = islice(read_training_cases(chosen.cases), 0, None, chosen.every)
     profile = unscaled_profile(chosen.base)
-    asked = list(ask(cases, profile, model, max_tokens=chosen.max_tokens))
+    asked = list(
+        ask(cases, profile, model, max_tokens=chosen.max_tokens, num_updates=chosen.updates)
+    )
     found = calibrate(asked)
     choices = [choice for one in asked for choice in one]
     write_calibration(
