@@ -179,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--adapter", type=Path, required=True, help="where to write it too")
     parser.add_argument("--cases", type=Path, default=Path("build/cases/dev.jsonl"))
     parser.add_argument("--every", type=int, default=1, help="only each n-th case")
-    parser.add_argument("--updates", type=int, default=3, help="updates for each edit")
+    parser.add_argument("--updates", type=int, default=1, help="updates for each edit")
     parser.add_argument("--max-tokens", type=int, default=1600, help="leave longer questions out")
     parser.add_argument(
         "--dtype", choices=sorted(DTYPES), default=served, help="by default what serves on this CPU"
