@@ -43,7 +43,7 @@ class GgufExportError(ApplyError):
 def cached_gguf(model_dir: Path, dtype: GgufDtype, *, report: Callable[[str], None]) -> Path:
     """The GGUF file of a model in the user's cache, written now if it is not there.
 
-    Then those of other models go: an adapter that was trained again leaves hundreds of megabytes.
+    Before it is written those of other models go: they are hundreds of megabytes each.
     Raises GgufExportError.
     """
     own_name = f"{_weights_digest(model_dir)[:16]}-v{_FORMAT_VERSION}-"

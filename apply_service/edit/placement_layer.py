@@ -9,7 +9,6 @@ neither may be preferred.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from operator import sub
 
 from apply_service.edit.line_index import indent_of
@@ -66,7 +65,7 @@ def layer_features(
 
     `lines` are those of the original. Every placement must have its `features`.
     """
-    best = max(range(len(placements)), key=lambda at: placements[at].weight)
+    best = heaviest(placements)
     own = [(*one.features, *_shape_of(one, lines)) for one in placements]
     sizes = [(one.end - one.start, len(one.lines)) for one in placements]
     return [
@@ -82,6 +81,11 @@ def layer_features(
     ]
 
 
+def heaviest(placements: Sequence[Placement]) -> int:
+    """Which of the placements has the largest weight; of equal ones the first."""
+    return max(range(len(placements)), key=lambda at: placements[at].weight)
+
+
 def _shape_of(placement: Placement, lines: Sequence[str]) -> tuple[float, ...]:
     """`SHAPE_FEATURES` of one placement."""
     start, end, new = placement.start, placement.end, placement.lines
@@ -91,7 +95,7 @@ def _shape_of(placement: Placement, lines: Sequence[str]) -> tuple[float, ...]:
     first_new, last_new = _first_filled(new), _first_filled(new[::-1])
     first_old = _first_filled(lines[start:end])
     last_old = _first_filled(lines[start:end][::-1])
-    below = _first_filled(islice(lines, end, None))
+    below = _first_filled(lines[at] for at in range(end, len(lines)))
     return (
         change.num_before,
         change.num_after,

@@ -1,9 +1,8 @@
 """Decision trees that correct the weights of a segment's placements by how these compare.
 
-`PYTHONPATH=tests python -m oracles.fit_placement_trees build/cases/train.jsonl` fits them to real
-edits and writes `placement_trees.json`: boosted trees whose sum, added to the weights, makes the
-true placement as likely as can be among all of its segment. So corrected weights are logarithms of
-odds as well.
+`PYTHONPATH=tests python -m oracles.fit_placement_trees TRAIN --out placement_trees.json` fits them
+to real edits: boosted trees whose sum, added to the weights, makes the true placement as likely as
+can be among all of its segment. So corrected weights are logarithms of odds as well.
 """
 
 from __future__ import annotations
@@ -16,9 +15,10 @@ from pathlib import Path
 import msgspec
 
 from apply_service.edit.placement import Placement
-from apply_service.edit.placement_layer import LAYER_FEATURES, layer_features
+from apply_service.edit.placement_layer import LAYER_FEATURES, heaviest, layer_features
 
 TREES_PATH = Path(__file__).with_name("placement_trees.json")
+# In nats; see `corrected`.
 MAX_HEAD_GAIN = 3.0
 
 
@@ -66,7 +66,7 @@ def corrected(placements: Sequence[Placement], lines: Sequence[str]) -> list[Pla
         return list(placements)
     trees = load_trees()
     sums = [trees.sum_of(row) for row in layer_features(placements, lines)]
-    best = max(range(len(placements)), key=lambda at: placements[at].weight)
+    best = heaviest(placements)
     heavier = []
     for one, more in zip(placements, sums, strict=True):
         if one.start == 0 < placements[best].start:
