@@ -117,7 +117,8 @@ class LazyReader:
         """Whether a border segment without a marker leaves lines of the original beyond it.
 
         It does not if what it shows between its border and a line that the original has can stand
-        for what the original has there. The outermost such line counts, or any that is unique.
+        for what the original has there; where it shows nothing, nothing is given up. The outermost
+        such line counts, or any that is unique.
         """
         original = self._original
         texts = [text.strip() for text in segment.texts]
@@ -133,7 +134,8 @@ class LazyReader:
             if not has_anchor or original.counts[text] == 1:
                 place = places[text]
                 num_beyond = total[-1] - total[place + 1] if is_end else total[place]
-                if num_beyond <= num_shown + MAX_LOST_AT_BORDER:
+                can_stand = num_shown and num_beyond <= num_shown + MAX_LOST_AT_BORDER
+                if not num_beyond or can_stand:
                     return False
             has_anchor = True
         if has_anchor:

@@ -141,6 +141,29 @@ def test_a_segment_takes_the_indentation_of_the_file() -> None:
     assert not found.is_unique
 
 
+def test_the_header_of_a_class_without_a_marker_keeps_what_stands_above_it() -> None:
+    original = [
+        "package shop;",
+        "",
+        "public class Box {",
+        "    private int size;",
+        "",
+        "    public int size() {",
+        "        return size;",
+        "    }",
+        "}",
+    ]
+    method = ["    public boolean isEmpty() {", "        return size == 0;", "    }"]
+    update = ["public class Box {", "    // ... existing code ...", "", *method, "}"]
+    found = plan("\n".join(update), original, language="java")
+    assert merged(found) == [*original[:-1], "", *method, "}"]
+
+
+def test_a_whole_file_may_leave_out_its_first_line() -> None:
+    found = plan("\n".join(SHOP[1:]))
+    assert merged(found) == SHOP[1:]
+
+
 def test_a_removal_takes_the_definition_and_its_blank_line() -> None:
     found = plan("# ... existing code ...\n\n    # remove total\n\n# ... existing code ...\n")
     removed = "\n\n    def total(self):\n        return sum(price for _, price in self.items)"
