@@ -23,6 +23,8 @@ _CODES = {
     "rate-limited": "rate_limit_exceeded",
     "unauthorized": "invalid_api_key",
 }
+# Ends of OpenAI's addresses, those included that are not here: clients read the 404 as well.
+_OPENAI_ENDS = ("/completions", "/responses", "/embeddings", "/v1/models")
 
 
 class ErrorMembers(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +67,7 @@ Shape = Callable[[Problem], OpenAIErrorBody | FlatErrorBody]
 def shape_of(path: str) -> Shape | None:
     """The shape of errors at an address, None where they are problem details."""
     path = path.rstrip("/")
-    if path.endswith("/chat/completions") or "/v1/models/" in path:
+    if path.endswith(_OPENAI_ENDS) or "/v1/models/" in path:
         return openai_error
     return flat_error if path.endswith("/code/apply") else None
 

@@ -137,6 +137,13 @@ def test_the_verdict_stands_in_headers_and_body(client: openai.OpenAI) -> None:
     assert raw.parse().model_dump()["apply"] == note
 
 
+def test_what_is_not_here_says_so_as_openai_would(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError) as caught:
+        client.embeddings.create(model="apply", input="text")
+    assert caught.value.code == "not_found"
+    assert "GET /schema" in caught.value.message
+
+
 def test_aliases_are_names_of_the_model(client: openai.OpenAI, oracle: OracleService) -> None:
     names = [model.id for model in client.models.list()]
     assert names == [MODEL_NAME, *DEFAULT_ALIASES]
