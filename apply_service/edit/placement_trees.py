@@ -20,6 +20,7 @@ from apply_service.edit.placement_layer import LAYER_FEATURES, heaviest, layer_f
 TREES_PATH = Path(__file__).with_name("placement_trees.json")
 # In nats; see `corrected`.
 MAX_HEAD_GAIN = 3.0
+MAX_BEHIND = 15.0
 
 
 class Tree(msgspec.Struct, frozen=True):
@@ -58,21 +59,33 @@ class PlacementTrees(msgspec.Struct, frozen=True):
 def corrected(placements: Sequence[Placement], lines: Sequence[str]) -> list[Placement]:
     """The placements of a segment, best first, with the trees' say in their weights.
 
-    Those of which no features are known come back as they are. Compared with the heaviest one, what
-    takes the head of the file gains `MAX_HEAD_GAIN` at most: updates often begin with the header of
-    a class and no marker before it, and mean nothing by that.
+    Those of which no features are known come back as they are. What is `MAX_BEHIND` behind the
+    heaviest one is not compared with it and stays as far behind. What takes the head of the file
+    gains `MAX_HEAD_GAIN` on it at most: updates often begin with the header of a class and no
+    marker before it, and mean nothing by that.
     """
-    if len(placements) < 2 or not all(one.features for one in placements):
+    if not all(one.features for one in placements):
+        return list(placements)
+    near = contenders(placements)
+    if len(near) < 2:
         return list(placements)
     trees = load_trees()
-    sums = [trees.sum_of(row) for row in layer_features(placements, lines)]
-    best = heaviest(placements)
+    sums = [trees.sum_of(row) for row in layer_features(near, lines)]
+    best = heaviest(near)
+    lightest = min(one.weight for one in near)
+    far = [one for one in placements if one.weight < lightest]
     heavier = []
-    for one, more in zip(placements, sums, strict=True):
-        if one.start == 0 < placements[best].start:
+    for one, more in zip([*near, *far], [*sums, *[sums[best]] * len(far)], strict=True):
+        if one.start == 0 < near[best].start:
             more = min(more, sums[best] + MAX_HEAD_GAIN)
         heavier.append(replace(one, weight=one.weight + more))
     return sorted(heavier, key=lambda one: (-one.weight, one.start, one.end))
+
+
+def contenders(placements: Sequence[Placement]) -> list[Placement]:
+    """Those at most `MAX_BEHIND` lighter than the heaviest one."""
+    limit = max((one.weight for one in placements), default=0.0) - MAX_BEHIND
+    return [one for one in placements if one.weight >= limit]
 
 
 @cache

@@ -3,14 +3,18 @@
 Plans every case, and other updates for the same edit, without the trees, and asks which placement
 of each segment makes the true result. Where the first placement is not certain, boosted trees
 (LightGBM, the softmax over a segment's placements as objective) learn what to add to the weights.
+As agents forget markers, every fourth of the other updates has lost the one at its start or end.
 With `--out` they are written; LightGBM must be installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
@@ -23,18 +27,19 @@ from numpy.typing import NDArray
 from oracles.verdict_rates import JudgedCase
 
 from apply_service.edit import lazy_placements
+from apply_service.edit.markers import is_marker
 from apply_service.edit.placement import Placement
 from apply_service.edit.placement_layer import LAYER_FEATURES, layer_features
-from apply_service.edit.placement_trees import PlacementTrees, Tree
+from apply_service.edit.placement_trees import PlacementTrees, Tree, contenders
 from apply_service.edit.text_file import TextFile
 from training.case_file import TrainingCase, read_training_cases
 from training.served import rewrite
 
-NUM_TREES = 150
+NUM_TREES = 250
 SETTINGS = {
     "objective": "none",
     "learning_rate": 0.12,
-    "num_leaves": 15,
+    "num_leaves": 31,
     "min_data_in_leaf": 30,
     "feature_fraction": 0.5,
     "lambda_l2": 10.0,
@@ -44,6 +49,7 @@ SETTINGS = {
     "seed": 0,
     "verbosity": -1,
 }
+FORGETFUL_SHARE = 0.25
 # Significant digits of a threshold and of a leaf that are kept; a threshold may be just below 0.
 _NUM_DIGITS = 9
 _ERRORS_ALLOWED = (2, 5, 12)
@@ -99,32 +105,55 @@ class Layers:
         return f"first {is_first.mean():.2%}, loss {surprise:.4f}; trusted {trusted}"
 
 
-def layers(path: Path, *, num_updates: int, every: int) -> Layers:
+def layers(path: Path, *, num_updates: int, every: int, num_processes: int = 1) -> Layers:
     """The layers that are open in the cases of a file, weighed without the trees."""
     cases = islice(read_training_cases(path), 0, None, every)
-    with patch.object(lazy_placements, "corrected", _as_they_are):
-        return Layers.of([layer for case in cases for layer in _layers_of(case, num_updates)])
+    with (
+        patch.object(lazy_placements, "corrected", _as_they_are),
+        multiprocessing.get_context("fork").Pool(num_processes) as pool,
+    ):
+        found = pool.imap(partial(_layers_of, num_updates), cases, chunksize=8)
+        return Layers.of([layer for of_case in found for layer in of_case])
 
 
 def _as_they_are(placements: Sequence[Placement], lines: Sequence[str]) -> list[Placement]:
     return list(placements)
 
 
-def _layers_of(case: TrainingCase, num_updates: int) -> Iterator[tuple[Vector, Vector, int]]:
-    for number in range(num_updates):
-        written = rewrite(case, number)
-        judged = written and JudgedCase(written.original, written.update, written.path)
-        if not written or not judged or judged.plan is None:
+def _layers_of(num_updates: int, case: TrainingCase) -> list[tuple[Vector, Vector, int]]:
+    return [
+        layer
+        for number in range(num_updates)
+        if (written := rewrite(case, number)) is not None
+        for layer in _open_layers(written, _update_of(written, number))
+    ]
+
+
+def _update_of(case: TrainingCase, number: int) -> str:
+    """The update of a rewritten case, every fourth of them without its first or last marker."""
+    rng = random.Random(f"marker:{number}:{case.id}")
+    if not number or rng.random() > FORGETFUL_SHARE:
+        return case.update
+    lines = case.update.splitlines()
+    border, rest = (lines[0], lines[1:]) if rng.random() < 0.5 else (lines[-1], lines[:-1])
+    return "\n".join(rest) + "\n" if is_marker(border) and rest else case.update
+
+
+def _open_layers(case: TrainingCase, update: str) -> Iterator[tuple[Vector, Vector, int]]:
+    judged = JudgedCase(case.original, update, case.path)
+    if judged.plan is None:
+        return
+    original = TextFile.from_text(case.original).lines
+    truth = judged.plan.accepts(list(TextFile.from_text(case.expected).lines))
+    for placement in () if truth is None else truth.placements:
+        layer = judged.plan.candidates[placement.segment]
+        if layer[0].is_certain or not all(one.features for one in layer):
             continue
-        original = TextFile.from_text(written.original).lines
-        truth = judged.plan.accepts(list(TextFile.from_text(written.expected).lines))
-        for placement in () if truth is None else truth.placements:
-            layer = judged.plan.candidates[placement.segment]
-            is_open = len(layer) > 1 and not layer[0].is_certain
-            if is_open and all(one.features for one in layer):
-                weights = np.array([one.weight for one in layer])
-                rows = np.array(layer_features(layer, original))
-                yield rows, weights, layer.index(placement)
+        layer = contenders(layer)
+        if len(layer) > 1 and placement in layer:
+            weights = np.array([one.weight for one in layer])
+            rows = np.array(layer_features(layer, original))
+            yield rows, weights, layer.index(placement)
 
 
 def fit(found: Layers, *, num_trees: int = NUM_TREES) -> lightgbm.Booster:
@@ -180,14 +209,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", type=Path)
     parser.add_argument("--check", type=Path, nargs="*", default=[], metavar="JSONL")
-    parser.add_argument("--updates", type=int, default=3, help="updates for each edit")
+    parser.add_argument("--updates", type=int, default=4, help="updates for each edit")
     parser.add_argument("--every", type=int, default=1, help="take each n-th case")
+    parser.add_argument("--processes", type=int, default=1, help="that plan the cases")
     parser.add_argument("--out", type=Path, default=None, help="where the trees are written")
     args = parser.parse_args()
-    found = layers(args.cases, num_updates=args.updates, every=args.every)
+    planned = partial(layers, every=args.every, num_processes=args.processes)
+    found = planned(args.cases, num_updates=args.updates)
     trees = stored(fit(found))
     for path in (args.cases, *args.check):
-        sample = found if path == args.cases else layers(path, num_updates=1, every=args.every)
+        sample = found if path == args.cases else planned(path, num_updates=1)
         print(f"{path}: {len(sample.sizes)} open layers")
         print(f"  without trees: {sample.report(sample.weights)}")
         sums = np.array([trees.sum_of(row) for row in sample.rows.tolist()])

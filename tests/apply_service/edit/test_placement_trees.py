@@ -11,6 +11,7 @@ from apply_service.edit.placement import Placement
 from apply_service.edit.placement_features import FEATURES
 from apply_service.edit.placement_layer import LAYER_FEATURES, SHAPE_FEATURES, layer_features
 from apply_service.edit.placement_trees import (
+    MAX_BEHIND,
     MAX_HEAD_GAIN,
     PlacementTrees,
     Tree,
@@ -132,6 +133,19 @@ def test_corrected_placements_are_the_same_ones_best_first() -> None:
     by_place = {one.start: one.weight for one in found}
     for one, more in zip(layer, sums, strict=True):
         assert by_place[one.start] == pytest.approx(one.weight + more)
+
+
+def test_what_is_far_behind_stays_as_far_behind() -> None:
+    layer = [
+        placement(1, 2, ["    a = 5"], 2.0, evidence=1.0),
+        placement(2, 3, ["    a = 5"], 1.9, evidence=0.9, num_stale=0.7),
+    ]
+    far = placement(5, 6, ["    a = 5"], 2.0 - MAX_BEHIND - 0.1, is_unbalanced=1.0)
+    found = {one.start: one.weight for one in corrected([*layer, far], ORIGINAL)}
+    assert found[5] - found[1] == pytest.approx(far.weight - layer[0].weight)
+    of_near = {one.start: one.weight for one in corrected(layer, ORIGINAL)}
+    assert {start: found[start] for start in of_near} == of_near
+    assert corrected([layer[0], far], ORIGINAL) == [layer[0], far]
 
 
 def test_the_head_of_the_file_is_not_given_up_on_the_word_of_the_trees() -> None:
