@@ -18,7 +18,7 @@ from apply_service.edit.line_index import LineIndex
 from apply_service.edit.placement import Placement
 from apply_service.edit.placement_features import PlacementFeatures
 from apply_service.edit.placement_ranking import weight_of
-from apply_service.edit.placement_trees import corrected
+from apply_service.edit.placement_trees import confirmed, corrected
 from apply_service.edit.runs import Run
 from apply_service.edit.segment import Segment
 from apply_service.edit.segment_borders import MIN_FULLNESS
@@ -102,7 +102,7 @@ class LazyPlacements:
             best = [replace(one, weight=one.weight - _LATER_COST * one.start) for one in best]
         best = sorted(best, key=lambda one: -one.weight)[:MAX_CANDIDATES]
         if best and best[0].is_certain:
-            return best
+            return confirmed(best, self._index.lines)
         return corrected(best, self._index.lines)
 
     def _with_borders(

@@ -7,6 +7,7 @@ can be among all of its segment. So corrected weights are logarithms of odds as 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -21,6 +22,10 @@ TREES_PATH = Path(__file__).with_name("placement_trees.json")
 # In nats; see `corrected`.
 MAX_HEAD_GAIN = 3.0
 MAX_BEHIND = 15.0
+# How likely what seems certain must be to the trees as well.
+MIN_CERTAIN_SHARE = 0.97
+# In nats.
+DOUBTED_LEAD = 1.0
 
 
 class Tree(msgspec.Struct, frozen=True):
@@ -80,6 +85,24 @@ def corrected(placements: Sequence[Placement], lines: Sequence[str]) -> list[Pla
             more = min(more, sums[best] + MAX_HEAD_GAIN)
         heavier.append(replace(one, weight=one.weight + more))
     return sorted(heavier, key=lambda one: (-one.weight, one.start, one.end))
+
+
+def confirmed(placements: Sequence[Placement], lines: Sequence[str]) -> list[Placement]:
+    """The placements of a segment whose first one is certain, which the trees may doubt.
+
+    Where they give it less than `MIN_CERTAIN_SHARE` it is no longer certain. It stays the first by
+    `DOUBTED_LEAD`: what seemed certain is right far more often than what the trees prefer to it.
+    """
+    found = corrected(placements, lines)
+    first = next(one for one in found if one.is_certain)
+    others = [one for one in found if one is not first]
+    rivals = sum(math.exp(one.weight - first.weight) for one in others)
+    if 1 / (1 + rivals) >= MIN_CERTAIN_SHARE:
+        return list(placements)
+    return [
+        replace(first, is_certain=False),
+        *(replace(one, weight=min(one.weight, first.weight - DOUBTED_LEAD)) for one in others),
+    ]
 
 
 def contenders(placements: Sequence[Placement]) -> list[Placement]:

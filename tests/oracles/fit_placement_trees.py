@@ -109,7 +109,7 @@ def layers(path: Path, *, num_updates: int, every: int, num_processes: int = 1) 
     """The layers that are open in the cases of a file, weighed without the trees."""
     cases = islice(read_training_cases(path), 0, None, every)
     with (
-        patch.object(lazy_placements, "corrected", _as_they_are),
+        patch.multiple(lazy_placements, corrected=_as_they_are, confirmed=_as_they_are),
         multiprocessing.get_context("fork").Pool(num_processes) as pool,
     ):
         found = pool.imap(partial(_layers_of, num_updates), cases, chunksize=8)

@@ -11,10 +11,12 @@ from apply_service.edit.placement import Placement
 from apply_service.edit.placement_features import FEATURES
 from apply_service.edit.placement_layer import LAYER_FEATURES, SHAPE_FEATURES, layer_features
 from apply_service.edit.placement_trees import (
+    DOUBTED_LEAD,
     MAX_BEHIND,
     MAX_HEAD_GAIN,
     PlacementTrees,
     Tree,
+    confirmed,
     corrected,
     load_trees,
 )
@@ -154,6 +156,18 @@ def test_the_head_of_the_file_is_not_given_up_on_the_word_of_the_trees() -> None
     found = corrected(layer, ORIGINAL)
     assert found[0].start == 4
     assert found[1].weight - found[0].weight <= -9.0 - 3.0 + MAX_HEAD_GAIN
+
+
+def test_a_certain_place_needs_the_word_of_the_trees() -> None:
+    first = replace(placement(1, 2, ["    a = 5"], 2.0, evidence=1.0), is_certain=True)
+    far = placement(5, 6, ["    a = 5"], -9.0, is_unbalanced=1.0)
+    assert confirmed([first, far], ORIGINAL) == [first, far]
+    assert confirmed([first], ORIGINAL) == [first]
+    twin = replace(first, start=2, end=3, is_certain=False)
+    doubted = confirmed([first, twin], ORIGINAL)
+    assert [one.start for one in doubted] == [1, 2]
+    assert not any(one.is_certain for one in doubted)
+    assert doubted[0].weight - doubted[1].weight == pytest.approx(DOUBTED_LEAD)
 
 
 def test_what_has_no_features_or_no_rival_stays_as_it_is() -> None:
