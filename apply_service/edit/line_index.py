@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import accumulate
 
 # Letters and digits that a line needs to count in full ("}" and "else:" say almost nothing).
@@ -52,6 +53,11 @@ class LineIndex:
             self._fullness[text] = known
         return known
 
+    @cached_property
+    def indent_unit(self) -> str:
+        """The file's step of indentation, as far as its lines tell it."""
+        return indent_unit(self.lines)
+
     def num_filled(self, start: int, end: int) -> int:
         """Lines with text in `[start, end)`."""
         return self._filled[end] - self._filled[start] if start < end else 0
@@ -74,3 +80,12 @@ class LineIndex:
 def indent_of(line: str) -> str:
     """The white space that `line` begins with."""
     return line[: len(line) - len(line.lstrip())]
+
+
+def indent_unit(lines: Iterable[str]) -> str:
+    """The smallest indentation that there is; empty if no line is indented.
+
+    Lines of a comment that begin with a star stand by one space whatever the unit.
+    """
+    indents = {indent_of(line) for line in lines if line.strip() and line.lstrip()[0] != "*"}
+    return min(filter(None, indents), key=len, default="")

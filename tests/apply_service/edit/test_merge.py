@@ -141,6 +141,23 @@ def test_a_segment_takes_the_indentation_of_the_file() -> None:
     assert not found.is_unique
 
 
+def test_old_code_that_goes_into_a_new_block_keeps_the_width_of_its_steps() -> None:
+    original = ["import json", "", "", "def dumps(data):", "    return json.dumps(data)"]
+    update = [
+        "import json",
+        "",
+        "",
+        "def dumps(data):",
+        "    if provider:",
+        "        return provider.dumps(data)",
+        "    else:",
+        "        return json.dumps(data)",
+    ]
+    assert merged(plan("\n".join(update), original)) == update
+    narrow = [line.replace("    ", "  ") for line in original]
+    assert merged(plan("\n".join(update), narrow)) == update, "what is in it says nothing else"
+
+
 def test_the_header_of_a_class_without_a_marker_keeps_what_stands_above_it() -> None:
     original = [
         "package shop;",
