@@ -1,8 +1,8 @@
 """How often an adapter, decoding greedily, would write exactly the right answer.
 
-`python -m training.evaluate --base MODEL_DIR --adapter DIR` scores windows of the test split and
-the short edits that were written by hand. One teacher-forced pass an example is enough: greedy
-decoding writes the truth exactly if every argmax is the truth.
+`python -m training.evaluate --base MODEL_DIR --adapter DIR` scores windows of the test split, what
+the service asks about its cases, and the short edits that were written by hand. One teacher-forced
+pass an example is enough: greedy decoding writes the truth exactly if every argmax is the truth.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ import torch
 
 from apply_service.prompts.profile import Profile, load_profile
 from training.adapter_model import DTYPES, AdapterModel, mean_loss
-from training.case_file import read_training_cases, split_lines
+from training.case_file import TrainingCase, read_training_cases, split_lines
 from training.example import Example
 from training.examples import Window, make_examples, tokenise
+from training.served import served_examples, unscaled_profile
 
 Z_95 = 1.959964
 TEST_SEED = 1
+MAX_SERVED_TOKENS = 1900
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,14 @@ def read_short_edits(path: Path, profile: Profile) -> Iterator[Example]:
             yield example
 
 
+def served(cases: Iterable[TrainingCase], profile: Profile) -> Iterator[Example]:
+    """The service's questions about cases, with whole answers, up to `MAX_SERVED_TOKENS` long."""
+    for case in cases:
+        yield from served_examples(
+            case, profile, num_updates=1, max_tokens=MAX_SERVED_TOKENS, is_whole=True
+        )
+
+
 def evaluate(
     model: AdapterModel, examples: Iterable[Example], *, num_workers: int = 1
 ) -> dict[str, object]:
@@ -103,7 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--adapter", type=Path, default=None, help="default: the bare model")
     parser.add_argument("--cases", type=Path, default=Path("build/cases/test.jsonl"))
     parser.add_argument("--short-edits", type=Path, default=Path("tests/cases/short_edits.jsonl"))
-    parser.add_argument("--limit", type=int, default=100)
+    parser.add_argument("--limit", type=int, default=100, help="windows")
+    parser.add_argument("--served", type=int, default=200, help="questions of the service")
     parser.add_argument("--dtype", choices=sorted(DTYPES), default="float32")
     parser.add_argument("--threads", type=int, default=2, help="examples at a time")
     chosen = parser.parse_args(arguments)
@@ -112,11 +123,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     model = AdapterModel.for_use(chosen.base, chosen.adapter, dtype=DTYPES[chosen.dtype])
     cases = read_training_cases(chosen.cases)
     windows = islice(make_examples(cases, profile, seed=TEST_SEED), chosen.limit)
+    asked = served(read_training_cases(chosen.cases), unscaled_profile(chosen.base))
+    questions = islice(asked, chosen.served)
     report = {
         "short_edits": evaluate(
             model, read_short_edits(chosen.short_edits, profile), num_workers=chosen.threads
         ),
         "windows": evaluate(model, windows, num_workers=chosen.threads),
+        "served": evaluate(model, questions, num_workers=chosen.threads),
     }
     print(json.dumps(report, indent=2))
     return 0

@@ -131,6 +131,7 @@ def card_text(recipe: Recipe, figures: dict[str, Any]) -> str:
         num_train=splits["train"],
         num_test=splits["test"],
         windows=_figure(figures["windows"]),
+        served=_figure(figures["served"]),
         short_edits=_figure(figures["short_edits"]),
         decisions=_decisions(figures["decisions"]),
         choices=_choices(recipe),
@@ -173,15 +174,18 @@ def _decisions(figures: dict[str, Any]) -> str:
     return "\n".join(f"| {text} | {_share(figures[name])} |" for name, text in rows.items())
 
 
-def _previous(recipe: dict[str, Any] | None) -> str:
+def _previous(recipe: dict[str, Any] | None, subject: str = "It") -> str:
+    """What a run started from, back to the first."""
     if recipe is None:
-        return "It started from zero."
+        return f"{subject} started from zero."
+    digest = recipe["weights_sha256"]
     if "steps" not in recipe:
-        return f"It started from the weights with SHA-256 `{recipe['weights_sha256']}`."
+        return f"{subject} started from the weights with SHA-256\n`{digest}`."
     return (
-        f"It started from an earlier adapter ({recipe['steps']} steps in {recipe['minutes']} "
-        f"minutes, learning rate {recipe['learning_rate']}, windows of files written freely), "
-        f"whose weights had the SHA-256\n`{recipe['weights_sha256']}`."
+        f"{subject} started from an\nearlier adapter ({recipe['steps']} steps of"
+        f" {recipe['examples_per_step']} in {recipe['minutes']} minutes, learning rate"
+        f" {recipe['learning_rate']}),\nwhose weights had the SHA-256 `{digest}`.\n"
+        + _previous(recipe.get("previous"), "That one")
     )
 
 
@@ -225,6 +229,7 @@ Greedy decoding without any constraint, checks or fallback; exact means every to
 | measured on | exact | 95 % interval | loss a token |
 |---|---|---|---|
 | windows of unseen packages {windows}
+| the service's questions about unseen packages {served}
 | short edits written by hand {short_edits}
 
 Decisions of the service's own questions, where several merges are valid and one is the truth (dev

@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 from apply_service.prompts.profile import load_profile
+from apply_service.prompts.tokenizer import PromptTokenizer
 from training.adapter_model import AdapterModel
-from training.evaluate import Share, evaluate, read_short_edits
+from training.case_file import TrainingCase
+from training.evaluate import Share, evaluate, read_short_edits, served
 from training.example import Example
+from training.served import unscaled_profile
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
 SHORT_EDITS = Path(__file__).parents[1] / "cases" / "short_edits.jsonl"
@@ -45,3 +48,24 @@ def test_the_short_edits_are_ten_real_edits_in_five_languages(tiny_model_dir: Pa
         assert new_lines <= set(case["update"].split("\n")), case["id"]
     profile = load_profile("embedded", tiny_model_dir)
     assert len(list(read_short_edits(SHORT_EDITS, profile))) == 10
+
+
+def test_the_services_questions_have_whole_answers(tiny_model_dir: Path) -> None:
+    lines = [f"value_{number} = {number}" for number in range(8)]
+    expected = [*lines[:3], "value_3 = 4", *lines[4:]]
+    case = TrainingCase(
+        id="one",
+        path="values.py",
+        language="python",
+        package="some",
+        original="\n".join(lines) + "\n",
+        update="# ... existing code ...\nvalue_2 = 2\nvalue_3 = 4\nvalue_4 = 4\n# ...\n",
+        expected="\n".join(expected) + "\n",
+        style="context",
+        generator_version=1,
+    )
+    (asked,) = served([case], unscaled_profile(tiny_model_dir))
+    tokenizer = PromptTokenizer.from_dir(tiny_model_dir)
+    answer = tokenizer.decode_bytes(asked.answer_token_ids).decode()
+    assert "value_3 = 4" in answer
+    assert "value_7 = 7" in answer

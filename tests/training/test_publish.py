@@ -56,7 +56,7 @@ def test_a_published_adapter_names_its_base_and_computes_the_same(
     model.save_adapter(checkpoint, dtype=torch.float32)
     log, report = tmp_path / "log.jsonl", tmp_path / "report.json"
     log.write_text(json.dumps(START) + '\n{"step": 5, "loss": 0.1, "elapsed_s": 90.0}\n')
-    report.write_text(json.dumps({"windows": REPORT, "short_edits": REPORT}))
+    report.write_text(json.dumps(dict.fromkeys(("windows", "served", "short_edits"), REPORT)))
     (tmp_path / "decisions.json").write_text(json.dumps(DECISIONS))
     arguments = ["--checkpoint", checkpoint, "--log", log, "--report", report, "--out", out]
     arguments += ["--decisions", tmp_path / "decisions.json"]
@@ -87,4 +87,4 @@ def test_a_published_adapter_names_its_base_and_computes_the_same(
     previous = json.loads((again / "apply_adapter.json").read_text())["recipe"]["previous"]
     assert previous["steps"] == 5
     assert len(previous["weights_sha256"]) == 64
-    assert "an earlier adapter (5 steps in 1.5 minutes" in (again / "README.md").read_text()
+    assert "earlier adapter (5 steps of 8 in 1.5 minutes" in (again / "README.md").read_text()
