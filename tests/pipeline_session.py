@@ -190,9 +190,10 @@ def hopeless_edit() -> tuple[str, str]:
 
     Behind what would be dropped the file is so large that there is more than one try.
     """
-    steps = [f"step_{number}({number}, {number * 7})" for number in range(24)]
+    steps = [f"    step_{number}({number}, {number * 7})" for number in range(24)]
     rest = [
         f"rest_{first}({', '.join(map(str, range(first, first + 150)))})" for first in range(12)
     ]
-    original = "\n".join(["start(a)", *steps, "finish(a)", *rest, ""])
-    return original, "# ...\nstart(a)\nfinish(a)\n# ...\n"
+    head, tail = ["try:", "    start(a)"], ["    finish(a)", "finally:", "    close(a)"]
+    original = "\n".join([*head, *steps, *tail, *rest, ""])
+    return original, "\n".join(["# ...", *head, *tail, "# ...", ""])

@@ -24,7 +24,7 @@ _CODES = {
     "unauthorized": "invalid_api_key",
 }
 # Ends of OpenAI's addresses, those included that are not here: clients read the 404 as well.
-_OPENAI_ENDS = ("/completions", "/responses", "/embeddings", "/v1/models")
+_OPENAI_ENDS = ("/completions", "/responses", "/embeddings")
 
 
 class ErrorMembers(msgspec.Struct, frozen=True, kw_only=True):
