@@ -97,7 +97,7 @@ class LazyPlacements:
         if len(lines) < len(segment.lines):
             best = [*best, *self._with_optional(number, segment, best, is_first, is_last)]
         if segment.is_gap_guessed:
-            best = self._with_borders(number, texts, best, segment)
+            best = self._with_borders(number, texts, best, is_first, is_last)
         if all(self._index.fullness(text.strip()) < MIN_FULLNESS for text in texts):
             best = [replace(one, weight=one.weight - _LATER_COST * one.start) for one in best]
         best = sorted(best, key=lambda one: -one.weight)[:MAX_CANDIDATES]
@@ -106,15 +106,21 @@ class LazyPlacements:
         return corrected(best, self._index.lines)
 
     def _with_borders(
-        self, number: int, texts: Sequence[str], best: Sequence[Placement], segment: Segment
+        self,
+        number: int,
+        texts: Sequence[str],
+        best: Sequence[Placement],
+        is_first: bool,
+        is_last: bool,
     ) -> list[Placement]:
         """Without a marker at its border the segment may begin or end the file all the same."""
         found = [replace(one, is_certain=False) for one in best]
         taken = {(one.start, one.end, one.lines) for one in best}
-        for is_first, is_last in ((True, False), (False, True)):
-            if (number > 0) if is_first else not segment.has_gap_before:
+        can_begin, can_end = number == 0, number == len(self._segments) - 1
+        for begins, ends in ((can_begin, is_last), (is_first, can_end), (can_begin, can_end)):
+            if (begins, ends) == (is_first, is_last):
                 continue
-            for one in self._of_texts(number, texts, is_first=is_first, is_last=is_last)[:4]:
+            for one in self._of_texts(number, texts, is_first=begins, is_last=ends)[:4]:
                 if (one.start, one.end, one.lines) not in taken:
                     taken.add((one.start, one.end, one.lines))
                     found.append(replace(one, weight=one.weight - _BORDER_COST, is_certain=False))

@@ -13,6 +13,7 @@ from apply_service.edit.line_index import LineIndex
 from apply_service.edit.merge_findings import (
     ambiguous_place,
     anchor_not_found,
+    border_unclear,
     no_common_order,
     place_guessed,
     too_many_segments,
@@ -75,6 +76,8 @@ class MergePlanner:
             self._placements(number, segment)
             for number, segment in enumerate(self._snippet.segments)
         ]
+        if self._snippet.format == "fragment" and self._snippet.segments[0].is_gap_guessed:
+            self._findings.append(border_unclear(self._snippet.segments[0]))
         order = self._order(candidates)
         candidates = self._with_guesses(candidates, order)
         removed = self._removed(candidates, order)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from apply_service.edit.alignment import Block, matching_blocks
 from apply_service.edit.definition_names import definition_name, definition_names
 from apply_service.edit.original_index import OriginalIndex, is_telling
-from apply_service.edit.segment import Segment, SegmentLine, Snippet, SnippetFormat
+from apply_service.edit.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.snippet_error import NoMarkerError
 
 # The share of the original's filled lines that an update shows in order when it is the whole file.
@@ -24,19 +25,22 @@ def read_plain(lines: Sequence[SegmentLine], original: OriginalIndex) -> Snippet
     Raises NoMarkerError.
     """
     view = _Alignment(lines, original)
-    if view.is_whole():
-        return _snippet("whole", lines, has_gaps=False)
+    segment = Segment(lines=tuple(lines))
+    if view.is_nearly_whole():
+        has_gaps = view.has_lost_before(), view.has_lost_after()
+        segment = replace(
+            segment,
+            has_gap_before=has_gaps[0],
+            has_gap_after=has_gaps[1],
+            is_gap_guessed=any(has_gaps),
+        )
+        return Snippet(format="fragment" if any(has_gaps) else "whole", segments=(segment,))
     lost = view.lost_inside()
     if lost is not None:
         raise NoMarkerError(_lost_message(*lost, original))
     if not view.is_fragment():
         raise NoMarkerError(_unanchored_message(lines, original))
-    return _snippet("fragment", lines, has_gaps=True)
-
-
-def _snippet(name: SnippetFormat, lines: Sequence[SegmentLine], *, has_gaps: bool) -> Snippet:
-    segment = Segment(lines=tuple(lines), has_gap_before=has_gaps, has_gap_after=has_gaps)
-    return Snippet(format=name, segments=(segment,))
+    return Snippet(format="fragment", segments=(segment,))
 
 
 class _Alignment:
@@ -50,20 +54,33 @@ class _Alignment:
         self._old = [original.stripped[place] for place in self._places]
         self._blocks = matching_blocks(self._old, self._texts)
 
-    def is_whole(self) -> bool:
-        """Whether the update shows the file from its first to its last line."""
+    def is_nearly_whole(self) -> bool:
+        """Whether the update shows the file from its first to its last line, or hardly less."""
         num_matched = sum(block.length for block in self._blocks)
-        has_start = self._texts[0] == self._old[0]
-        has_end = self._texts[-1] == self._old[-1]
-        if has_start and has_end and len(self._texts) * 2 >= len(self._old):
-            return True
-        if num_matched < MIN_WHOLE_SHARE * len(self._old):
+        has_borders = self._texts[0] == self._old[0] and self._texts[-1] == self._old[-1]
+        num_shown = len(self._texts) if has_borders else num_matched
+        if num_shown < MIN_WHOLE_SHARE * len(self._old):
             return False
-        first, last = self._blocks[0], self._blocks[-1]
-        num_after = len(self._texts) - last.new_start - last.length
-        lost_before = first.old_start - first.new_start
-        lost_after = len(self._old) - last.old_start - last.length - num_after
-        return max(lost_before, lost_after) <= _MAX_LOST_AT_BORDER
+        return max(self._num_lost_before(), self._num_lost_after()) <= _MAX_LOST_AT_BORDER
+
+    def has_lost_before(self) -> bool:
+        """Whether the original begins with more lines than the update shows for them."""
+        return self._num_lost_before() > 0
+
+    def has_lost_after(self) -> bool:
+        """Whether the original ends with more lines than the update shows for them."""
+        return self._num_lost_after() > 0
+
+    def _num_lost_before(self) -> int:
+        first = self._blocks[0]
+        return 0 if self._texts[0] == self._old[0] else first.old_start - first.new_start
+
+    def _num_lost_after(self) -> int:
+        if self._texts[-1] == self._old[-1]:
+            return 0
+        last = self._blocks[-1]
+        num_shown = len(self._texts) - last.new_start - last.length
+        return len(self._old) - last.old_start - last.length - num_shown
 
     def lost_inside(self) -> tuple[SegmentLine, int] | None:
         """The line of the update before which the most lines of the original are lost, if many."""

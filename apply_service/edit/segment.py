@@ -32,7 +32,8 @@ class Segment:
     `old` are the lines that give way, if the format names them (context and removed lines of a
     hunk, the SEARCH side of a block); None leaves them to be found. Without a gap before, the
     segment begins where the previous one ends, or at the start of the file; likewise after.
-    Where no marker stands at a border of a lazy update, a gap there is a guess (`is_gap_guessed`).
+    Where no marker stands at a border of a lazy update, or of one that is nearly the whole file, a
+    gap there is a guess (`is_gap_guessed`).
     `old_line_hint` is the line number of a hunk header, from 1; agents often get it wrong.
     """
 

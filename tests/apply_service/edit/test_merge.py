@@ -176,9 +176,23 @@ def test_the_header_of_a_class_without_a_marker_keeps_what_stands_above_it() -> 
     assert merged(found) == [*original[:-1], "", *method, "}"]
 
 
-def test_a_whole_file_may_leave_out_its_first_line() -> None:
-    found = plan("\n".join(SHOP[1:]))
-    assert merged(found) == SHOP[1:]
+@pytest.mark.parametrize(
+    ("first", "last"), [(1, 0), (2, 0), (0, 1), (1, 1)], ids=["first", "two", "last", "both"]
+)
+def test_a_nearly_whole_file_leaves_in_doubt_what_is_missing(first: int, last: int) -> None:
+    shown = [line.replace("0.19", "0.2") for line in SHOP[first : len(SHOP) - last]]
+    found = plan("\n".join(shown))
+    assert [finding.code for finding in found.findings] == ["border_unclear"]
+    assert not found.is_unique
+    assert merged(found) == [*SHOP[:first], *shown, *SHOP[len(SHOP) - last :]]
+    assert found.accepts(shown, ignores_blank_lines=True) is not None
+
+
+def test_new_lines_at_the_border_of_a_whole_file_take_the_place_of_old_ones() -> None:
+    shown = ["import yaml", *SHOP[1:-1], "# end"]
+    snippet = read_snippet(shown, SHOP, language="python")
+    assert snippet.format == "whole"
+    assert snippet.segments[0].texts == shown
 
 
 def test_a_removal_takes_the_definition_and_its_blank_line() -> None:
