@@ -14,18 +14,22 @@ def reindented(texts: Sequence[str], runs: Iterable[Run], index: LineIndex) -> l
 
     Nothing changes if any of those lines is indented as in the original, or if they disagree:
     then the segment means what it says. So it does if its steps are as wide as the file's and only
-    some lines are deeper than they were, as where old code goes into a new block.
+    some lines are deeper than they were, as where old code goes into a new block. But spaces in a
+    file of tabs become tabs, and the other way round.
     """
-    pairs: dict[str, str] = {}
-    for run in runs:
-        for new, old in _aligned(run, texts, index):
-            if (new and new == old) or pairs.setdefault(new, old) != old:
-                return list(texts)
-    shifted = _shifted(texts, pairs)
-    if shifted is not None:
-        return shifted
+    seen = [pair for run in runs for pair in _aligned(run, texts, index)]
+    if any(new and new == old for new, old in seen):
+        return list(texts)
+    pairs = dict(seen)
     units = indent_unit(texts), index.indent_unit
-    return list(texts) if units[0] == units[1] else _in_units(texts, pairs, units)
+    if all(pairs[new] == old for new, old in seen):
+        shifted = _shifted(texts, pairs)
+        if shifted is not None or units[0] == units[1]:
+            return list(texts) if shifted is None else shifted
+        in_units = _try_in_units(texts, pairs, units)
+        if in_units is not None:
+            return in_units
+    return _with_other_characters(texts, seen, units)
 
 
 def reindented_by(texts: Sequence[str], pairs: dict[str, str]) -> list[str]:
@@ -34,7 +38,9 @@ def reindented_by(texts: Sequence[str], pairs: dict[str, str]) -> list[str]:
     Where no shift by the same amount does that, steps are made wider or narrower.
     """
     shifted = _shifted(texts, pairs)
-    return _in_units(texts, pairs, None) if shifted is None else shifted
+    if shifted is None:
+        shifted = _try_in_units(texts, pairs, None)
+    return list(texts) if shifted is None else shifted
 
 
 def _shifted(texts: Sequence[str], pairs: dict[str, str]) -> list[str] | None:
@@ -79,27 +85,48 @@ def _common_addition(pairs: dict[str, str]) -> str | None:
     return additions.pop() if len(additions) == 1 else None
 
 
-def _in_units(
+def _try_in_units(
     texts: Sequence[str], pairs: dict[str, str], units: tuple[str, str] | None
-) -> list[str]:
+) -> list[str] | None:
     """Turn steps of one width into steps of another (four spaces into a tab, or back).
 
+    None if the pairs do not agree about these widths.
     With the `units` of the texts and of the file, the former are no wider than the texts' own and
     the latter no narrower than the file's.
     """
     rates = {(len(new), old) for new, old in pairs.items() if new}
     best = min(rates, default=None)
     if best is None or not best[1]:
-        return list(texts)
+        return None
     for steps in range(best[0], 0, -1):
         if best[0] % steps or len(best[1]) % steps:
             continue
         width, unit = best[0] // steps, best[1][: len(best[1]) // steps]
         if units and (width > len(units[0]) or len(unit) < len(units[1])):
             continue
-        if all(unit * (len(new) // width) == old for new, old in pairs.items()):
+        if all(_converted(new, width, unit) == old for new, old in pairs.items()):
             return [_converted(text, width, unit) for text in texts]
-    return list(texts)
+    return None
+
+
+def _with_other_characters(
+    texts: Sequence[str], seen: Sequence[tuple[str, str]], units: tuple[str, str]
+) -> list[str]:
+    """Spaces as tabs, or tabs as spaces, where lines that stand in the original tell so.
+
+    How wide a step is most of these lines say; some may be deeper than they were.
+    """
+    new_unit, old_unit = units
+    told = [(new, old) for new, old in seen if new and old and not set(new) & set(old)]
+    if not told:
+        return list(texts)
+    widths = Counter(
+        len(new) // num_steps
+        for new, num_steps in ((new, len(old) // len(old_unit)) for new, old in told)
+        if num_steps and len(new) % num_steps == 0 and len(new) // num_steps <= len(new_unit)
+    )
+    width = min(widths, key=lambda one: (-widths[one], one), default=len(new_unit))
+    return [_converted(text, width, old_unit) for text in texts]
 
 
 def _converted(text: str, width: int, unit: str) -> str:

@@ -158,6 +158,38 @@ def test_old_code_that_goes_into_a_new_block_keeps_the_width_of_its_steps() -> N
     assert merged(plan("\n".join(update), narrow)) == update, "what is in it says nothing else"
 
 
+GO_SUM = """\
+func Sum(values []int) int {
+\ttotal := 0
+\ttotal += values[0]
+\treturn total
+}
+""".splitlines()
+
+
+@pytest.mark.parametrize("spaces", [2, 4, 8])
+def test_spaces_in_a_file_of_tabs_become_tabs_in_a_new_block_too(spaces: int) -> None:
+    expected = [*GO_SUM[:2], "\tif len(values) > 0 {", "\t\ttotal += values[0]", "\t}", *GO_SUM[3:]]
+    rest = [line.replace("Sum", "Other") for line in ["", *GO_SUM] * 2]
+    update = ["// ... existing code ...", *expected, "// ... existing code ..."]
+    found = plan("\n".join(update).replace("\t", " " * spaces), [*GO_SUM, *rest], "go")
+    assert merged(found) == [*expected, *rest]
+
+
+def test_tabs_in_a_file_of_spaces_become_spaces_in_a_new_block_too() -> None:
+    update = (
+        "# ... existing code ...\n"
+        "    def add(self, name, price):\n"
+        "        if price:\n"
+        "            self.items.append((name, price))\n"
+        "# ... existing code ...\n"
+    )
+    assert merged(plan(update.replace("    ", "\t"))) == changed(
+        "        self.items.append((name, price))",
+        "        if price:\n            self.items.append((name, price))",
+    )
+
+
 def test_the_header_of_a_class_without_a_marker_keeps_what_stands_above_it() -> None:
     original = [
         "package shop;",
