@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
+from training_case import training_case
 
 from apply_service.model_adapter import find_adapter
 from apply_service.model_manifest import AdapterMismatchError, file_sha256
@@ -25,7 +26,7 @@ from training.calibrate import (
     reliability,
     surprise,
 )
-from training.case_file import TrainingCase, write_cases
+from training.case_file import write_cases
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
 
@@ -102,19 +103,8 @@ def write_open_cases(path: Path) -> Path:
     for number in range(10):
         after = 1 if number % 4 else 4
         expected = [*lines[:after], f"print(a, {number})", *lines[after:]]
-        cases.append(
-            TrainingCase(
-                id=f"open-{number}",
-                path="a.py",
-                language="python",
-                package="none",
-                original="\n".join(lines) + "\n",
-                update=f"# ...\na = 1\nprint(a, {number})\n# ...\n",
-                expected="\n".join(expected) + "\n",
-                style="context",
-                generator_version=1,
-            )
-        )
+        update = ["# ...", "a = 1", f"print(a, {number})", "# ..."]
+        cases.append(training_case(lines, expected, update, name=f"open-{number}"))
     write_cases(path, cases)
     return path
 

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from training_case import training_case
 
 from apply_service.prompts.profile import load_profile
 from apply_service.prompts.tokenizer import PromptTokenizer
 from training.adapter_model import AdapterModel
-from training.case_file import TrainingCase
 from training.evaluate import Share, evaluate, read_short_edits, served
 from training.example import Example
 from training.served import unscaled_profile
@@ -53,17 +53,8 @@ def test_the_short_edits_are_ten_real_edits_in_five_languages(tiny_model_dir: Pa
 def test_the_services_questions_have_whole_answers(tiny_model_dir: Path) -> None:
     lines = [f"value_{number} = {number}" for number in range(8)]
     expected = [*lines[:3], "value_3 = 4", *lines[4:]]
-    case = TrainingCase(
-        id="one",
-        path="values.py",
-        language="python",
-        package="some",
-        original="\n".join(lines) + "\n",
-        update="# ... existing code ...\nvalue_2 = 2\nvalue_3 = 4\nvalue_4 = 4\n# ...\n",
-        expected="\n".join(expected) + "\n",
-        style="context",
-        generator_version=1,
-    )
+    update = ["# ... existing code ...", "value_2 = 2", "value_3 = 4", "value_4 = 4", "# ..."]
+    case = training_case(lines, expected, update, name="one")
     (asked,) = served([case], unscaled_profile(tiny_model_dir))
     tokenizer = PromptTokenizer.from_dir(tiny_model_dir)
     answer = tokenizer.decode_bytes(asked.answer_token_ids).decode()

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from training_case import training_case
 
 from apply_service.prompts.profile import Profile, PromptRequest, load_profile
 from training.case_file import TrainingCase
@@ -24,17 +25,7 @@ ORIGINAL = [
 
 
 def case_of(expected: list[str], name: str = "package@1..2:a.py") -> TrainingCase:
-    return TrainingCase(
-        id=name,
-        path="a.py",
-        language="python",
-        package="package",
-        original="\n".join(ORIGINAL) + "\n",
-        update="",
-        expected="\n".join(expected) + "\n",
-        style="context",
-        generator_version=1,
-    )
+    return training_case(ORIGINAL, expected, name=name)
 
 
 @pytest.fixture
