@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from apply_service.edit.definition_names import definition_name
 from apply_service.edit.line_index import LineIndex, indent_of
@@ -22,7 +24,12 @@ MAX_SAME_NAME = 16
 # Definitions of one name that are compared with one of the segment.
 MAX_LOOKED_AT = 64
 _CLOSING = (")", "]", "}", "end", "fi", "done", "esac")
+_ATTRIBUTES = ("@", "#[", "[")
 _LEADING = ("@", "#", "//", "/*", "*", "--", "[", "<!--")
+# A new definition with this share of the lines of an old one may be that one under another name.
+MIN_KIN_SHARE = 0.4
+_SAID = re.compile(r"(?:#(?!\[)|//|/\*|\*|--|<!--|\"\"\"|''')|[@#\[].*['\"]\S")
+_BLOCKS = frozenset({"function", "class", "other"})
 _NOT_BLOCKS = frozenset({"key", "import", "section"})
 
 
@@ -144,6 +151,67 @@ class SymbolTable:
                     runs.extend(self._variants(symbol, old, texts))
         return runs
 
+    def new_rows(self, fragment: Sequence[Symbol], texts: Sequence[str]) -> set[int]:
+        """The lines of the definitions that a segment adds, with what stands above each.
+
+        Such a definition is whole, nothing has its name, and it is not like an old one, as one
+        that gets another name would be.
+        """
+        rows: set[int] = set()
+        for symbol in fragment:
+            is_block = symbol.is_complete and symbol.kind in _BLOCKS
+            if is_block and not self._is_known(symbol.name) and not self._has_kin(symbol, texts):
+                has_lead = texts[symbol.start].strip().startswith(_LEADING)
+                rows.update(range(symbol.start if has_lead else symbol.header, symbol.end))
+        return rows
+
+    def _is_known(self, name: str) -> bool:
+        """Whether a definition has this name, if only by the look of its line."""
+        return bool(self._by_name.get(name)) or any(
+            name in line and definition_name(line) == name for line in self._index.lines
+        )
+
+    def splits(self, place: int, lines: Sequence[str]) -> bool:
+        """Whether `lines`, put before line `place`, take the attributes of the definition there."""
+        last = next((text.strip() for text in reversed(lines) if text.strip()), "")
+        above = self._index.stripped[place - 1] if place else ""
+        if not above.startswith(_ATTRIBUTES) or last.startswith(_ATTRIBUTES):
+            return False
+        around = self.around(place - 1, place)
+        return any(symbol.start < place <= symbol.header for symbol in around) and any(
+            definition_name(text) for text in lines
+        )
+
+    def _has_kin(self, new: Symbol, texts: Sequence[str]) -> bool:
+        """Whether an old definition has many lines of `new`, or its header, or alone what it says.
+
+        That is a comment, or an attribute with a text of its own (not "@property").
+        """
+        if self._index.places(texts[new.header].strip()):
+            return True
+        for text in map(str.strip, texts[new.start : new.end]):
+            is_said = _SAID.match(text) and self._index.fullness(text) >= 1.0
+            if is_said and len(self._index.places(text)) == 1:
+                return True
+        stripped = {text.strip() for text in texts[new.header + 1 : new.end]}
+        shown = [text for text in stripped if self._index.fullness(text) >= 1.0]
+        holders = Counter(
+            holder
+            for text in shown
+            for holder in {self._holders[row] for row in self._index.places(text)[:MAX_LOOKED_AT]}
+            if holder is not None
+        )
+        return bool(shown) and max(holders.values(), default=0) >= MIN_KIN_SHARE * len(shown)
+
+    @cached_property
+    def _holders(self) -> list[int | None]:
+        """For each line of the original the innermost function or class around it."""
+        holders: list[int | None] = [None] * len(self._index)
+        for place, symbol in enumerate(self.symbols):
+            if symbol.kind in _BLOCKS:
+                holders[symbol.start : symbol.end] = [place] * (symbol.end - symbol.start)
+        return holders
+
     def _is_cut(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> bool:
         """Whether the segment's definition ends with a line from the middle of the old one."""
         last = next(text for row in range(new.end - 1, -1, -1) if (text := texts[row].strip()))
@@ -187,7 +255,7 @@ class SymbolTable:
         shown = {text.strip() for text in texts[new_start:new_end]}
         equal = {text for text in self._index.stripped[old_start : old.end] if text in shown}
         weights = sorted(map(self._index.weight, equal), reverse=True)
-        is_block = new.kind in ("function", "class", "other")
+        is_block = new.kind in _BLOCKS
         weight = DEFINITION_WEIGHT if is_block else CONSTANT_WEIGHT
         weight += sum(weights[:1]) + REPEATED_SHARE * sum(weights[1:])
         is_exact = indent_of(texts[new.header]) == indent_of(self._index.lines[old.header])

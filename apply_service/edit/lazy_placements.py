@@ -90,7 +90,7 @@ class LazyPlacements:
     def of(
         self, number: int, segment: Segment, *, is_first: bool, is_last: bool
     ) -> list[Placement]:
-        """Placements of segment `number`, best first; none if none of its lines is known."""
+        """Placements of segment `number`, best first; none if nothing in it tells the place."""
         lines = [line for line in segment.lines if not line.is_optional] or list(segment.lines)
         texts = [line.text for line in lines]
         best = self._of_texts(number, texts, is_first=is_first, is_last=is_last)
@@ -150,10 +150,15 @@ class LazyPlacements:
         self._core = core
         num_before, num_after = filled[0], len(texts) - filled[-1] - 1
         edges = self._edge_blanks(num_before if is_first else 0, num_after if is_last else 0)
+        fragment = self._fragment(core)
+        new_rows = self._table.new_rows(fragment, core)
+        if all(row in new_rows or not text.strip() for row, text in enumerate(core)):
+            return []
         placer = LazyPlacer(
             core,
             self._index,
-            definition_runs=self._table.runs(self._fragment(core), core),
+            definition_runs=self._table.runs(fragment, core),
+            new_rows=new_rows,
             balances=self._balances,
             similarity=self._similarity,
             is_first=is_first,
@@ -169,6 +174,8 @@ class LazyPlacements:
             spot = replace(spot, weight=spot.weight - _DROPPED_COST * dropped)
             for placement in self._variants(number, spot, lines, num_before, num_after):
                 key = self._difference(placement)
+                if key[0] == key[1] and self._table.splits(key[0], key[2]):
+                    continue
                 if key not in known or placement.weight > known[key].weight:
                     known[key] = placement
                     spots[placement] = spot

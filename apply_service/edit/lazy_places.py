@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -26,6 +26,8 @@ CLEAN_BONUS = 2.0
 # A line after `return` at the same depth is never reached.
 DEAD_COST = 3.0
 _LEAVING = re.compile(r"(?:return|raise|throw|break|continue)\b")
+# No line of any file.
+_UNKNOWN = "new\nlines"
 _CLOSERS = ("}", ")", "]", "case ", "default", "end", "else", "elif", "except", "finally", "catch")
 
 
@@ -51,6 +53,7 @@ class Spot:
 class LazyPlacer:
     """Finds the spots of one segment; `texts` are its lines from the first to the last filled.
 
+    That a line of `new_rows` stands in the original as well says nothing about the place.
     `is_limited` says that there are more valid places than a limit let be found.
     """
 
@@ -60,6 +63,7 @@ class LazyPlacer:
         index: LineIndex,
         *,
         definition_runs: Sequence[Run] = (),
+        new_rows: Collection[int] = (),
         balances: BalanceIndex | None = None,
         similarity: Similarity | None = None,
         is_first: bool = False,
@@ -70,10 +74,15 @@ class LazyPlacer:
         self._texts = texts
         self._stripped = [text.strip() for text in texts]
         self._index = index
-        plain = find_runs(texts, index)
+        shown = [_UNKNOWN if row in new_rows else text for row, text in enumerate(texts)]
+        plain = find_runs(shown, index)
         runs = [*_sober(plain), *definition_runs]
         self._borders = SegmentBorders(
-            texts, index, runs=plain, similarity=similarity or Similarity()
+            texts,
+            index,
+            runs=plain,
+            new_rows=new_rows,
+            similarity=similarity or Similarity(),
         )
         if is_first:
             runs.append(Run(0, 0, 0, 0, BORDER_WEIGHT, is_exact=True))
@@ -89,7 +98,7 @@ class LazyPlacer:
             and (not is_last or chain.runs[-1].old == len(index))
         ]
         self.chains = fitting[:MAX_CHAINS]
-        inserter = InsertionFinder(texts, index, is_first=is_first, is_last=is_last)
+        inserter = InsertionFinder(shown, index, is_first=is_first, is_last=is_last)
         self._insertions = inserter.find()
         self._is_first, self._is_last = is_first, is_last
         self.is_limited = finder.is_limited or len(fitting) > MAX_CHAINS or inserter.is_limited

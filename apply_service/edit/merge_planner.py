@@ -100,9 +100,13 @@ class MergePlanner:
     def _placements(self, number: int, segment: Segment) -> list[Placement]:
         if segment.old is not None:
             return self._explicit.of(number, segment)
-        is_first = number == 0 and not segment.has_gap_before
-        is_last = number == len(self._snippet.segments) - 1 and not segment.has_gap_after
+        is_first, is_last = self._is_at_border(number, segment)
         return self._lazy.of(number, segment, is_first=is_first, is_last=is_last)
+
+    def _is_at_border(self, number: int, segment: Segment) -> tuple[bool, bool]:
+        """Whether a segment begins the file, and whether it ends it."""
+        is_last = number == len(self._snippet.segments) - 1 and not segment.has_gap_after
+        return number == 0 and not segment.has_gap_before, is_last
 
     def _order(self, candidates: Sequence[Sequence[Placement]]) -> list[int]:
         """The order of the snippet, unless the segments clearly say another one."""
@@ -141,12 +145,16 @@ class MergePlanner:
                 continue
             before = [spans[other][1] for other in order[:rank] if other in spans]
             after = [spans[other][0] for other in order[rank + 1 :] if other in spans]
+            is_first, is_last = self._is_at_border(number, segment)
+            may_be_last = number == len(candidates) - 1 and segment.is_gap_guessed
+            high = min(after, default=len(self._index))
             filled[number] = self._guesses.of(
                 number,
                 segment.texts,
-                low=max(before, default=0),
-                high=min(after, default=len(self._index)),
-                has_neighbour=bool(before),
+                low=high if is_last else max(before, default=0),
+                high=high,
+                has_neighbour=bool(before) and not may_be_last,
+                is_first=is_first,
             )
             if filled[number]:
                 top = filled[number][0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from apply_service.edit.definition_names import definition_name
 from apply_service.edit.line_index import LineIndex, indent_of
@@ -17,6 +17,8 @@ MAX_GUESSES = 24
 # Lines of one kind ("pub const ...", `"os/signal"`) and how far apart they may stand.
 MAX_KIN_LINES = 3
 MAX_KIN_GAP = 2
+# What a Python file runs as a program stands last.
+_MAIN_GUARD = "__name__"
 _KIND = re.compile(
     r"(?:(?:export|public|private|protected|internal|static|final|readonly|pub|const|let|var|val|"
     r"type|extern|define|local|field|use|readonly)\s+)+|[\"'<#@$-]"
@@ -45,17 +47,25 @@ class OrderPlacements:
         self._imports = self._import_spans() if imports is None else list(imports)
 
     def of(
-        self, number: int, texts: Sequence[str], *, low: int, high: int, has_neighbour: bool
+        self,
+        number: int,
+        texts: Sequence[str],
+        *,
+        low: int,
+        high: int,
+        has_neighbour: bool = False,
+        is_first: bool = False,
     ) -> list[Placement]:
         """Places in `[low, high]`, best first; `has_neighbour`: a segment that has its place
-        stands directly before, and `low` is its end.
+        stands directly before, and `low` is its end. With `is_first` the update begins with the
+        segment, and no marker stands before it.
         """
         core = _core(texts)
         if all(is_import(text.strip()) for text in core if text.strip()):
             return self._after_imports(number, core, low, high)
         borders = [
             *self._after_kin(core, low, high),
-            *self._borders(core, low, high, has_neighbour=has_neighbour),
+            *self._borders(core, low, high, has_neighbour=has_neighbour, is_first=is_first),
         ]
         placements: list[Placement] = []
         for rank, border in enumerate(dict.fromkeys(borders)):
@@ -104,7 +114,7 @@ class OrderPlacements:
 
         A list in the order of the alphabet takes the line at its place.
         """
-        if len(core) > MAX_KIN_LINES or definition_name(core[0]) is not None:
+        if len(core) > MAX_KIN_LINES or _has_definition(core):
             return []
         indent, word = indent_of(core[0]), _first_word(core[0])
         kin = [
@@ -125,33 +135,53 @@ class OrderPlacements:
         return [last + 1]
 
     def _borders(
-        self, core: Sequence[str], low: int, high: int, *, has_neighbour: bool
+        self, core: Sequence[str], low: int, high: int, *, has_neighbour: bool, is_first: bool
     ) -> list[int]:
-        """Ends of definitions at the depth of the new lines, those near the neighbour first."""
+        """Ends of definitions at the depth of the new lines, those near the neighbour first.
+
+        After a class header that is its last member. What comes first in the update stands before
+        all definitions, but behind the imports.
+        """
         depth = len(indent_of(next(text for text in core if text.strip())))
         level = [
             symbol
             for symbol in self._symbols
             if len(indent_of(self._index.lines[symbol.header])) == depth
             and symbol.kind in ("function", "class", "other", "rule", "section")
+            and not symbol.name.startswith(_MAIN_GUARD)
         ]
         ends = sorted({symbol.end for symbol in level if low <= symbol.end <= high})
         around = [symbol.end for symbol in level if symbol.start < low <= symbol.end <= high]
         starts = sorted(
             {symbol.start for symbol in level if low <= symbol.start <= high}, reverse=True
         )
-        is_definition = any(definition_name(text) for text in core)
+        if is_first:
+            return [*starts[::-1], low]
+        is_definition = _has_definition(core)
         near = [low] if has_neighbour and not is_definition else []
         rest = ends if has_neighbour else ends[::-1]
+        members = [end for end in ends if end <= self._end_of_header_block(low, depth)]
+        if has_neighbour and is_definition and not any(symbol.end == low for symbol in level):
+            rest = [*members[::-1], *rest]
         return [*near, *around, *rest, *starts, *([low] if has_neighbour else []), high]
+
+    def _end_of_header_block(self, border: int, depth: int) -> int:
+        """Where the innermost definition around `border` ends that begins left of `depth`."""
+        around = [
+            symbol.end
+            for symbol in self._symbols
+            if symbol.header < border < symbol.end
+            and len(indent_of(self._index.lines[symbol.header])) < depth
+        ]
+        return min(around, default=0)
 
     def _spaced(self, core: Sequence[str], border: int) -> tuple[list[str], int]:
         """The lines with blank lines as the file has them between its definitions."""
-        if not any(definition_name(text) for text in core):
+        if not _has_definition(core):
             return list(core), border
         width = self._usual_gap(len(indent_of(core[0])))
         lines = list(core)
-        if border > 0 and not self._opens(border - 1):
+        if border > 0 and self._index.stripped[border - 1] and not self._opens(border - 1):
             lines = [*[""] * width, *lines]
         elif border < len(self._index) and self._index.stripped[border]:
             lines = [*lines, *[""] * width]
@@ -171,6 +201,14 @@ class OrderPlacements:
             and not self._opens(symbol.start - 1 - self._index.blank_before(symbol.start))
         ]
         return max(set(gaps), key=gaps.count) if gaps else 1
+
+
+def _has_definition(core: Sequence[str]) -> bool:
+    """Whether a line begins a definition; its brace may stand on the next one."""
+    return any(
+        definition_name(text) or (below.strip() == "{" and definition_name(text + " {"))
+        for text, below in zip_longest(core, core[1:], fillvalue="")
+    )
 
 
 def _first_word(line: str) -> str:

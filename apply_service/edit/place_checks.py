@@ -109,12 +109,23 @@ class _RivalField:
                 yield other
 
     def rivals(self, number: int) -> list[Placement]:
-        """What fits about as well as placement `number` and does not break the syntax."""
+        """What fits about as well as placement `number` and does not break the syntax.
+
+        Where the placement changes nothing, another one that changes nothing is no rival.
+        """
         placement = self._path.placements[number]
+        is_idle = self._is_idle(placement)
         found = [
-            other for other in self.others(number) if _is_rival(self._comparison, other, placement)
+            other
+            for other in self.others(number)
+            if _is_rival(self._comparison, other, placement)
+            and not (is_idle and self._is_idle(other))
         ]
         return [other for other in found if not self._breaks_syntax(number, other)]
+
+    def _is_idle(self, placement: Placement) -> bool:
+        old = self._comparison.original[placement.start : placement.end]
+        return list(old) == list(placement.lines)
 
     def _breaks_syntax(self, number: int, other: Placement) -> bool:
         """Whether the result is free of syntax errors and would not be with `other`."""

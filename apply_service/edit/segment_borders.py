@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from apply_service.edit.line_index import LineIndex, indent_of
@@ -55,7 +55,10 @@ class Border:
 
 
 class SegmentBorders:
-    """The borders of one segment; `runs` are its lines that stand in the original."""
+    """The borders of one segment; `runs` are its lines that stand in the original.
+
+    No line of `new_rows` takes the place of an old one that looks like it.
+    """
 
     def __init__(
         self,
@@ -63,11 +66,13 @@ class SegmentBorders:
         index: LineIndex,
         *,
         runs: Sequence[Run],
+        new_rows: Collection[int] = (),
         similarity: Similarity,
     ) -> None:
         self._texts = texts
         self._stripped = [text.strip() for text in texts]
         self._index = index
+        self._new_rows = new_rows
         self._similarity = similarity
         self._leading = self._context_bonus(runs, is_leading=True)
         self._trailing = self._context_bonus(runs, is_leading=False)
@@ -89,14 +94,17 @@ class SegmentBorders:
         return self._known_rights[key]
 
     def _left_borders(self, run: Run) -> list[Border]:
-        head = [text for text in self._stripped[: run.new] if text]
-        if not head:
+        rows = [row for row in range(run.new) if self._stripped[row]]
+        if not rows:
             return [Border(run.old, self._leading.get(run, 0.0)), *self._trimmed_left(run)]
         weight = -OPEN_BORDER_COST - (SLID_COST if self._is_slid(run) else 0.0)
         borders = [Border(run.old, weight, is_open=True), *self._trimmed_left(run)]
+        borders.extend(self._before_blanks(run))
+        if rows[0] in self._new_rows:
+            return borders
+        head = [self._stripped[row] for row in rows]
         if not run.is_border:
             borders.extend(self._same_count(run.old, -len(head), is_left=True))
-        borders.extend(self._before_blanks(run))
         window = self._index.stripped[max(0, run.old - min(len(head) + 4, MAX_WINDOW)) : run.old]
         head = head[-MAX_HEAD_LINES:]
         pairs = self._similarity.pairs(window, head)
@@ -108,11 +116,14 @@ class SegmentBorders:
         return borders
 
     def _right_borders(self, run: Run) -> list[Border]:
-        tail = [text for text in self._stripped[run.new_end :] if text]
-        if not tail:
+        rows = [row for row in range(run.new_end, len(self._stripped)) if self._stripped[row]]
+        if not rows:
             return [Border(run.old_end, self._trailing.get(run, 0.0)), *self._trimmed_right(run)]
         borders = [Border(run.old_end, -OPEN_BORDER_COST, is_open=True), *self._trimmed_right(run)]
         borders.extend(self._after_blanks(run))
+        if rows[-1] in self._new_rows:
+            return borders
+        tail = [self._stripped[row] for row in rows]
         if not run.is_border:
             borders.extend(self._same_count(run.old_end, len(tail), is_left=False))
         window = self._index.stripped[run.old_end : run.old_end + min(len(tail) + 4, MAX_WINDOW)]

@@ -1,0 +1,202 @@
+"""Definitions that an update adds, mostly without a line that tells where."""
+
+from __future__ import annotations
+
+import pytest
+
+from apply_service.edit.merge import plan_merge, splice
+from apply_service.edit.snippet import read_snippet
+
+FIXTURES = """\
+import pytest
+
+from app import create
+
+
+@pytest.fixture
+def app():
+    return create()
+
+
+@pytest.fixture
+def client(app):
+    return app.test_client()
+"""
+BOX = """\
+class Box:
+    def __init__(self, width, height):
+        self.width = width
+        self.height = height
+
+    @property
+    def area(self):
+        return self.width * self.height
+
+    def scale(self, by):
+        self.width *= by
+"""
+CART_TEST = """\
+public class CartTest {
+    @Test
+    void addsItem() {
+        Cart cart = new Cart();
+        cart.add(new Item(1));
+        assertEquals(1, cart.size());
+    }
+}
+"""
+FACTS = """\
+namespace Shop.Tests
+{
+    public class CartTests
+    {
+        [Fact]
+        public void Adds()
+        {
+            var cart = new Cart();
+            cart.Add(1);
+            Assert.Equal(1, cart.Count);
+        }
+    }
+}
+"""
+RUST = """\
+pub fn port() -> u16 {
+    80
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn port_is_known() {
+        assert_eq!(port(), 80);
+    }
+}
+"""
+ROUTES = """\
+from flask import Flask
+
+app = Flask(__name__)
+
+
+@app.route("/")
+def index():
+    return "index"
+
+
+@app.route("/about")
+def about():
+    return "about"
+
+
+if __name__ == "__main__":
+    app.run()
+"""
+RUNNER = "@pytest.fixture\ndef runner(app):\n    return app.test_cli_runner()\n"
+PERIMETER = (
+    "    @property\n    def perimeter(self):\n        return 2 * (self.width + self.height)\n"
+)
+TOTALS = """\
+    @Test
+    void totals() {
+        Cart cart = new Cart();
+        cart.add(new Item(2));
+        assertEquals(2, cart.total());
+    }
+"""
+CLEARS = """\
+        [Fact]
+        public void Clears()
+        {
+            var cart = new Cart();
+            cart.Clear();
+            Assert.Equal(0, cart.Count);
+        }
+"""
+PORT_TEST = "    #[test]\n    fn port_is_small() {\n        assert!(port() < 1024);\n    }\n"
+HEALTH = '@app.route("/health")\ndef health():\n    return "ok"\n'
+
+
+def best_merge(original: str, update: str, language: str) -> str:
+    lines = original.splitlines()
+    snippet = read_snippet(update.splitlines(), lines, language=language)
+    plan = plan_merge(lines, snippet, language=language)
+    assert plan.best is not None
+    assert not plan.is_unique, "nothing but the way it is written says where it goes"
+    return "\n".join(splice(lines, plan.best)) + "\n"
+
+
+def behind(original: str, line: str, added: str) -> str:
+    """The original with `added` behind the first block that ends with `line`."""
+    head, tail = original.split(line, 1)
+    return head + line + added + tail
+
+
+@pytest.mark.parametrize(
+    ("original", "update", "language", "last", "gap"),
+    [
+        (FIXTURES, "# ...\n" + RUNNER, "python", "    return app.test_client()\n", "\n\n"),
+        (
+            FIXTURES,
+            "# ...\n" + RUNNER + "# ...",
+            "python",
+            "    return app.test_client()\n",
+            "\n\n",
+        ),
+        (BOX, "class Box:\n    # ...\n" + PERIMETER + "    # ...", "python", "*= by\n", "\n"),
+        (CART_TEST, f"// ...\n\n{TOTALS}}}\n", "java", "    }\n", "\n"),
+        (FACTS, f"// ...\n{CLEARS}// ...", "csharp", "        }\n", "\n"),
+        (RUST, f"// ...\n\n{PORT_TEST}}}\n", "rust", "80);\n    }\n", "\n"),
+        (RUST, f"mod tests {{\n    // ...\n\n{PORT_TEST}}}\n", "rust", "80);\n    }\n", "\n"),
+        (ROUTES, f"# ...\n{HEALTH}# ...", "python", '"about"\n', "\n\n"),
+    ],
+    ids=["fixture at the end", "fixture", "property", "test", "fact", "mod end", "mod", "route"],
+)
+def test_a_new_definition_leaves_those_with_the_same_attribute(
+    original: str, update: str, language: str, last: str, gap: str
+) -> None:
+    added = next(
+        text
+        for text in (RUNNER, PERIMETER, TOTALS, CLEARS, PORT_TEST, HEALTH)
+        if text.strip() in update
+    )
+    assert best_merge(original, update, language) == behind(original, last, gap + added)
+
+
+def test_a_definition_before_the_first_marker_goes_behind_the_imports() -> None:
+    added = "def port():\n    return 80\n"
+    merged = best_merge(ROUTES, f"{added}# ... existing code ...\n", "python")
+    assert merged == ROUTES.replace('@app.route("/")\n', f'{added}\n\n@app.route("/")\n')
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('def index():\n    return "index"\n', 'def home():\n    return "home"\n'),
+        ('def index():\n    return "index"\n', 'async def home():\n    return "index"\n'),
+    ],
+    ids=["its attribute", "its body"],
+)
+def test_a_definition_may_get_another_name(old: str, new: str) -> None:
+    update = f'# ...\n@app.route("/")\n{new}# ...\n'
+    assert best_merge(ROUTES, update, "python") == ROUTES.replace(old, new)
+
+
+def test_a_comment_of_its_own_tells_which_definition_is_meant() -> None:
+    old = '    def scale(self, by):\n        """Make it wider."""\n        self.width *= by\n'
+    new = '    def widen(self, by):\n        """Make it wider."""\n        self._width = by\n'
+    below = "\n    def draw(self):\n"
+    original = f"class Box:\n{old}{below}        pass\n"
+    merged = best_merge(original, f"# ...\n{new}{below}# ...\n", "python")
+    assert merged == original.replace(old, new)
+
+
+def test_a_header_inside_a_text_is_no_definition_but_a_place() -> None:
+    original = '"""Use it so:\n\n    class Mine(Base):\n        name = "a"\n        size = 1\n"""\n'
+    update = '# ...\n    class Mine(Base):\n        name = "b"\n        size = 1\n# ...\n'
+    lines = original.splitlines()
+    plan = plan_merge(lines, read_snippet(update.splitlines(), lines, language="python"))
+    assert plan.best is not None
+    assert splice(lines, plan.best) == original.replace('"a"', '"b"').splitlines()
