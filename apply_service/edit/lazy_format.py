@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -138,10 +138,19 @@ class LazyReader:
                 if not num_beyond or can_stand:
                     return False
             has_anchor = True
-        if has_anchor:
+        if has_anchor or self._is_lone_inside(filled[:1], places):
             return True
         names = definition_names(segment.texts)
         return bool(names) and not names.isdisjoint(definition_names(original.lines))
+
+    def _is_lone_inside(self, outermost: Sequence[str], places: Mapping[str, int]) -> bool:
+        """Whether the line at the border says little but stands once, and not at the border."""
+        original = self._original
+        return any(
+            original.counts[text] == 1 and text not in (original.filled[0], original.filled[-1])
+            for text in outermost
+            if text in places
+        )
 
     def _is_continued(self, segment: Segment, *, is_end: bool) -> bool:
         """Whether the original ends with what the segment begins with, or begins with its end.

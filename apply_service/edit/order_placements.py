@@ -23,6 +23,8 @@ _KIND = re.compile(
     r"(?:(?:export|public|private|protected|internal|static|final|readonly|pub|const|let|var|val|"
     r"type|extern|define|local|field|use|readonly)\s+)+|[\"'<#@$-]"
 )
+# What stands before the name of a C++ method outside its class.
+_QUALIFIER = re.compile(r"\b\w+::")
 _IMPORT = re.compile(
     r"(?:import|from|use|using|#\s*include|require|require_relative|const\s.*=\s*require\()\b"
 )
@@ -205,10 +207,11 @@ class OrderPlacements:
 
 def _has_definition(core: Sequence[str]) -> bool:
     """Whether a line begins a definition; its brace may stand on the next one."""
-    return any(
-        definition_name(text) or (below.strip() == "{" and definition_name(text + " {"))
-        for text, below in zip_longest(core, core[1:], fillvalue="")
-    )
+    for text, below in zip_longest(core, core[1:], fillvalue=""):
+        line = _QUALIFIER.sub("", text)
+        if definition_name(line) or (below.strip() == "{" and definition_name(line + " {")):
+            return True
+    return False
 
 
 def _first_word(line: str) -> str:

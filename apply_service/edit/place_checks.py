@@ -111,7 +111,8 @@ class _RivalField:
     def rivals(self, number: int) -> list[Placement]:
         """What fits about as well as placement `number` and does not break the syntax.
 
-        Where the placement changes nothing, another one that changes nothing is no rival.
+        Where the placement changes nothing, another one that changes nothing is no rival, nor is
+        one that writes all of it a second time.
         """
         placement = self._path.placements[number]
         is_idle = self._is_idle(placement)
@@ -119,13 +120,17 @@ class _RivalField:
             other
             for other in self.others(number)
             if _is_rival(self._comparison, other, placement)
-            and not (is_idle and self._is_idle(other))
+            and not (is_idle and (self._is_idle(other) or self._only_adds(other)))
         ]
         return [other for other in found if not self._breaks_syntax(number, other)]
 
     def _is_idle(self, placement: Placement) -> bool:
         old = self._comparison.original[placement.start : placement.end]
         return list(old) == list(placement.lines)
+
+    def _only_adds(self, placement: Placement) -> bool:
+        filled = self._comparison.num_filled_before
+        return filled[placement.start] == filled[placement.end]
 
     def _breaks_syntax(self, number: int, other: Placement) -> bool:
         """Whether the result is free of syntax errors and would not be with `other`."""

@@ -94,6 +94,16 @@ def about():
 if __name__ == "__main__":
     app.run()
 """
+CPP = """\
+int Cart::total() const {
+    return total_;
+}
+
+void Cart::add(const Item& item) {
+    total_ += item.price;
+}
+"""
+CLEAR = "void Cart::clear() {\n    total_ = 0;\n}\n"
 RUNNER = "@pytest.fixture\ndef runner(app):\n    return app.test_cli_runner()\n"
 PERIMETER = (
     "    @property\n    def perimeter(self):\n        return 2 * (self.width + self.height)\n"
@@ -151,15 +161,26 @@ def behind(original: str, line: str, added: str) -> str:
         (RUST, f"// ...\n\n{PORT_TEST}}}\n", "rust", "80);\n    }\n", "\n"),
         (RUST, f"mod tests {{\n    // ...\n\n{PORT_TEST}}}\n", "rust", "80);\n    }\n", "\n"),
         (ROUTES, f"# ...\n{HEALTH}# ...", "python", '"about"\n', "\n\n"),
+        (CPP, f"// ...\n{CLEAR}", "cpp", "price;\n}\n", "\n"),
     ],
-    ids=["fixture at the end", "fixture", "property", "test", "fact", "mod end", "mod", "route"],
+    ids=[
+        "fixture at the end",
+        "fixture",
+        "property",
+        "test",
+        "fact",
+        "mod end",
+        "mod",
+        "route",
+        "qualified",
+    ],
 )
 def test_a_new_definition_leaves_those_with_the_same_attribute(
     original: str, update: str, language: str, last: str, gap: str
 ) -> None:
     added = next(
         text
-        for text in (RUNNER, PERIMETER, TOTALS, CLEARS, PORT_TEST, HEALTH)
+        for text in (RUNNER, PERIMETER, TOTALS, CLEARS, PORT_TEST, HEALTH, CLEAR)
         if text.strip() in update
     )
     assert best_merge(original, update, language) == behind(original, last, gap + added)

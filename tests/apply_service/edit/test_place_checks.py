@@ -53,6 +53,13 @@ def verdict_of(chosen: Placement, *rivals: Placement) -> Verdict:
     return judge(ORIGINAL, SNIPPET, result, plan=plan)
 
 
+def test_where_nothing_changes_no_other_place_is_meant() -> None:
+    idle = placed(1, 2, 1.0, "limit = 10")
+    assert verdict_of(idle, placed(3, 4, 1.0, "limit = 10")).status == "unchanged"
+    assert verdict_of(idle, placed(5, 5, 1.0, "limit = 10")).status == "unchanged", "twice"
+    assert codes(verdict_of(idle, placed(2, 3, 1.0, "limit = 10"))) == ["ambiguous_place"]
+
+
 def test_an_equal_place_is_named_with_its_lines() -> None:
     update = ["# ...", "limit = 10", "new = 0", "# ..."]
     for place in (2, 4):

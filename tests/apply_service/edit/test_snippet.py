@@ -61,6 +61,14 @@ def test_forgotten_outer_markers_are_gaps() -> None:
     assert borders(read("# ...\ndef third():\n    return 3").segments[0]) == (True, False)
 
 
+def test_a_lone_short_line_at_the_border_of_an_update_is_inside_the_file() -> None:
+    page = ["<html>", "<head>", "  <title>Shop</title>", "</head>", "</html>"]
+    first, last = read("<head>\n  <!-- ... -->\n  <meta>\n</head>", page, "a.html").segments
+    assert borders(first) == (True, True)
+    assert borders(last) == (True, True)
+    assert borders(read("<html>\n<!-- ... -->\n", page, "a.html").segments[0]) == (False, True)
+
+
 def test_an_update_of_markers_alone_says_nothing() -> None:
     assert read("# ... existing code ...").segments == ()
 
