@@ -158,9 +158,11 @@ class SymbolTable:
         that gets another name would be.
         """
         rows: set[int] = set()
+        cut = [symbol.header for symbol in fragment if not symbol.is_complete]
         for symbol in fragment:
-            is_block = symbol.is_complete and symbol.kind in _BLOCKS
-            if is_block and not self._is_known(symbol.name) and not self._has_kin(symbol, texts):
+            is_whole = not any(symbol.header <= row < symbol.end for row in cut)
+            is_new = is_whole and symbol.kind in _BLOCKS and not self._is_known(symbol.name)
+            if is_new and not self._has_kin(symbol, texts):
                 has_lead = texts[symbol.start].strip().startswith(_LEADING)
                 rows.update(range(symbol.start if has_lead else symbol.header, symbol.end))
         return rows
