@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from apply_service.edit.definition_names import definition_name
+from apply_service.edit.definition_names import WORD, definition_name
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.runs import REPEATED_SHARE, Run
 from apply_service.edit.similarity import Similarity
@@ -23,6 +23,8 @@ MIN_CUT_SIMILARITY = 0.5
 MAX_SAME_NAME = 16
 # Definitions of one name that are compared with one of the segment.
 MAX_LOOKED_AT = 64
+# Names that are looked for in all lines, as no definition that the parser saw has them.
+MAX_LOOKED_FOR = 64
 _CLOSING = (")", "]", "}", "end", "fi", "done", "esac")
 _ATTRIBUTES = ("@", "#[", "[")
 _LEADING = ("@", "#", "//", "/*", "*", "--", "[", "<!--")
@@ -99,6 +101,7 @@ class SymbolTable:
         self._similarity = similarity or Similarity()
         self._index = index
         self._headers = sorted((symbol.header, place) for place, symbol in enumerate(symbols))
+        self._known_by_look: dict[str, bool] = {}
         self._by_name: dict[str, list[int]] = {}
         for place, symbol in enumerate(symbols):
             self._by_name.setdefault(symbol.name, []).append(place)
@@ -158,9 +161,9 @@ class SymbolTable:
         that gets another name would be.
         """
         rows: set[int] = set()
-        cut = [symbol.header for symbol in fragment if not symbol.is_complete]
+        cut = sorted(symbol.header for symbol in fragment if not symbol.is_complete)
         for symbol in fragment:
-            is_whole = not any(symbol.header <= row < symbol.end for row in cut)
+            is_whole = bisect_left(cut, symbol.header) == bisect_left(cut, symbol.end)
             is_new = is_whole and symbol.kind in _BLOCKS and not self._is_known(symbol.name)
             if is_new and not self._has_kin(symbol, texts):
                 has_lead = texts[symbol.start].strip().startswith(_LEADING)
@@ -168,10 +171,23 @@ class SymbolTable:
         return rows
 
     def _is_known(self, name: str) -> bool:
-        """Whether a definition has this name, if only by the look of its line."""
-        return bool(self._by_name.get(name)) or any(
-            name in line and definition_name(line) == name for line in self._index.lines
-        )
+        """Whether a definition has this name, if only by the look of its line.
+
+        Only so many names are looked for; all others pass for known.
+        """
+        if self._by_name.get(name) or name not in self._words:
+            return name in self._by_name
+        known = self._known_by_look.get(name)
+        if known is None:
+            known = len(self._known_by_look) >= MAX_LOOKED_FOR or any(
+                name in line and definition_name(line) == name for line in self._index.lines
+            )
+            self._known_by_look[name] = known
+        return known
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(word for line in self._index.lines for word in WORD.findall(line))
 
     def splits(self, place: int, lines: Sequence[str]) -> bool:
         """Whether `lines`, put before line `place`, take the attributes of the definition there."""
@@ -179,10 +195,11 @@ class SymbolTable:
         above = self._index.stripped[place - 1] if place else ""
         if not above.startswith(_ATTRIBUTES) or last.startswith(_ATTRIBUTES):
             return False
-        around = self.around(place - 1, place)
-        return any(symbol.start < place <= symbol.header for symbol in around) and any(
-            definition_name(text) for text in lines
-        )
+        holder = self._holders[place - 1]
+        if holder is None:
+            return False
+        symbol = self.symbols[holder]
+        return symbol.start < place <= symbol.header and any(map(definition_name, lines))
 
     def _has_kin(self, new: Symbol, texts: Sequence[str]) -> bool:
         """Whether an old definition has many lines of `new`, or its header, or alone what it says.

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise, zip_longest
 
+from apply_service.edit.definition_levels import DefinitionLevels, opens
 from apply_service.edit.definition_names import definition_name
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.placement import Placement
@@ -17,8 +18,6 @@ MAX_GUESSES = 24
 # Lines of one kind ("pub const ...", `"os/signal"`) and how far apart they may stand.
 MAX_KIN_LINES = 3
 MAX_KIN_GAP = 2
-# What a Python file runs as a program stands last.
-_MAIN_GUARD = "__name__"
 _KIND = re.compile(
     r"(?:(?:export|public|private|protected|internal|static|final|readonly|pub|const|let|var|val|"
     r"type|extern|define|local|field|use|readonly)\s+)+|[\"'<#@$-]"
@@ -45,7 +44,7 @@ class OrderPlacements:
         imports: Sequence[tuple[int, int]] | None,
     ) -> None:
         self._index = index
-        self._symbols = [symbol for symbol in symbols if symbol.kind not in ("import", "key")]
+        self._levels = DefinitionLevels(symbols, index)
         self._imports = self._import_spans() if imports is None else list(imports)
 
     def of(
@@ -145,64 +144,35 @@ class OrderPlacements:
         all definitions, but behind the imports.
         """
         depth = len(indent_of(next(text for text in core if text.strip())))
-        level = [
-            symbol
-            for symbol in self._symbols
-            if len(indent_of(self._index.lines[symbol.header])) == depth
-            and symbol.kind in ("function", "class", "other", "rule", "section")
-            and not symbol.name.startswith(_MAIN_GUARD)
-        ]
-        ends = sorted({symbol.end for symbol in level if low <= symbol.end <= high})
-        around = [symbol.end for symbol in level if symbol.start < low <= symbol.end <= high]
-        starts = sorted(
-            {symbol.start for symbol in level if low <= symbol.start <= high}, reverse=True
-        )
+        level = self._levels.at(depth)
+        first_starts, last_starts = level.starts(low, high, MAX_GUESSES)
+        first_ends, last_ends = level.ends(low, high, MAX_GUESSES)
         if is_first:
-            return [*starts[::-1], low]
-        is_definition = _has_definition(core)
-        near = [low] if has_neighbour and not is_definition else []
-        rest = ends if has_neighbour else ends[::-1]
-        members = [end for end in ends if end <= self._end_of_header_block(low, depth)]
-        if has_neighbour and is_definition and not any(symbol.end == low for symbol in level):
-            rest = [*members[::-1], *rest]
-        return [*near, *around, *rest, *starts, *([low] if has_neighbour else []), high]
-
-    def _end_of_header_block(self, border: int, depth: int) -> int:
-        """Where the innermost definition around `border` ends that begins left of `depth`."""
-        around = [
-            symbol.end
-            for symbol in self._symbols
-            if symbol.header < border < symbol.end
-            and len(indent_of(self._index.lines[symbol.header])) < depth
-        ]
-        return min(around, default=0)
+            return [*first_starts, low]
+        if not has_neighbour:
+            return [*last_ends, *last_starts, high]
+        beside = level.around(low)
+        around = [beside.end] if beside is not None and beside.end <= high else []
+        if not _has_definition(core):
+            return [low, *around, *first_ends, *last_starts, high]
+        members: list[int] = []
+        if beside is None:
+            block_end = min(self._levels.block_end(low, depth), high)
+            members = level.ends(low, block_end, MAX_GUESSES)[1]
+        return [*around, *members, *first_ends, *last_starts, low, high]
 
     def _spaced(self, core: Sequence[str], border: int) -> tuple[list[str], int]:
         """The lines with blank lines as the file has them between its definitions."""
         if not _has_definition(core):
             return list(core), border
-        width = self._usual_gap(len(indent_of(core[0])))
+        width = self._levels.at(len(indent_of(core[0]))).usual_gap
         lines = list(core)
-        if border > 0 and self._index.stripped[border - 1] and not self._opens(border - 1):
+        is_filled = border > 0 and bool(self._index.stripped[border - 1])
+        if is_filled and not opens(self._index, border):
             lines = [*[""] * width, *lines]
         elif border < len(self._index) and self._index.stripped[border]:
             lines = [*lines, *[""] * width]
         return lines, border
-
-    def _opens(self, place: int) -> bool:
-        return self._index.stripped[place].endswith(("{", ":", "(", "["))
-
-    def _usual_gap(self, depth: int) -> int:
-        """How many blank lines mostly stand before a definition at this depth."""
-        gaps = [
-            self._index.blank_before(symbol.start)
-            for symbol in self._symbols
-            if symbol.start > 0
-            and len(indent_of(self._index.lines[symbol.header])) == depth
-            and symbol.kind in ("function", "class", "other")
-            and not self._opens(symbol.start - 1 - self._index.blank_before(symbol.start))
-        ]
-        return max(set(gaps), key=gaps.count) if gaps else 1
 
 
 def _has_definition(core: Sequence[str]) -> bool:

@@ -103,6 +103,7 @@ class PlacementFeatures:
         self._words: dict[str, frozenset[str]] = {}
         self._bound_places: dict[str, tuple[str, str | None]] = {}
         self._alike: dict[str, dict[str, bool]] = {}
+        self._shown: dict[tuple[str, ...], frozenset[tuple[str, int]]] = {}
         names = {name for text in core if (name := definition_name(text)) is not None}
         self._named = [
             symbol for name in sorted(names) for symbol in table.named(name)[:MAX_SAME_NAME]
@@ -287,11 +288,13 @@ class PlacementFeatures:
 
     def _shown_definitions(self, placement: Placement) -> frozenset[tuple[str, int]]:
         """Names that the placed lines define, with their depth."""
-        return frozenset(
-            (name, len(indent_of(text)))
-            for text in placement.lines
-            if (name := definition_name(text)) is not None
-        )
+        if placement.lines not in self._shown:
+            self._shown[placement.lines] = frozenset(
+                (name, len(indent_of(text)))
+                for text in placement.lines
+                if (name := definition_name(text)) is not None
+            )
+        return self._shown[placement.lines]
 
     def _border_doubts(
         self, placement: Placement, change: Change, is_open_before: bool, is_open_after: bool
