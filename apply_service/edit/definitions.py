@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -131,14 +131,15 @@ class SymbolTable:
         return found
 
     def runs(self, fragment: Sequence[Symbol], texts: Sequence[str]) -> list[Run]:
-        """A run for each definition of a segment that is whole, and each one of its name.
+        """A run for each definition of a segment, and each one of its name.
 
-        A name that the segment defines again and again says nothing of a place.
+        Of a definition that is cut off that is its header. A name that the segment defines again
+        and again says nothing of a place.
         """
         runs: list[Run] = []
         num_named = Counter(symbol.name for symbol in fragment)
         for symbol in fragment:
-            if not symbol.is_complete or symbol.kind in _NOT_BLOCKS:
+            if symbol.kind in _NOT_BLOCKS:
                 continue
             if num_named[symbol.name] > MAX_LOOKED_AT:
                 continue
@@ -150,7 +151,9 @@ class SymbolTable:
                 if self._fits(self.symbols[place], symbol, owners)
             ][:MAX_SAME_NAME]
             for old in matches:
-                if not self._is_cut(symbol, old, texts):
+                if not symbol.is_complete:
+                    runs.extend(self._header_runs(symbol, old, texts))
+                elif not self._is_cut(symbol, old, texts):
                     runs.extend(self._variants(symbol, old, texts))
         return runs
 
@@ -234,11 +237,11 @@ class SymbolTable:
     def _is_cut(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> bool:
         """Whether the segment's definition ends with a line from the middle of the old one."""
         last = next(text for row in range(new.end - 1, -1, -1) if (text := texts[row].strip()))
-        old_lines = [text for text in self._index.stripped[old.header : old.end] if text]
-        if last == old_lines[-1]:
+        *inner, old_last = [text for text in self._index.stripped[old.header : old.end] if text]
+        if last == old_last:
             return False
-        alike = max(old_lines, key=lambda line: self._similarity.ratio(line, last))
-        return self._similarity.ratio(alike, last) > MIN_CUT_SIMILARITY and alike != old_lines[-1]
+        closest = max((self._similarity.ratio(line, last) for line in inner[1:]), default=0.0)
+        return closest > max(MIN_CUT_SIMILARITY, self._similarity.ratio(old_last, last))
 
     def _owners(self, symbols: Sequence[Symbol], symbol: Symbol) -> list[str]:
         owners: list[str] = []
@@ -265,6 +268,16 @@ class SymbolTable:
                 runs.append(self._run(new, old, new.start, old.start, texts))
         return runs
 
+    def _header_runs(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> Iterator[Run]:
+        """The header alone, if it differs and is one line in both; what follows is not shown."""
+        row, place = new.header, old.header
+        header, old_header = texts[row].strip(), self._index.stripped[place]
+        is_block = new.kind in _BLOCKS and old.end > place + 1
+        if is_block and header != old_header and all(map(_ends_header, (header, old_header))):
+            is_exact = indent_of(texts[row]) == indent_of(self._index.lines[place])
+            weight = DEFINITION_WEIGHT
+            yield Run(row, row + 1, place, place + 1, weight, is_exact, is_definition=True)
+
     def _run(
         self, new: Symbol, old: Symbol, new_start: int, old_start: int, texts: Sequence[str]
     ) -> Run:
@@ -289,6 +302,11 @@ class SymbolTable:
             is_definition=True,
             is_closed=texts[new_end - 1].strip() == last,
         )
+
+
+def _ends_header(line: str) -> bool:
+    """Whether a definition's body begins behind this line."""
+    return line.endswith(("{", ":", "do", "=>", ")")) and not line.endswith("({")
 
 
 def shifted(symbol: Symbol, by: int) -> Symbol:

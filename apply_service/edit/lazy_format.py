@@ -45,7 +45,7 @@ class LazyReader:
                 splitter.cut(None, part[0].number if part else 0)
             for line, marker in zip(part, self._scan.scan(part), strict=True):
                 if marker is not None:
-                    splitter.cut(marker, line.number)
+                    splitter.cut(marker, line.number, indent=_width_of_indent(line.text))
                 elif self._scan.has_inline_marker(line.text):
                     num_inline += 1
                     self._add_inline(splitter, line, is_resolved=num_inline <= MAX_INLINE_MARKERS)
@@ -179,9 +179,9 @@ class _Splitter:
         """`line` belongs into the result."""
         self._run.append(line)
 
-    def cut(self, marker: Marker | None, number: int) -> None:
+    def cut(self, marker: Marker | None, number: int, *, indent: int | None = None) -> None:
         """A gap at line `number`, with the marker that stands there if one does."""
-        self._close(has_gap_after=True)
+        self._close(has_gap_after=True, next_indent=indent)
         self._has_gap_before = True
         if marker is not None and marker.name is not None:
             self.removals.append(Removal(marker.name, number, len(self._segments)))
@@ -191,13 +191,20 @@ class _Splitter:
         self._close(has_gap_after=False)
         return self._segments
 
-    def _close(self, *, has_gap_after: bool) -> None:
+    def _close(self, *, has_gap_after: bool, next_indent: int | None = None) -> None:
         if any(line.text.strip() for line in self._run):
             self._segments.append(
                 Segment(
                     lines=tuple(self._run),
                     has_gap_before=self._has_gap_before,
                     has_gap_after=has_gap_after,
+                    next_indent=next_indent,
                 )
             )
         self._run = []
+
+
+def _width_of_indent(text: str) -> int:
+    """In columns, as the parser counts them."""
+    shown = text.expandtabs()
+    return len(shown) - len(shown.lstrip())

@@ -150,7 +150,7 @@ class LazyPlacements:
         self._core = core
         num_before, num_after = filled[0], len(texts) - filled[-1] - 1
         edges = self._edge_blanks(num_before if is_first else 0, num_after if is_last else 0)
-        fragment = self._fragment(core)
+        fragment = self._fragment(number, core)
         new_rows = self._table.new_rows(fragment, core)
         if all(row in new_rows or not text.strip() for row, text in enumerate(core)):
             return []
@@ -222,10 +222,11 @@ class LazyPlacements:
         weighed.sort(key=lambda pair: (-pair[0].weight, pair[0].start, pair[0].end))
         return self._judged(weighed[:MAX_CANDIDATES])
 
-    def _fragment(self, core: Sequence[str]) -> Sequence[Symbol]:
+    def _fragment(self, number: int, core: Sequence[str]) -> Sequence[Symbol]:
         if self._language is None:
             return find_definitions(core)
-        return parse_fragment(core, self._language)
+        next_indent = self._segments[number].next_indent
+        return parse_fragment(core, self._language, next_indent=next_indent)
 
     def _variants(
         self, number: int, spot: Spot, lines: list[str], num_before: int, num_after: int

@@ -64,7 +64,7 @@ class MergePlanner:
         )
         self._explicit = ExplicitPlacements(self._index, similarity)
         self._guesses = OrderPlacements(
-            self._index, self._symbols, tree.imports if tree is not None else None
+            self._index, self._symbols, tree.imports if tree is not None else None, similarity
         )
         self._findings: list[Finding] = []
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise, zip_longest
 
 from apply_service.edit.definition_levels import DefinitionLevels, opens
 from apply_service.edit.definition_names import definition_name
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.placement import Placement
+from apply_service.edit.similarity import Similarity
 from apply_service.edit.symbol import Symbol
 
 # Guesses weigh less than anything that the lines themselves speak for.
 GUESS_WEIGHT = -4.0
 MAX_GUESSES = 24
+# Lines of a definition that are compared with a lone new one, and how alike they must be.
+MAX_VARIANTS = 200
+MIN_VARIANT_RATIO = 0.6
 # Lines of one kind ("pub const ...", `"os/signal"`) and how far apart they may stand.
 MAX_KIN_LINES = 3
 MAX_KIN_GAP = 2
@@ -42,8 +47,10 @@ class OrderPlacements:
         index: LineIndex,
         symbols: Sequence[Symbol],
         imports: Sequence[tuple[int, int]] | None,
+        similarity: Similarity,
     ) -> None:
         self._index = index
+        self._similarity = similarity
         self._levels = DefinitionLevels(symbols, index)
         self._imports = self._import_spans() if imports is None else list(imports)
 
@@ -68,13 +75,32 @@ class OrderPlacements:
             *self._after_kin(core, low, high),
             *self._borders(core, low, high, has_neighbour=has_neighbour, is_first=is_first),
         ]
-        placements: list[Placement] = []
+        placements = self._variant_of(number, core, low, high) if has_neighbour else []
         for rank, border in enumerate(dict.fromkeys(borders)):
             lines, place = self._spaced(core, border)
             placements.append(_guess(number, place, lines, GUESS_WEIGHT - 0.5 * rank))
             if len(placements) == MAX_GUESSES:
                 break
         return placements
+
+    def _variant_of(self, number: int, core: Sequence[str], low: int, high: int) -> list[Placement]:
+        """A lone line takes the place of the one most like it in the definition it stands in."""
+        if len(core) > 1 or not core[0].startswith((" ", "\t")):
+            return []
+        indent, text = indent_of(core[0]), core[0].strip()
+        end = min(self._levels.block_end(low, len(indent)), high)
+        places = [
+            place
+            for place in range(low, min(end, low + MAX_VARIANTS))
+            if indent_of(self._index.lines[place]) == indent
+        ]
+        ratios = {
+            place: self._similarity.ratio(self._index.stripped[place], text) for place in places
+        }
+        best = max(places, key=ratios.__getitem__, default=None)
+        if best is None or ratios[best] < MIN_VARIANT_RATIO:
+            return []
+        return [replace(_guess(number, best, core, GUESS_WEIGHT + 1.0), end=best + 1)]
 
     def _import_spans(self) -> list[tuple[int, int]]:
         spans: list[tuple[int, int]] = []

@@ -34,6 +34,7 @@ class Segment:
     segment begins where the previous one ends, or at the start of the file; likewise after.
     Where no marker stands at a border of a lazy update, or of one that is nearly the whole file, a
     gap there is a guess (`is_gap_guessed`).
+    `next_indent` are the columns of white space before the marker that follows, if one does.
     `old_line_hint` is the line number of a hunk header, from 1; agents often get it wrong.
     """
 
@@ -43,6 +44,7 @@ class Segment:
     has_gap_after: bool = True
     old_line_hint: int | None = None
     is_gap_guessed: bool = False
+    next_indent: int | None = None
 
     @property
     def texts(self) -> list[str]:

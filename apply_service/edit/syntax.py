@@ -192,7 +192,7 @@ def _cut_by_indent(
     num_filled = max((row + 1 for row, line in enumerate(lines) if line.strip()), default=0)
     cut: list[Symbol] = []
     for symbol in symbols:
-        header = lines[symbol.header].expandtabs(8)
+        header = lines[symbol.header].expandtabs()
         is_left_of_next = len(header) - len(header.lstrip()) < next_indent
         if symbol.end >= num_filled and is_left_of_next and symbol.kind in ("function", "class"):
             symbol = replace(symbol, is_complete=False)

@@ -1,0 +1,126 @@
+"""Definitions of which an update shows the beginning or the end, and markers for the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from apply_service.edit.merge import MergePlan, plan_merge, splice
+from apply_service.edit.snippet import read_snippet
+
+STORE = """\
+class Store:
+    def __init__(self, path):
+        self.path = path
+        self.items = {}
+
+    def load(self):
+        data = json.loads(self.path.read_text())
+        for key, value in data.items():
+            self.items[key] = value
+        return self.items
+
+    def save(self):
+        self.path.write_text(json.dumps(self.items))
+
+    def get(self, key):
+        return self.items[key]
+
+
+class Other:
+    def close(self):
+        pass
+"""
+API = """\
+export class Api {
+  async get(path) {
+    const response = await fetch(this.url + path);
+    if (!response.ok) {
+      throw new Error(response.status);
+    }
+    return response.json();
+  }
+
+  async post(path, body) {
+    const response = await fetch(this.url + path, { method: 'POST', body });
+    return response.json();
+  }
+}
+"""
+
+
+def planned(original: str, update: str, language: str = "python") -> MergePlan:
+    lines = original.splitlines()
+    snippet = read_snippet(update.splitlines(), lines, language=language)
+    return plan_merge(lines, snippet, language=language)
+
+
+def merged(plan: MergePlan) -> str:
+    assert plan.best is not None
+    return "\n".join(splice(plan.original_lines, plan.best)) + "\n"
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "        if not self.path.exists():\n            return self.items\n",
+        "        self.check()\n",
+        '        """Read all items."""\n',
+    ],
+    ids=["returns early", "line", "docstring"],
+)
+@pytest.mark.parametrize("ends", ["", "# ... existing code ...\n"], ids=["end", "marker"])
+def test_a_marker_deeper_than_a_header_stands_for_the_rest_of_the_body(
+    added: str, ends: str
+) -> None:
+    header = "    def load(self):\n"
+    update = f"{header}{added}        # ... existing code ...\n\n{ends}"
+    assert merged(planned(STORE, update)) == STORE.replace(header, header + added)
+
+
+def test_a_marker_beside_a_header_stands_for_what_follows_the_definition() -> None:
+    update = (
+        "    def save(self):\n        dump(self.items, self.path)\n    # ... existing code ...\n"
+    )
+    old = "self.path.write_text(json.dumps(self.items))"
+    assert merged(planned(STORE, update)) == STORE.replace(old, "dump(self.items, self.path)")
+
+
+def test_a_short_definition_is_whole_though_its_end_is_like_its_header() -> None:
+    update = (
+        "# ... existing code ...\n"
+        "    def get(self, key, default=None):\n"
+        "        return self.items.get(key, default)\n"
+        "# ... existing code ...\n"
+    )
+    new = "\n".join(update.splitlines()[1:3])
+    old = "    def get(self, key):\n        return self.items[key]"
+    assert merged(planned(STORE, update)) == STORE.replace(old, new)
+
+
+def test_a_changed_header_is_known_by_its_name_and_a_changed_line_by_its_likeness() -> None:
+    update = (
+        "class Store:\n"
+        "    # ... existing code ...\n"
+        "    def get(self, key, default=None):\n"
+        "        # ... existing code ...\n"
+        "        return self.items.get(key, default)\n"
+        "# ... existing code ...\n"
+    )
+    plan = planned(STORE, update)
+    assert merged(plan) == STORE.replace(
+        "def get(self, key):", "def get(self, key, default=None):"
+    ).replace("return self.items[key]", "return self.items.get(key, default)")
+    assert not plan.is_unique, "the line may be a new one"
+
+
+def test_the_header_of_a_method_with_a_body_of_markers() -> None:
+    update = (
+        "export class Api {\n"
+        "  async get(path, options = {}) {\n"
+        "    // ... existing code ...\n"
+        "  }\n"
+        "  // ... existing code ...\n"
+        "}\n"
+    )
+    found = merged(planned(API, update, "javascript"))
+    assert found == API.replace("async get(path) {", "async get(path, options = {}) {")
