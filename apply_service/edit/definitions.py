@@ -31,7 +31,7 @@ _LEADING = ("@", "#", "//", "/*", "*", "--", "[", "<!--")
 # A new definition with this share of the lines of an old one may be that one under another name.
 MIN_KIN_SHARE = 0.4
 _SAID = re.compile(r"(?:#(?!\[)|//|/\*|\*|--|<!--|\"\"\"|''')|[@#\[].*['\"]\S")
-_BLOCKS = frozenset({"function", "class", "other"})
+BLOCKS = frozenset({"function", "class", "other"})
 _NOT_BLOCKS = frozenset({"key", "import", "section"})
 
 
@@ -167,7 +167,7 @@ class SymbolTable:
         cut = sorted(symbol.header for symbol in fragment if not symbol.is_complete)
         for symbol in fragment:
             is_whole = bisect_left(cut, symbol.header) == bisect_left(cut, symbol.end)
-            is_new = is_whole and symbol.kind in _BLOCKS and not self._is_known(symbol.name)
+            is_new = is_whole and symbol.kind in BLOCKS and not self._is_known(symbol.name)
             if is_new and not self._has_kin(symbol, texts):
                 has_lead = texts[symbol.start].strip().startswith(_LEADING)
                 rows.update(range(symbol.start if has_lead else symbol.header, symbol.end))
@@ -230,7 +230,7 @@ class SymbolTable:
         """For each line of the original the innermost function or class around it."""
         holders: list[int | None] = [None] * len(self._index)
         for place, symbol in enumerate(self.symbols):
-            if symbol.kind in _BLOCKS:
+            if symbol.kind in BLOCKS:
                 holders[symbol.start : symbol.end] = [place] * (symbol.end - symbol.start)
         return holders
 
@@ -272,7 +272,7 @@ class SymbolTable:
         """The header alone, if it differs and is one line in both; what follows is not shown."""
         row, place = new.header, old.header
         header, old_header = texts[row].strip(), self._index.stripped[place]
-        is_block = new.kind in _BLOCKS and old.end > place + 1
+        is_block = new.kind in BLOCKS and old.end > place + 1
         if is_block and header != old_header and all(map(_ends_header, (header, old_header))):
             is_exact = indent_of(texts[row]) == indent_of(self._index.lines[place])
             weight = DEFINITION_WEIGHT
@@ -287,7 +287,7 @@ class SymbolTable:
         shown = {text.strip() for text in texts[new_start:new_end]}
         equal = {text for text in self._index.stripped[old_start : old.end] if text in shown}
         weights = sorted(map(self._index.weight, equal), reverse=True)
-        is_block = new.kind in _BLOCKS
+        is_block = new.kind in BLOCKS
         weight = DEFINITION_WEIGHT if is_block else CONSTANT_WEIGHT
         weight += sum(weights[:1]) + REPEATED_SHARE * sum(weights[1:])
         is_exact = indent_of(texts[new.header]) == indent_of(self._index.lines[old.header])

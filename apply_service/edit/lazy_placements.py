@@ -11,7 +11,7 @@ from itertools import pairwise
 from apply_service.edit.balance import BalanceIndex, balance_of
 from apply_service.edit.bindings import Bindings
 from apply_service.edit.definition_names import definition_name
-from apply_service.edit.definitions import SymbolTable, find_definitions
+from apply_service.edit.definitions import BLOCKS, SymbolTable, find_definitions
 from apply_service.edit.indentation import reindented
 from apply_service.edit.lazy_places import LazyPlacer, Spot
 from apply_service.edit.line_index import LineIndex
@@ -104,6 +104,10 @@ class LazyPlacements:
         if best and best[0].is_certain:
             return confirmed(best, self._index.lines)
         return corrected(best, self._index.lines)
+
+    def has_definition(self, number: int, segment: Segment) -> bool:
+        """Whether segment `number` defines a function, a class or the like."""
+        return any(symbol.kind in BLOCKS for symbol in self._fragment(number, segment.texts))
 
     def _with_borders(
         self,

@@ -153,6 +153,7 @@ class MergePlanner:
                 segment.texts,
                 low=high if is_last else max(before, default=0),
                 high=high,
+                has_definition=self._lazy.has_definition(number, segment),
                 has_neighbour=bool(before) and not may_be_last,
                 is_first=is_first,
             )

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 
 from apply_service.edit.definition_levels import DefinitionLevels, opens
-from apply_service.edit.definition_names import definition_name
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.placement import Placement
 from apply_service.edit.similarity import Similarity
@@ -27,8 +26,6 @@ _KIND = re.compile(
     r"(?:(?:export|public|private|protected|internal|static|final|readonly|pub|const|let|var|val|"
     r"type|extern|define|local|field|use|readonly)\s+)+|[\"'<#@$-]"
 )
-# What stands before the name of a C++ method outside its class.
-_QUALIFIER = re.compile(r"\b\w+::")
 _IMPORT = re.compile(
     r"(?:import|from|use|using|#\s*include|require|require_relative|const\s.*=\s*require\()\b"
 )
@@ -61,24 +58,30 @@ class OrderPlacements:
         *,
         low: int,
         high: int,
+        has_definition: bool = False,
         has_neighbour: bool = False,
         is_first: bool = False,
     ) -> list[Placement]:
-        """Places in `[low, high]`, best first; `has_neighbour`: a segment that has its place
-        stands directly before, and `low` is its end. With `is_first` the update begins with the
-        segment, and no marker stands before it.
+        """Places in `[low, high]`, best first; `has_definition`: the new lines define something.
+
+        With `has_neighbour` a segment that has its place stands directly before, and `low` is its
+        end. With `is_first` the update begins with the segment, and no marker stands before it.
         """
         core = _core(texts)
         if all(is_import(text.strip()) for text in core if text.strip()):
             return self._after_imports(number, core, low, high)
-        borders = [
-            *self._after_kin(core, low, high),
-            *self._borders(core, low, high, has_neighbour=has_neighbour, is_first=is_first),
-        ]
+        borders = [] if has_definition else self._after_kin(core, low, high)
+        depth = len(indent_of(core[0]))
+        if is_first:
+            borders += [*self._levels.at(depth).starts(low, high, MAX_GUESSES)[0], low]
+        elif has_neighbour:
+            borders += self._borders_behind(low, high, depth, has_definition=has_definition)
+        else:
+            borders += self._borders(low, high, depth)
         placements = self._variant_of(number, core, low, high) if has_neighbour else []
         for rank, border in enumerate(dict.fromkeys(borders)):
-            lines, place = self._spaced(core, border)
-            placements.append(_guess(number, place, lines, GUESS_WEIGHT - 0.5 * rank))
+            lines = self._spaced(core, border) if has_definition else core
+            placements.append(_guess(number, border, lines, GUESS_WEIGHT - 0.5 * rank))
             if len(placements) == MAX_GUESSES:
                 break
         return placements
@@ -141,7 +144,7 @@ class OrderPlacements:
 
         A list in the order of the alphabet takes the line at its place.
         """
-        if len(core) > MAX_KIN_LINES or _has_definition(core):
+        if len(core) > MAX_KIN_LINES:
             return []
         indent, word = indent_of(core[0]), _first_word(core[0])
         kin = [
@@ -161,53 +164,41 @@ class OrderPlacements:
                 return [later[0]]
         return [last + 1]
 
-    def _borders(
-        self, core: Sequence[str], low: int, high: int, *, has_neighbour: bool, is_first: bool
-    ) -> list[int]:
-        """Ends of definitions at the depth of the new lines, those near the neighbour first.
-
-        After a class header that is its last member. What comes first in the update stands before
-        all definitions, but behind the imports.
-        """
-        depth = len(indent_of(next(text for text in core if text.strip())))
+    def _borders(self, low: int, high: int, depth: int) -> list[int]:
+        """Ends of definitions at the depth of the new lines, the last first."""
         level = self._levels.at(depth)
-        first_starts, last_starts = level.starts(low, high, MAX_GUESSES)
-        first_ends, last_ends = level.ends(low, high, MAX_GUESSES)
-        if is_first:
-            return [*first_starts, low]
-        if not has_neighbour:
-            return [*last_ends, *last_starts, high]
+        ends, starts = (
+            found[1]
+            for found in (level.ends(low, high, MAX_GUESSES), level.starts(low, high, MAX_GUESSES))
+        )
+        return [*ends, *starts, high]
+
+    def _borders_behind(
+        self, low: int, high: int, depth: int, *, has_definition: bool
+    ) -> list[int]:
+        """The same, those near the neighbour first; a class's header is near its last member."""
+        level = self._levels.at(depth)
+        ends = level.ends(low, high, MAX_GUESSES)[0]
+        starts = level.starts(low, high, MAX_GUESSES)[1]
         beside = level.around(low)
         around = [beside.end] if beside is not None and beside.end <= high else []
-        if not _has_definition(core):
-            return [low, *around, *first_ends, *last_starts, high]
+        if not has_definition:
+            return [low, *around, *ends, *starts, high]
         members: list[int] = []
         if beside is None:
             block_end = min(self._levels.block_end(low, depth), high)
             members = level.ends(low, block_end, MAX_GUESSES)[1]
-        return [*around, *members, *first_ends, *last_starts, low, high]
+        return [*around, *members, *ends, *starts, low, high]
 
-    def _spaced(self, core: Sequence[str], border: int) -> tuple[list[str], int]:
+    def _spaced(self, core: Sequence[str], border: int) -> list[str]:
         """The lines with blank lines as the file has them between its definitions."""
-        if not _has_definition(core):
-            return list(core), border
-        width = self._levels.at(len(indent_of(core[0]))).usual_gap
-        lines = list(core)
+        gap = [""] * self._levels.at(len(indent_of(core[0]))).usual_gap
         is_filled = border > 0 and bool(self._index.stripped[border - 1])
         if is_filled and not opens(self._index, border):
-            lines = [*[""] * width, *lines]
-        elif border < len(self._index) and self._index.stripped[border]:
-            lines = [*lines, *[""] * width]
-        return lines, border
-
-
-def _has_definition(core: Sequence[str]) -> bool:
-    """Whether a line begins a definition; its brace may stand on the next one."""
-    for text, below in zip_longest(core, core[1:], fillvalue=""):
-        line = _QUALIFIER.sub("", text)
-        if definition_name(line) or (below.strip() == "{" and definition_name(line + " {")):
-            return True
-    return False
+            return [*gap, *core]
+        if border < len(self._index) and self._index.stripped[border]:
+            return [*core, *gap]
+        return list(core)
 
 
 def _first_word(line: str) -> str:

@@ -110,26 +110,35 @@ def _pair(node: Node, text: Text) -> Definition | None:
 
 
 def _call(node: Node, text: Text) -> Definition | None:
-    """A test block: `describe("parser", ...)`, `it.each(rows)("reads %s", ...)`."""
-    function, arguments = (
+    """A test block: `describe("parser", ...)`, `it.each(rows)("reads %s", ...)`.
+
+    Or a handler that is registered under a text: `app.get("/users", (request) => ...)`.
+    """
+    called, arguments = (
         node.child_by_field_name("function"),
         node.child_by_field_name("arguments"),
     )
+    function = called
     for _ in range(_MAX_CALL_DEPTH):
         if function is None or function.type not in ("member_expression", "call_expression"):
             break
         inner = "object" if function.type == "member_expression" else "function"
         function = function.child_by_field_name(inner)
-    if function is None or arguments is None or function.type != "identifier":
+    if called is None or function is None or arguments is None or function.type != "identifier":
         return None
-    called, values = text(function), arguments.named_children
-    if called not in _TEST_BLOCKS or not values or values[-1].type == "comment":
+    root, values = text(function), arguments.named_children
+    if not values or values[-1].type == "comment":
         return None
     if not any(value.type in _FUNCTIONS for value in values):
         return None
     is_titled = values[0].type in ("string", "template_string")
-    name = text(values[0])[1:-1] if is_titled else called
-    return Definition("other", short(name), node.start_point[0], is_open=called in _SUITES)
+    name = text(values[0])[1:-1] if is_titled else root
+    if root in _TEST_BLOCKS:
+        return Definition("other", short(name), node.start_point[0], is_open=root in _SUITES)
+    if not is_titled or called.type != "member_expression":
+        return None
+    method = text(called).rpartition(".")[2]
+    return Definition("other", short(f"{method} {name}"), node.start_point[0])
 
 
 def _default_export(node: Node, text: Text) -> Definition | None:

@@ -103,6 +103,18 @@ void Cart::add(const Item& item) {
     total_ += item.price;
 }
 """
+EXPRESS = """\
+app.get('/users', async (request, response) => {
+  response.json(await db.users.find());
+});
+
+app.listen(3000, () => {
+  console.log('listening');
+});
+"""
+DELETE = (
+    "app.delete('/users', async (request, response) => {\n  response.json(await clear());\n});\n"
+)
 CLEAR = "void Cart::clear() {\n    total_ = 0;\n}\n"
 RUNNER = "@pytest.fixture\ndef runner(app):\n    return app.test_cli_runner()\n"
 PERIMETER = (
@@ -161,6 +173,7 @@ def behind(original: str, line: str, added: str) -> str:
         (RUST, f"// ...\n\n{PORT_TEST}}}\n", "rust", "80);\n    }\n", "\n"),
         (RUST, f"mod tests {{\n    // ...\n\n{PORT_TEST}}}\n", "rust", "80);\n    }\n", "\n"),
         (ROUTES, f"# ...\n{HEALTH}# ...", "python", '"about"\n', "\n\n"),
+        (EXPRESS, f"// ...\n{DELETE}// ...", "javascript", "find());\n});\n", "\n"),
         (CPP, f"// ...\n{CLEAR}", "cpp", "price;\n}\n", "\n"),
     ],
     ids=[
@@ -172,6 +185,7 @@ def behind(original: str, line: str, added: str) -> str:
         "mod end",
         "mod",
         "route",
+        "handler",
         "qualified",
     ],
 )
@@ -180,7 +194,7 @@ def test_a_new_definition_leaves_those_with_the_same_attribute(
 ) -> None:
     added = next(
         text
-        for text in (RUNNER, PERIMETER, TOTALS, CLEARS, PORT_TEST, HEALTH, CLEAR)
+        for text in (RUNNER, PERIMETER, TOTALS, CLEARS, PORT_TEST, HEALTH, DELETE, CLEAR)
         if text.strip() in update
     )
     assert best_merge(original, update, language) == behind(original, last, gap + added)
