@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 
-from apply_service.edit.definition_names import WORD, definition_name
+from apply_service.edit.definition_names import definition_name
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.runs import REPEATED_SHARE, Run
 from apply_service.edit.similarity import Similarity
@@ -23,14 +21,8 @@ MIN_CUT_SIMILARITY = 0.5
 MAX_SAME_NAME = 16
 # Definitions of one name that are compared with one of the segment.
 MAX_LOOKED_AT = 64
-# Names that are looked for in all lines, as no definition that the parser saw has them.
-MAX_LOOKED_FOR = 64
 _CLOSING = (")", "]", "}", "end", "fi", "done", "esac")
-_ATTRIBUTES = ("@", "#[", "[")
-_LEADING = ("@", "#", "//", "/*", "*", "--", "[", "<!--")
-# A new definition with this share of the lines of an old one may be that one under another name.
-MIN_KIN_SHARE = 0.4
-_SAID = re.compile(r"(?:#(?!\[)|//|/\*|\*|--|<!--|\"\"\"|''')|[@#\[].*['\"]\S")
+LEADING = ("@", "#", "//", "/*", "*", "--", "[", "<!--")
 BLOCKS = frozenset({"function", "class", "other"})
 _NOT_BLOCKS = frozenset({"key", "import", "section"})
 
@@ -64,7 +56,7 @@ def _start_of(lines: Sequence[str], header: int) -> int:
     indent = indent_of(lines[header])
     start = header
     while start > 0 and lines[start - 1].strip() and indent_of(lines[start - 1]) >= indent:
-        if not lines[start - 1].strip().startswith(_LEADING):
+        if not lines[start - 1].strip().startswith(LEADING):
             break
         start -= 1
     return start
@@ -101,7 +93,6 @@ class SymbolTable:
         self._similarity = similarity or Similarity()
         self._index = index
         self._headers = sorted((symbol.header, place) for place, symbol in enumerate(symbols))
-        self._known_by_look: dict[str, bool] = {}
         self._by_name: dict[str, list[int]] = {}
         for place, symbol in enumerate(symbols):
             self._by_name.setdefault(symbol.name, []).append(place)
@@ -157,83 +148,6 @@ class SymbolTable:
                     runs.extend(self._variants(symbol, old, texts))
         return runs
 
-    def new_rows(self, fragment: Sequence[Symbol], texts: Sequence[str]) -> set[int]:
-        """The lines of the definitions that a segment adds, with what stands above each.
-
-        Such a definition is whole, nothing has its name, and it is not like an old one, as one
-        that gets another name would be.
-        """
-        rows: set[int] = set()
-        cut = sorted(symbol.header for symbol in fragment if not symbol.is_complete)
-        for symbol in fragment:
-            is_whole = bisect_left(cut, symbol.header) == bisect_left(cut, symbol.end)
-            is_new = is_whole and symbol.kind in BLOCKS and not self._is_known(symbol.name)
-            if is_new and not self._has_kin(symbol, texts):
-                has_lead = texts[symbol.start].strip().startswith(_LEADING)
-                rows.update(range(symbol.start if has_lead else symbol.header, symbol.end))
-        return rows
-
-    def _is_known(self, name: str) -> bool:
-        """Whether a definition has this name, if only by the look of its line.
-
-        Only so many names are looked for; all others pass for known.
-        """
-        if self._by_name.get(name) or name not in self._words:
-            return name in self._by_name
-        known = self._known_by_look.get(name)
-        if known is None:
-            known = len(self._known_by_look) >= MAX_LOOKED_FOR or any(
-                name in line and definition_name(line) == name for line in self._index.lines
-            )
-            self._known_by_look[name] = known
-        return known
-
-    @cached_property
-    def _words(self) -> frozenset[str]:
-        return frozenset(word for line in self._index.lines for word in WORD.findall(line))
-
-    def splits(self, place: int, lines: Sequence[str]) -> bool:
-        """Whether `lines`, put before line `place`, take the attributes of the definition there."""
-        last = next((text.strip() for text in reversed(lines) if text.strip()), "")
-        above = self._index.stripped[place - 1] if place else ""
-        if not above.startswith(_ATTRIBUTES) or last.startswith(_ATTRIBUTES):
-            return False
-        holder = self._holders[place - 1]
-        if holder is None:
-            return False
-        symbol = self.symbols[holder]
-        return symbol.start < place <= symbol.header and any(map(definition_name, lines))
-
-    def _has_kin(self, new: Symbol, texts: Sequence[str]) -> bool:
-        """Whether an old definition has many lines of `new`, or its header, or alone what it says.
-
-        That is a comment, or an attribute with a text of its own (not "@property").
-        """
-        if self._index.places(texts[new.header].strip()):
-            return True
-        for text in map(str.strip, texts[new.start : new.end]):
-            is_said = _SAID.match(text) and self._index.fullness(text) >= 1.0
-            if is_said and len(self._index.places(text)) == 1:
-                return True
-        stripped = {text.strip() for text in texts[new.header + 1 : new.end]}
-        shown = [text for text in stripped if self._index.fullness(text) >= 1.0]
-        holders = Counter(
-            holder
-            for text in shown
-            for holder in {self._holders[row] for row in self._index.places(text)[:MAX_LOOKED_AT]}
-            if holder is not None
-        )
-        return bool(shown) and max(holders.values(), default=0) >= MIN_KIN_SHARE * len(shown)
-
-    @cached_property
-    def _holders(self) -> list[int | None]:
-        """For each line of the original the innermost function or class around it."""
-        holders: list[int | None] = [None] * len(self._index)
-        for place, symbol in enumerate(self.symbols):
-            if symbol.kind in BLOCKS:
-                holders[symbol.start : symbol.end] = [place] * (symbol.end - symbol.start)
-        return holders
-
     def _is_cut(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> bool:
         """Whether the segment's definition ends with a line from the middle of the old one."""
         last = next(text for row in range(new.end - 1, -1, -1) if (text := texts[row].strip()))
@@ -254,7 +168,8 @@ class SymbolTable:
     def _fits(self, old: Symbol, new: Symbol, owners: list[str]) -> bool:
         if old.kind != new.kind and "other" not in (old.kind, new.kind):
             return False
-        if new.kind not in ("function", "class", "other") and (old.parent is not None or owners):
+        is_inner = old.parent is not None or bool(owners)
+        if new.kind not in BLOCKS and is_inner and len(self._by_name[old.name]) > 1:
             return False
         old_owners = self._owners(self.symbols, old)
         return old_owners[: len(owners)] == owners

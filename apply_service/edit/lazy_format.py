@@ -129,19 +129,24 @@ class LazyReader:
             return False
         has_anchor = False
         for num_shown, text in enumerate(filled):
-            if text not in places or not is_telling(text):
+            if text not in places or not is_telling(text) or _is_bare_attribute(text):
                 continue
             if not has_anchor or original.counts[text] == 1:
                 place = places[text]
                 num_beyond = total[-1] - total[place + 1] if is_end else total[place]
                 can_stand = num_shown and num_beyond <= num_shown + MAX_LOST_AT_BORDER
-                if not num_beyond or can_stand:
+                lost = original.lines[place + 1 :] if is_end else original.lines[:place]
+                if not num_beyond or (can_stand and self._is_shown(lost, segment)):
                     return False
             has_anchor = True
         if has_anchor or self._is_lone_inside(filled[:1], places):
             return True
         names = definition_names(segment.texts)
         return bool(names) and not names.isdisjoint(definition_names(original.lines))
+
+    def _is_shown(self, lost: Sequence[str], segment: Segment) -> bool:
+        """Whether the segment defines whatever these few lines of the original define."""
+        return definition_names(lost) <= definition_names(segment.texts)
 
     def _is_lone_inside(self, outermost: Sequence[str], places: Mapping[str, int]) -> bool:
         """Whether the line at the border says little but stands once, and not at the border."""
@@ -202,6 +207,11 @@ class _Splitter:
                 )
             )
         self._run = []
+
+
+def _is_bare_attribute(text: str) -> bool:
+    """`@property` or `[Fact]`: it stands above many definitions."""
+    return text.startswith(("@", "#[", "[")) and "'" not in text and '"' not in text
 
 
 def _width_of_indent(text: str) -> int:

@@ -15,6 +15,7 @@ from apply_service.edit.definitions import BLOCKS, SymbolTable, find_definitions
 from apply_service.edit.indentation import reindented
 from apply_service.edit.lazy_places import LazyPlacer, Spot
 from apply_service.edit.line_index import LineIndex
+from apply_service.edit.new_definitions import NewDefinitions
 from apply_service.edit.placement import Placement
 from apply_service.edit.placement_features import PlacementFeatures
 from apply_service.edit.placement_ranking import weight_of
@@ -83,6 +84,7 @@ class LazyPlacements:
         self._similarity = similarity
         self._balances = BalanceIndex(index.lines)
         self._table = SymbolTable(symbols, index, similarity)
+        self._new = NewDefinitions(self._table, index)
         self._core: list[str] = []
         self._num_ranked = 0
         self._language = language if has_grammar else None
@@ -155,7 +157,7 @@ class LazyPlacements:
         num_before, num_after = filled[0], len(texts) - filled[-1] - 1
         edges = self._edge_blanks(num_before if is_first else 0, num_after if is_last else 0)
         fragment = self._fragment(number, core)
-        new_rows = self._table.new_rows(fragment, core)
+        new_rows = self._new.rows(fragment, core)
         if all(row in new_rows or not text.strip() for row, text in enumerate(core)):
             return []
         placer = LazyPlacer(
@@ -178,7 +180,7 @@ class LazyPlacements:
             spot = replace(spot, weight=spot.weight - _DROPPED_COST * dropped)
             for placement in self._variants(number, spot, lines, num_before, num_after):
                 key = self._difference(placement)
-                if key[0] == key[1] and self._table.splits(key[0], key[2]):
+                if key[0] == key[1] and self._new.splits(key[0], key[2]):
                     continue
                 if key not in known or placement.weight > known[key].weight:
                     known[key] = placement

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apply_service.edit.definitions import SymbolTable, find_definitions
+from apply_service.edit.empty_gaps import without_empty_gaps
 from apply_service.edit.explicit_placements import ExplicitPlacements
 from apply_service.edit.finding import Finding
 from apply_service.edit.lazy_placements import CERTAIN_MARGIN, LazyPlacements
@@ -81,6 +82,8 @@ class MergePlanner:
         order = self._order(candidates)
         candidates = self._with_guesses(candidates, order)
         removed = self._removed(candidates, order)
+        if self._snippet.format == "lazy":
+            candidates = without_empty_gaps(candidates, order, self._index)
         if self._tree is not None and not self._tree.error_lines:
             candidates = SoundMerges(
                 self._index.lines, self._tree, order=order, removed=removed

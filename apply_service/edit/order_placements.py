@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from apply_service.edit.definition_levels import DefinitionLevels, opens
+from apply_service.edit.definition_names import bound_name
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.placement import Placement
 from apply_service.edit.similarity import Similarity
@@ -16,12 +17,16 @@ from apply_service.edit.symbol import Symbol
 # Guesses weigh less than anything that the lines themselves speak for.
 GUESS_WEIGHT = -4.0
 MAX_GUESSES = 24
-# Lines of a definition that are compared with a lone new one, and how alike they must be.
-MAX_VARIANTS = 200
+# Lines that are compared with a lone new one, and how alike they must be.
+MAX_VARIANTS = 2_000
 MIN_VARIANT_RATIO = 0.6
+VARIANT_GAIN = 1.0
+# Of two lines that leave a block the second is never reached.
+LEAVING_GAIN = 4.5
 # Lines of one kind ("pub const ...", `"os/signal"`) and how far apart they may stand.
 MAX_KIN_LINES = 3
 MAX_KIN_GAP = 2
+_LEAVING = re.compile(r"(?:return|raise|throw|break|continue)\b")
 _KIND = re.compile(
     r"(?:(?:export|public|private|protected|internal|static|final|readonly|pub|const|let|var|val|"
     r"type|extern|define|local|field|use|readonly)\s+)+|[\"'<#@$-]"
@@ -78,7 +83,7 @@ class OrderPlacements:
             borders += self._borders_behind(low, high, depth, has_definition=has_definition)
         else:
             borders += self._borders(low, high, depth)
-        placements = self._variant_of(number, core, low, high) if has_neighbour else []
+        placements = self._variant_of(number, core, low, high, has_neighbour=has_neighbour)
         for rank, border in enumerate(dict.fromkeys(borders)):
             lines = self._spaced(core, border) if has_definition else core
             placements.append(_guess(number, border, lines, GUESS_WEIGHT - 0.5 * rank))
@@ -86,16 +91,25 @@ class OrderPlacements:
                 break
         return placements
 
-    def _variant_of(self, number: int, core: Sequence[str], low: int, high: int) -> list[Placement]:
-        """A lone line takes the place of the one most like it in the definition it stands in."""
+    def _variant_of(
+        self, number: int, core: Sequence[str], low: int, high: int, *, has_neighbour: bool
+    ) -> list[Placement]:
+        """A lone line takes the place of the one line that it is a variant of.
+
+        That is the line most like it in the definition it stands in, or the only one anywhere
+        that binds its name.
+        """
         if len(core) > 1 or not core[0].startswith((" ", "\t")):
             return []
         indent, text = indent_of(core[0]), core[0].strip()
-        end = min(self._levels.block_end(low, len(indent)), high)
+        if has_neighbour:
+            high = min(self._levels.block_end(low, len(indent)), high)
+        name = bound_name(text)
         places = [
             place
-            for place in range(low, min(end, low + MAX_VARIANTS))
+            for place in range(low, min(high, low + MAX_VARIANTS))
             if indent_of(self._index.lines[place]) == indent
+            and bound_name(self._index.lines[place]) == name
         ]
         ratios = {
             place: self._similarity.ratio(self._index.stripped[place], text) for place in places
@@ -103,7 +117,10 @@ class OrderPlacements:
         best = max(places, key=ratios.__getitem__, default=None)
         if best is None or ratios[best] < MIN_VARIANT_RATIO:
             return []
-        return [replace(_guess(number, best, core, GUESS_WEIGHT + 1.0), end=best + 1)]
+        if not has_neighbour and (name is None or len(places) > 1):
+            return []
+        gain = LEAVING_GAIN if _LEAVING.match(text) else VARIANT_GAIN
+        return [replace(_guess(number, best, core, GUESS_WEIGHT + gain), end=best + 1)]
 
     def _import_spans(self) -> list[tuple[int, int]]:
         spans: list[tuple[int, int]] = []
@@ -183,12 +200,19 @@ class OrderPlacements:
         beside = level.around(low)
         around = [beside.end] if beside is not None and beside.end <= high else []
         if not has_definition:
-            return [low, *around, *ends, *starts, high]
+            return [self._paragraph_end(low, high), low, *around, *ends, *starts, high]
         members: list[int] = []
         if beside is None:
             block_end = min(self._levels.block_end(low, depth), high)
             members = level.ends(low, block_end, MAX_GUESSES)[1]
         return [*around, *members, *ends, *starts, low, high]
+
+    def _paragraph_end(self, low: int, high: int) -> int:
+        """Where the lines without a blank one between them end that begin at `low`."""
+        end = low
+        while end < high and self._index.stripped[end] and not opens(self._index, end + 1):
+            end += 1
+        return end
 
     def _spaced(self, core: Sequence[str], border: int) -> list[str]:
         """The lines with blank lines as the file has them between its definitions."""

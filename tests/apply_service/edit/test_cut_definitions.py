@@ -124,3 +124,28 @@ def test_the_header_of_a_method_with_a_body_of_markers() -> None:
     )
     found = merged(planned(API, update, "javascript"))
     assert found == API.replace("async get(path) {", "async get(path, options = {}) {")
+
+
+def test_a_marker_between_two_parts_stands_for_something() -> None:
+    original = 'int main(void) {\n    printf("%d\\n", add(1));\n    return 0;\n}\n'
+    added = '    printf("%d\\n", count);\n'
+    update = f"int main(void) {{\n    // ... existing code ...\n{added}    return 0;\n}}\n"
+    assert merged(planned(original, update, "c")) == original.replace(
+        "    return", f"{added}    return"
+    )
+
+
+def test_the_end_of_a_file_stays_if_it_defines_what_the_update_does_not_show() -> None:
+    original = STORE + "\n    class Meta:\n        size = 1\n\n    def last(self):\n        pass\n"
+    update = "class Other:\n    # ...\n    class Meta:\n        size = 1\n        name = 2\n"
+    assert merged(planned(original, update)) == original.replace(
+        "size = 1\n", "size = 1\n        name = 2\n"
+    )
+
+
+def test_the_only_line_of_its_name_gives_way() -> None:
+    original = (
+        "namespace A\n{\n    public class C\n    {\n        public int Size => 1;\n    }\n}\n"
+    )
+    update = "// ...\n        public int Size => 2;\n// ...\n"
+    assert merged(planned(original, update, "csharp")) == original.replace("1;", "2;")

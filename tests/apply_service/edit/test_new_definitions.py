@@ -235,3 +235,45 @@ def test_a_header_inside_a_text_is_no_definition_but_a_place() -> None:
     plan = plan_merge(lines, read_snippet(update.splitlines(), lines, language="python"))
     assert plan.best is not None
     assert splice(lines, plan.best) == original.replace('"a"', '"b"').splitlines()
+
+
+MODELS = """\
+class Author(models.Model):
+    name = models.CharField(max_length=100)
+
+    def __str__(self):
+        return self.name
+
+
+class Book(models.Model):
+    title = models.CharField(max_length=200)
+    author = models.ForeignKey(Author, on_delete=models.CASCADE)
+
+    class Meta:
+        ordering = ["title"]
+"""
+
+
+def test_a_class_that_others_use_does_not_become_another_one_like_it() -> None:
+    added = MODELS.split("class Book")[0].replace("Author", "Publisher")
+    update = f"# ...\n{added}class Book(models.Model):\n# ...\n"
+    assert best_merge(MODELS, update, "python") == MODELS.replace(
+        "class Book", added + "class Book"
+    )
+
+
+def test_a_title_that_changes_is_no_new_test() -> None:
+    original = 'test("adds", () => {\n  expect(1 + 1).toBe(2);\n});\n// test("later");\n'
+    update = 'test("sums", () => {\n  expect(1 + 1).toBe(2);\n});\n// ...\n'
+    lines = original.splitlines()
+    plan = plan_merge(lines, read_snippet(update.splitlines(), lines, language="javascript"))
+    assert plan.best is not None
+    assert splice(lines, plan.best) == original.replace("adds", "sums").splitlines()
+
+
+def test_a_new_field_goes_behind_the_others() -> None:
+    lines = ["# ...", "class Book(models.Model):", "    # ...", "    pages = models.IntegerField()"]
+    update = "\n".join([*lines, "    # ..."])
+    added = "on_delete=models.CASCADE)\n    pages = models.IntegerField()\n"
+    expected = MODELS.replace("on_delete=models.CASCADE)\n", added)
+    assert best_merge(MODELS, update, "python") == expected

@@ -1,0 +1,139 @@
+"""Which definitions of an update are new ones, whatever of their lines the original has too."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+
+from apply_service.edit.definition_names import WORD, definition_name
+from apply_service.edit.definitions import BLOCKS, LEADING, SymbolTable
+from apply_service.edit.line_index import LineIndex
+from apply_service.edit.symbol import Symbol
+
+# A new definition with this share of the lines of an old one may be that one under another name.
+MIN_KIN_SHARE = 0.4
+# Names that are looked for in all lines, as no definition that the parser saw has them.
+MAX_LOOKED_FOR = 64
+MAX_USES = 64
+# Places of one line, of which the definitions around them are looked at.
+MAX_PLACES = 64
+_ATTRIBUTES = ("@", "#[", "[")
+_SAID = re.compile(r"(?:#(?!\[)|//|/\*|\*|--|<!--|\"\"\"|''')|[@#\[].*['\"]\S")
+
+
+class NewDefinitions:
+    """Tells the new definitions of the segments of one request from those that get another name."""
+
+    def __init__(self, table: SymbolTable, index: LineIndex) -> None:
+        self._table = table
+        self._index = index
+        self._known_by_look: dict[str, bool] = {}
+
+    def rows(self, fragment: Sequence[Symbol], texts: Sequence[str]) -> set[int]:
+        """The lines of the definitions that a segment adds, with what stands above each.
+
+        Such a definition is whole, nothing has its name, and it is not like an old one, as one
+        that gets another name would be.
+        """
+        rows: set[int] = set()
+        cut = sorted(symbol.header for symbol in fragment if not symbol.is_complete)
+        for symbol in fragment:
+            is_whole = bisect_left(cut, symbol.header) == bisect_left(cut, symbol.end)
+            is_new = is_whole and symbol.kind in BLOCKS and not self._is_known(symbol.name)
+            if is_new and not self._has_kin(symbol, texts):
+                has_lead = texts[symbol.start].strip().startswith(LEADING)
+                rows.update(range(symbol.start if has_lead else symbol.header, symbol.end))
+        return rows
+
+    def splits(self, place: int, lines: Sequence[str]) -> bool:
+        """Whether `lines`, put before line `place`, take the attributes of the definition there."""
+        last = next((text.strip() for text in reversed(lines) if text.strip()), "")
+        above = self._index.stripped[place - 1] if place else ""
+        if not above.startswith(_ATTRIBUTES) or last.startswith(_ATTRIBUTES):
+            return False
+        holder = self._holders[place - 1]
+        if holder is None:
+            return False
+        symbol = self._table.symbols[holder]
+        return symbol.start < place <= symbol.header and any(map(definition_name, lines))
+
+    def _is_known(self, name: str) -> bool:
+        """Whether a definition has this name, if only by the look of its line.
+
+        Only so many names are looked for; all others pass for known.
+        """
+        if self._table.named(name) or name not in self._used_at:
+            return bool(self._table.named(name))
+        known = self._known_by_look.get(name)
+        if known is None:
+            known = len(self._known_by_look) >= MAX_LOOKED_FOR or any(
+                name in line and definition_name(line) == name for line in self._index.lines
+            )
+            self._known_by_look[name] = known
+        return known
+
+    @cached_property
+    def _used_at(self) -> dict[str, list[int]]:
+        """The first lines, at most `MAX_USES`, that have a word."""
+        found: dict[str, list[int]] = {}
+        for place, line in enumerate(self._index.lines):
+            for word in WORD.findall(line):
+                places = found.setdefault(word, [])
+                if len(places) < MAX_USES:
+                    places.append(place)
+        return found
+
+    def _has_kin(self, new: Symbol, texts: Sequence[str]) -> bool:
+        """Whether an old definition has many lines of `new`, or its header, or alone what it says.
+
+        That is a comment, or an attribute with a text of its own (not "@property").
+        """
+        if self._index.places(texts[new.header].strip()):
+            return True
+        for text in map(str.strip, texts[new.start : new.end]):
+            is_said = _SAID.match(text) and self._index.fullness(text) >= 1.0
+            if is_said and len(self._index.places(text)) == 1:
+                return True
+        stripped = {text.strip() for text in texts[new.header + 1 : new.end]}
+        shown = [text for text in stripped if self._index.fullness(text) >= 1.0]
+        holders = Counter(
+            holder
+            for text in shown
+            for holder in {
+                self._holder(row, new.kind) for row in self._index.places(text)[:MAX_PLACES]
+            }
+            if holder is not None
+        )
+        return any(
+            count >= MIN_KIN_SHARE * len(shown) and not self._is_needed(self._table.symbols[holder])
+            for holder, count in holders.items()
+        )
+
+    def _is_needed(self, symbol: Symbol) -> bool:
+        """Whether something outside of a definition uses its name: it can hardly get another.
+
+        A test block or the like has a title that nothing uses.
+        """
+        if symbol.kind == "other":
+            return False
+        places = self._used_at.get(symbol.name, ())
+        return any(not symbol.start <= place < symbol.end for place in places)
+
+    def _holder(self, row: int, kind: str) -> int | None:
+        """The innermost definition of this kind around a line of the original."""
+        holder = self._holders[row]
+        while holder is not None and self._table.symbols[holder].kind != kind:
+            holder = self._table.symbols[holder].parent
+        return holder
+
+    @cached_property
+    def _holders(self) -> list[int | None]:
+        """For each line of the original the innermost function or class around it."""
+        holders: list[int | None] = [None] * len(self._index)
+        for place, symbol in enumerate(self._table.symbols):
+            if symbol.kind in BLOCKS:
+                holders[symbol.start : symbol.end] = [place] * (symbol.end - symbol.start)
+        return holders
