@@ -97,9 +97,9 @@ class SymbolTable:
         for place, symbol in enumerate(symbols):
             self._by_name.setdefault(symbol.name, []).append(place)
 
-    def named(self, name: str) -> list[Symbol]:
-        """All definitions of this name, in order."""
-        return [self.symbols[place] for place in self._by_name.get(name, ())]
+    def named(self, name: str, *, limit: int | None = None) -> list[Symbol]:
+        """The first `limit` definitions of this name, in order."""
+        return [self.symbols[place] for place in self._by_name.get(name, [])[:limit]]
 
     def owner(self, symbol: Symbol) -> str | None:
         """The name of the definition around `symbol`."""

@@ -65,8 +65,10 @@ class NewDefinitions:
 
         Only so many names are looked for; all others pass for known.
         """
-        if self._table.named(name) or name not in self._used_at:
-            return bool(self._table.named(name))
+        if self._table.named(name, limit=1):
+            return True
+        if name not in self._used_at:
+            return False
         known = self._known_by_look.get(name)
         if known is None:
             known = len(self._known_by_look) >= MAX_LOOKED_FOR or any(

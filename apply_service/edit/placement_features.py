@@ -106,7 +106,7 @@ class PlacementFeatures:
         self._shown: dict[tuple[str, ...], frozenset[tuple[str, int]]] = {}
         names = {name for text in core if (name := definition_name(text)) is not None}
         self._named = [
-            symbol for name in sorted(names) for symbol in table.named(name)[:MAX_SAME_NAME]
+            symbol for name in sorted(names) for symbol in table.named(name, limit=MAX_SAME_NAME)
         ]
         self._texts = frozenset(text.strip() for text in core)
 
