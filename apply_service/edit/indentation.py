@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from apply_service.edit.line_index import LineIndex, indent_of, indent_unit
 from apply_service.edit.runs import Run
@@ -17,19 +17,19 @@ def reindented(texts: Sequence[str], runs: Iterable[Run], index: LineIndex) -> l
     some lines are deeper than they were, as where old code goes into a new block. But spaces in a
     file of tabs become tabs, and the other way round.
     """
-    seen = [pair for run in runs for pair in _aligned(run, texts, index)]
+    seen = {pair for run in runs for pair in _aligned(run, texts, index)}
     if any(new and new == old for new, old in seen):
         return list(texts)
     pairs = dict(seen)
+    agree = len(pairs) == len(seen)
+    shifted = _shifted(texts, pairs) if agree else None
+    if shifted is not None:
+        return shifted
     units = indent_unit(texts), index.indent_unit
-    if all(pairs[new] == old for new, old in seen):
-        shifted = _shifted(texts, pairs)
-        if shifted is not None or units[0] == units[1]:
-            return list(texts) if shifted is None else shifted
-        in_units = _try_in_units(texts, pairs, units)
-        if in_units is not None:
-            return in_units
-    return _with_other_characters(texts, seen, units)
+    if units[0] == units[1]:
+        return list(texts)
+    in_units = _try_in_units(texts, pairs, units) if agree else None
+    return _with_other_characters(texts, seen, units) if in_units is None else in_units
 
 
 def reindented_by(texts: Sequence[str], pairs: dict[str, str]) -> list[str]:
@@ -110,7 +110,7 @@ def _try_in_units(
 
 
 def _with_other_characters(
-    texts: Sequence[str], seen: Sequence[tuple[str, str]], units: tuple[str, str]
+    texts: Sequence[str], seen: Collection[tuple[str, str]], units: tuple[str, str]
 ) -> list[str]:
     """Spaces as tabs, or tabs as spaces, where lines that stand in the original tell so.
 
