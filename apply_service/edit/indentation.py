@@ -17,7 +17,14 @@ def reindented(texts: Sequence[str], runs: Iterable[Run], index: LineIndex) -> l
     some lines are deeper than they were, as where old code goes into a new block. But spaces in a
     file of tabs become tabs, and the other way round.
     """
-    seen = {pair for run in runs for pair in _aligned(run, texts, index)}
+    seen: set[tuple[str, str]] = set()
+    for run in runs:
+        if not run.is_exact or run.is_definition:
+            seen.update(_aligned(run, texts, index))
+        elif any(text[:1].isspace() and text.strip() for text in texts[run.new : run.new_end]):
+            return list(texts)
+        elif not run.is_border:
+            seen.add(("", ""))
     if any(new and new == old for new, old in seen):
         return list(texts)
     pairs = dict(seen)
