@@ -74,7 +74,7 @@ def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
 
 def run_apply(args: argparse.Namespace, settings: Settings, environment: Mapping[str, str]) -> int:
     """Carry the command out; the exit code. Raises what reading, applying or writing raises."""
-    content = _read(args.file)
+    content = _read(args.file, remedy="create it, empty for a new file")
     body = _body_of(args, content)
     progress = Progress(sys.stderr)
     try:
@@ -109,19 +109,20 @@ def _answer(
         return error.problem
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, *, remedy: str) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError as error:
-        raise ApplyCommandError(
-            f"{path} does not exist; create it, empty for a new file"
-        ) from error
+        raise ApplyCommandError(f"{path} does not exist; {remedy}") from error
     except OSError as error:
         raise ApplyCommandError(f"cannot read {path}: {error.strerror or error}") from error
 
 
 def _body_of(args: argparse.Namespace, content: bytes) -> ApplyBody:
-    update = sys.stdin.buffer.read() if args.update == "-" else _read(Path(args.update))
+    if args.update == "-":
+        update = sys.stdin.buffer.read()
+    else:
+        update = _read(Path(args.update), remedy="name the file of the update, or - for stdin")
     return ApplyBody(
         original=Base64Content(content),
         update=TextFile.from_bytes(update).decode(),

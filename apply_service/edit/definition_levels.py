@@ -5,12 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from apply_service.edit.line_index import LineIndex, indent_of
+from apply_service.edit.definitions import BLOCKS
+from apply_service.edit.line_index import OPENERS, LineIndex, indent_of
 from apply_service.edit.symbol import Symbol
 
-_OPENERS = ("{", ":", "(", "[")
-_SPACED = ("function", "class", "other")
-_PLACED = (*_SPACED, "rule", "section")
+_PLACED = BLOCKS | {"rule", "section"}
 # What a Python file runs as a program stands last.
 _MAIN_GUARD = "__name__"
 
@@ -31,7 +30,7 @@ class DefinitionLevel:
             index.blank_before(symbol.start)
             for symbol in symbols
             if symbol.start > 0
-            and symbol.kind in _SPACED
+            and symbol.kind in BLOCKS
             and not opens(index, symbol.start - index.blank_before(symbol.start))
         ]
         self.usual_gap = max(set(gaps), key=gaps.count) if gaps else 1
@@ -76,7 +75,7 @@ class DefinitionLevels:
 
 def opens(index: LineIndex, border: int) -> bool:
     """Whether a block begins at `border`."""
-    return border > 0 and index.stripped[border - 1].endswith(_OPENERS)
+    return border > 0 and index.stripped[border - 1].endswith(OPENERS)
 
 
 def _both_ends(

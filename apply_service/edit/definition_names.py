@@ -64,6 +64,11 @@ def _definition_name(line: str) -> str | None:
     return None if name in _NOT_NAMES else name
 
 
+def is_attribute(line: str) -> bool:
+    """Whether `line` is like `@property`, `#[test]` or `[Fact]`: it belongs to what follows."""
+    return line.lstrip().startswith(("@", "#[", "["))
+
+
 def definition_names(lines: Iterable[str]) -> set[str]:
     """All names that the lines define."""
     return {name for line in lines if (name := definition_name(line)) is not None}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from apply_service.edit.definition_names import bound_name, definition_names
+from apply_service.edit.definition_names import bound_name, definition_names, is_attribute
 from apply_service.edit.inline_markers import find_inline_marker, merge_items
 from apply_service.edit.instruction_comments import is_comment, is_instruction
 from apply_service.edit.marker_scan import MarkerScan
@@ -211,7 +211,7 @@ class _Splitter:
 
 def _is_bare_attribute(text: str) -> bool:
     """`@property` or `[Fact]`: it stands above many definitions."""
-    return text.startswith(("@", "#[", "[")) and "'" not in text and '"' not in text
+    return is_attribute(text) and "'" not in text and '"' not in text
 
 
 def _width_of_indent(text: str) -> int:

@@ -14,7 +14,7 @@ from apply_service.edit.definition_names import definition_name
 from apply_service.edit.definitions import BLOCKS, SymbolTable, find_definitions
 from apply_service.edit.indentation import reindented
 from apply_service.edit.lazy_places import LazyPlacer, Spot
-from apply_service.edit.line_index import LineIndex
+from apply_service.edit.line_index import OPENERS, LineIndex
 from apply_service.edit.new_definitions import NewDefinitions
 from apply_service.edit.placement import Placement
 from apply_service.edit.placement_features import PlacementFeatures
@@ -268,7 +268,7 @@ class LazyPlacements:
             yield replace(placement, weight=placement.weight - cost)
 
     def _opens(self, border: int) -> bool:
-        return border == 0 or self._index.stripped[border - 1].endswith(("{", "(", "[", ":"))
+        return border == 0 or self._index.stripped[border - 1].endswith(OPENERS)
 
     def _closes(self, border: int) -> bool:
         text = self._index.stripped[border] if border < len(self._index) else ""

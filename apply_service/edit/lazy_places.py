@@ -182,11 +182,11 @@ class LazyPlacer:
     def _is_dead(self, start: int, end: int) -> bool:
         """Whether a line that leaves its block would be followed by another of the block."""
         lines, stripped = self._index.lines, self._index.stripped
-        if end < len(lines) and stripped[end] and _leaves(self._stripped[-1]):
+        if end < len(lines) and stripped[end] and leaves(self._stripped[-1]):
             same_depth = indent_of(lines[end]) == indent_of(self._texts[-1])
             if same_depth and not stripped[end].startswith(_CLOSERS):
                 return True
-        if start > 0 and _leaves(stripped[start - 1]):
+        if start > 0 and leaves(stripped[start - 1]):
             same_depth = indent_of(lines[start - 1]) == indent_of(self._texts[0])
             return same_depth and not self._stripped[0].startswith(_CLOSERS)
         return False
@@ -197,7 +197,8 @@ class LazyPlacer:
         return "similar" if "similar" in (left.reason, right.reason) else "context"
 
 
-def _leaves(text: str) -> bool:
+def leaves(text: str) -> bool:
+    """Whether nothing that follows a line in its block is reached."""
     return bool(_LEAVING.match(text)) and not text.endswith(("(", "[", "{", ",", "?"))
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 
-from apply_service.edit.definition_names import WORD, definition_name
+from apply_service.edit.definition_names import WORD, definition_name, is_attribute
 from apply_service.edit.definitions import BLOCKS, LEADING, SymbolTable
 from apply_service.edit.line_index import LineIndex
 from apply_service.edit.symbol import Symbol
@@ -20,7 +20,6 @@ MAX_LOOKED_FOR = 64
 MAX_USES = 64
 # Places of one line, of which the definitions around them are looked at.
 MAX_PLACES = 64
-_ATTRIBUTES = ("@", "#[", "[")
 _SAID = re.compile(r"(?:#(?!\[)|//|/\*|\*|--|<!--|\"\"\"|''')|[@#\[].*['\"]\S")
 
 
@@ -52,7 +51,7 @@ class NewDefinitions:
         """Whether `lines`, put before line `place`, take the attributes of the definition there."""
         last = next((text.strip() for text in reversed(lines) if text.strip()), "")
         above = self._index.stripped[place - 1] if place else ""
-        if not above.startswith(_ATTRIBUTES) or last.startswith(_ATTRIBUTES):
+        if not is_attribute(above) or is_attribute(last):
             return False
         holder = self._holders[place - 1]
         if holder is None:

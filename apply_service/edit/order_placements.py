@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from apply_service.edit.definition_levels import DefinitionLevels, opens
 from apply_service.edit.definition_names import bound_name
+from apply_service.edit.lazy_places import leaves
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.placement import Placement
 from apply_service.edit.similarity import Similarity
@@ -26,7 +27,6 @@ LEAVING_GAIN = 4.5
 # Lines of one kind ("pub const ...", `"os/signal"`) and how far apart they may stand.
 MAX_KIN_LINES = 3
 MAX_KIN_GAP = 2
-_LEAVING = re.compile(r"(?:return|raise|throw|break|continue)\b")
 _KIND = re.compile(
     r"(?:(?:export|public|private|protected|internal|static|final|readonly|pub|const|let|var|val|"
     r"type|extern|define|local|field|use|readonly)\s+)+|[\"'<#@$-]"
@@ -119,7 +119,7 @@ class OrderPlacements:
             return []
         if not has_neighbour and (name is None or len(places) > 1):
             return []
-        gain = LEAVING_GAIN if _LEAVING.match(text) else VARIANT_GAIN
+        gain = LEAVING_GAIN if leaves(text) else VARIANT_GAIN
         return [replace(_guess(number, best, core, GUESS_WEIGHT + gain), end=best + 1)]
 
     def _import_spans(self) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from operator import sub
 
-from apply_service.edit.line_index import indent_of
+from apply_service.edit.line_index import OPENERS, indent_of
 from apply_service.edit.placement import Placement
 from apply_service.edit.placement_change import change_of
 from apply_service.edit.placement_features import FEATURES
@@ -19,7 +19,6 @@ from apply_service.edit.placement_features import FEATURES
 _REASONS = ("explicit", "context", "symbol", "similar", "order", "border")
 _COMMENTS = ("#", "//", "/*", "*/", "* ")
 _CLOSERS = ("}", ")", "]")
-_OPENERS = ("{", "(", "[", ":")
 
 # What the change of a placement looks like. Kinds are those of `_kind_of`; "first" and "last" are
 # the ends of the lines that really change, and indents are differences in characters.
@@ -136,7 +135,7 @@ def _kind_of(lines: Sequence[str]) -> int:
         return 0
     if text.startswith(_CLOSERS) or text == "end":
         return 1
-    if text.endswith(_OPENERS):
+    if text.endswith(OPENERS):
         return 2
     if text.startswith(_COMMENTS):
         return 3

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 from apply_service.edit.definitions import SymbolTable
 from apply_service.edit.finding import Finding
-from apply_service.edit.line_index import LineIndex
+from apply_service.edit.line_index import OPENERS, LineIndex
 from apply_service.edit.placement import RemovedSpan
 from apply_service.edit.segment import Removal
 
 MAX_LISTED = 8
-_OPENERS = ("{", "(", "[", ":")
 _CLOSERS = ("}", ")", "]", "end")
 
 
@@ -73,7 +72,7 @@ def _with_blank_lines(span: tuple[int, int], index: LineIndex) -> tuple[int, int
     start, end = span
     before, after = index.blank_before(start), index.blank_after(end)
     is_last = end + after == len(index) or index.stripped[end + after].startswith(_CLOSERS)
-    is_first = start == before or index.stripped[start - before - 1].endswith(_OPENERS)
+    is_first = start == before or index.stripped[start - before - 1].endswith(OPENERS)
     if is_last:
         return start - before, end
     if is_first:

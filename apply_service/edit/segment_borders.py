@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from apply_service.edit.line_index import LineIndex, indent_of
+from apply_service.edit.line_index import OPENERS, LineIndex, indent_of
 from apply_service.edit.placement import PlacementReason
 from apply_service.edit.runs import Run
 from apply_service.edit.similarity import Similarity
@@ -35,7 +35,6 @@ SLID_COST = 2.0
 KIN_BONUS = 2.5
 DEEPER_BONUS = 1.0
 BLANK_COST = 1.5
-_OPENERS = ("{", ":", "(", "[")
 _ATTRIBUTES = ("@", "#[", "/**")
 _FIRST_WORD = re.compile(r"[#@]?\w+|\W")
 
@@ -170,7 +169,7 @@ class SegmentBorders:
         if run.is_border or run.is_definition or self._stripped[run.new - 1]:
             return False
         above = self._index.stripped[run.old - 1] if run.old > 0 else ""
-        return bool(above) and not above.endswith(_OPENERS)
+        return bool(above) and not above.endswith(OPENERS)
 
     def _trimmed_left(self, run: Run) -> list[Border]:
         bonus = self._leading.get(run, 0.0)

@@ -6,7 +6,7 @@ import pytest
 from apply_client.path_name import is_protected, relative_parts
 from apply_client.workspace_errors import PathRefusedError
 
-ROOTS = ("/work/shop", "/link/shop")
+ROOTS = ("/srv/shop", "/link/shop")
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ ROOTS = ("/work/shop", "/link/shop")
     [
         ("a.py", ("a.py",)),
         ("./src//a.py", ("src", "a.py")),
-        ("/work/shop/src/a.py", ("src", "a.py")),
+        ("/srv/shop/src/a.py", ("src", "a.py")),
         ("/link/shop/a.py", ("a.py",)),
         (".github/workflows/ci.yml", (".github", "workflows", "ci.yml")),
         (".gitignore", (".gitignore",)),
@@ -34,9 +34,9 @@ REFUSED = {
     "parent": "../a.py",
     "parent within": "src/../a.py",
     "parent at the end": "src/..",
-    "parent below the root": "/work/shop/../other/a.py",
+    "parent below the root": "/srv/shop/../other/a.py",
     "absolute": "/etc/passwd",
-    "absolute, the root's name begins it": "/work/shop-secrets/a.py",
+    "absolute, the root's name begins it": "/srv/shop-secrets/a.py",
     "home": "~/.ssh/id_rsa",
     "home of another": "~root/.bashrc",
     "a folder": "src/",
@@ -55,7 +55,7 @@ REFUSED = {
     "two-dot leader": "\u2025/etc/passwd",
     "backslashes": "..\\..\\etc\\passwd",
     "URL": "file:///etc/passwd",
-    "URL below the root": "file:/work/shop/a.py",
+    "URL below the root": "file:/srv/shop/a.py",
     "drive": "C:/Windows/win.ini",
     "drive, relative": "C:secret.txt",
     "UNC": "\\\\server\\share\\a.py",
