@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ MIN_PARSE_S = 0.25
 PARSE_S_PER_BYTE = 0.75e-6
 MAX_PARSE_S = 1.2
 READ_BYTES = 65_536
+# A thread's clock may cost as much as the parser's work between two of its calls.
+CALLS_PER_LOOK = 16
 
 
 # Nodes that hold statements, members or entries one after another, in the words of most grammars.
@@ -70,7 +73,7 @@ class Grammar:
         # Some scanners take NUL for the end of the text and then hardly move on.
         view = memoryview(source.replace(b"\0", b" "))
         pieces = [view]
-        deadline = time.thread_time() + max_s
+        deadline, calls = time.thread_time() + max_s, count(1)
 
         def read(offset: int, _point: object) -> memoryview | bytes:
             if offset >= len(view):
@@ -82,7 +85,9 @@ class Grammar:
             return Parser(self.language).parse(
                 read,
                 encoding="utf8",
-                progress_callback=lambda _offset, _has_error: time.thread_time() > deadline,
+                progress_callback=lambda _offset, _has_error: (
+                    next(calls) % CALLS_PER_LOOK == 0 and time.thread_time() > deadline
+                ),
             )
         except ValueError:  # the parser's word for "stopped by the callback"
             return None

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from apply_service.edit.line_index import LineIndex
+from apply_service.edit.line_index import LineIndex, num_equal_lines
 
 # Places of the first and of the last line that are looked at, those that match longest.
 MAX_PLACES = 200
@@ -83,7 +83,8 @@ class InsertionFinder:
 
     def _num_equal(self, new: int, old: int, step: int) -> int:
         """How many lines are equal from here on, in one direction."""
-        size = 0
+        size = num_equal_lines(self._texts, new, self._index.lines, old, step)
+        new, old = new + size * step, old + size * step
         texts, lines, stripped = self._stripped, self._index.lines, self._index.stripped
         while 0 <= new < len(texts) and 0 <= old < len(lines) and texts[new] == stripped[old]:
             if texts[new] and self._texts[new] != lines[old]:

@@ -79,6 +79,20 @@ class LineIndex:
         return place - border
 
 
+def num_equal_lines(a: Sequence[str], i: int, b: Sequence[str], j: int, step: int) -> int:
+    """How many lines of `a` from `i` on are those of `b` from `j` on; a `step` of -1 goes back."""
+    most = min(len(a) - i, len(b) - j) if step > 0 else min(i, j) + 1
+    size, length = 0, 1
+    while length and size < most:
+        length = min(length, most - size)
+        low, high = (size, size + length) if step > 0 else (1 - size - length, 1 - size)
+        if list(a[i + low : i + high]) == list(b[j + low : j + high]):
+            size, length = size + length, length * 2
+        else:
+            length //= 2
+    return size
+
+
 def indent_of(line: str) -> str:
     """The white space that `line` begins with."""
     return line[: len(line) - len(line.lstrip())]

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apply_service.edit.line_index import LineIndex, indent_of
+from apply_service.edit.line_index import LineIndex, indent_of, num_equal_lines
 
 # A line that stands more often than this begins no run; it still lengthens runs of its neighbours.
 MAX_PLACES = 64
@@ -120,9 +120,13 @@ class _Finder:
         """
         stripped, old_stripped = self._stripped, self._index.stripped
         shift = self._shift(new, old)
-        reached = new
         offset = old - new
-        place = new + step
+        num_equal = num_equal_lines(self._texts, new, self._index.lines, old, step)
+        self._num_compared += num_equal
+        reached = new + max(num_equal - 1, 0) * step
+        while not stripped[reached]:
+            reached -= step
+        place = new + max(num_equal, 1) * step
         while 0 <= place < len(stripped) and 0 <= place + offset < len(old_stripped):
             self._num_compared += 1
             if stripped[place] != old_stripped[place + offset]:
