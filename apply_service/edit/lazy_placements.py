@@ -23,6 +23,7 @@ from apply_service.edit.placement_trees import confirmed, corrected
 from apply_service.edit.runs import Run
 from apply_service.edit.segment import Segment
 from apply_service.edit.segment_borders import MIN_FULLNESS
+from apply_service.edit.segment_nesting import Room
 from apply_service.edit.similarity import Similarity
 from apply_service.edit.symbol import Symbol
 from apply_service.edit.syntax import parse_fragment
@@ -86,19 +87,30 @@ class LazyPlacements:
         self._table = SymbolTable(symbols, index, similarity)
         self._new = NewDefinitions(self._table, index)
         self._core: list[str] = []
+        self._room: Room | None = None
         self._num_ranked = 0
         self._language = language if has_grammar else None
 
     def of(
-        self, number: int, segment: Segment, *, is_first: bool, is_last: bool
+        self,
+        number: int,
+        segment: Segment,
+        *,
+        is_first: bool = False,
+        is_last: bool = False,
+        room: Room | None = None,
     ) -> list[Placement]:
-        """Placements of segment `number`, best first; none if nothing in it tells the place."""
+        """Placements of segment `number`, best first; none if nothing in it tells the place.
+
+        With `room` only those that keep to it.
+        """
+        self._room = room
         lines = [line for line in segment.lines if not line.is_optional] or list(segment.lines)
         texts = [line.text for line in lines]
         best = self._of_texts(number, texts, is_first=is_first, is_last=is_last)
         if len(lines) < len(segment.lines):
             best = [*best, *self._with_optional(number, segment, best, is_first, is_last)]
-        if segment.is_gap_guessed:
+        if segment.is_gap_guessed and room is None:
             best = self._with_borders(number, texts, best, is_first, is_last)
         if all(self._index.fullness(text.strip()) < MIN_FULLNESS for text in texts):
             best = [replace(one, weight=one.weight - _LATER_COST * one.start) for one in best]
@@ -160,9 +172,10 @@ class LazyPlacements:
         new_rows = self._new.rows(fragment, core)
         if all(row in new_rows or not text.strip() for row, text in enumerate(core)):
             return []
+        room = self._room
         placer = LazyPlacer(
             core,
-            self._index,
+            self._index if room is None else self._index.within(room.low, room.high),
             definition_runs=self._table.runs(fragment, core),
             new_rows=new_rows,
             balances=self._balances,
@@ -179,6 +192,8 @@ class LazyPlacements:
             dropped = min(self._num_dropped(spot, words), _MAX_DROPPED)
             spot = replace(spot, weight=spot.weight - _DROPPED_COST * dropped)
             for placement in self._variants(number, spot, lines, num_before, num_after):
+                if room is not None and not room.admits(placement):
+                    continue
                 key = self._difference(placement)
                 if key[0] == key[1] and self._new.splits(key[0], key[2]):
                     continue

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from copy import copy
 from functools import cached_property
 from itertools import accumulate
 
@@ -28,6 +30,7 @@ class LineIndex:
         self._fullness: dict[str, float] = {}
         for place, text in enumerate(self.stripped):
             self._places.setdefault(text, []).append(place)
+        self._bounds: tuple[int, int] | None = None
         self._filled = list(accumulate(map(bool, self.stripped), initial=0))
 
     def __len__(self) -> int:
@@ -35,7 +38,17 @@ class LineIndex:
 
     def places(self, text: str) -> Sequence[int]:
         """Where the stripped `text` stands, rising; nowhere for a blank line."""
-        return self._places.get(text, ()) if text else ()
+        places = self._places.get(text, ()) if text else ()
+        if self._bounds is None or not places:
+            return places
+        low, high = self._bounds
+        return places[bisect_left(places, low) : bisect_left(places, high)]
+
+    def within(self, low: int, high: int) -> LineIndex:
+        """The same index, with no places outside lines `[low, high)`."""
+        window = copy(self)
+        window._bounds = low, high
+        return window
 
     def weight(self, text: str) -> float:
         """The evidence in finding the stripped `text`: the rarer, the more; 0 for a blank line."""

@@ -24,6 +24,7 @@ from apply_service.edit.path_search import NO_PATH, PathSearch
 from apply_service.edit.placement import Placement, RemovedSpan
 from apply_service.edit.removals import removed_span
 from apply_service.edit.segment import Segment, Snippet
+from apply_service.edit.segment_nesting import Room, SegmentNesting
 from apply_service.edit.similarity import Similarity
 from apply_service.edit.sound_merges import SoundMerges
 from apply_service.edit.syntax import SyntaxTree
@@ -68,15 +69,13 @@ class MergePlanner:
             self._index, self._symbols, tree.imports if tree is not None else None, similarity
         )
         self._findings: list[Finding] = []
+        self._rooms: dict[int, Room] = {}
 
     def draw(self) -> DrawnMerge:
         """All that a plan needs."""
         if len(self._snippet.segments) > MAX_SEGMENTS:
             return self._too_many()
-        candidates = [
-            self._placements(number, segment)
-            for number, segment in enumerate(self._snippet.segments)
-        ]
+        candidates = self._candidates()
         if self._snippet.format == "fragment" and self._snippet.segments[0].is_gap_guessed:
             self._findings.append(border_unclear(self._snippet.segments[0]))
         order = self._order(candidates)
@@ -100,11 +99,28 @@ class MergePlanner:
         finding = too_many_segments(len(self._snippet.segments), MAX_SEGMENTS)
         return DrawnMerge(candidates=(), order=(), removed=(), findings=(finding,))
 
-    def _placements(self, number: int, segment: Segment) -> list[Placement]:
-        if segment.old is not None:
-            return self._explicit.of(number, segment)
-        is_first, is_last = self._is_at_border(number, segment)
-        return self._lazy.of(number, segment, is_first=is_first, is_last=is_last)
+    def _candidates(self) -> list[list[Placement]]:
+        """The placements of every segment that something in it speaks for, best first.
+
+        What follows a marker inside a block stands in that block, if it finds a place there.
+        """
+        nesting = SegmentNesting(self._index, self._symbols)
+        candidates: list[list[Placement]] = []
+        for number, segment in enumerate(self._snippet.segments):
+            if segment.old is not None:
+                candidates.append(self._explicit.of(number, segment))
+                continue
+            is_first, is_last = self._is_at_border(number, segment)
+            room = nesting.enter(segment)
+            found: list[Placement] = []
+            if room is not None:
+                self._rooms[number] = room
+                found = self._lazy.of(number, segment, room=room)
+            if not found:
+                found = self._lazy.of(number, segment, is_first=is_first, is_last=is_last)
+            nesting.leave(segment, found[0] if found else None)
+            candidates.append(found)
+        return candidates
 
     def _is_at_border(self, number: int, segment: Segment) -> tuple[bool, bool]:
         """Whether a segment begins the file, and whether it ends it."""
@@ -151,10 +167,14 @@ class MergePlanner:
             is_first, is_last = self._is_at_border(number, segment)
             may_be_last = number == len(candidates) - 1 and segment.is_gap_guessed
             high = min(after, default=len(self._index))
+            low = high if is_last else max(before, default=0)
+            room = self._rooms.get(number)
+            if room is not None and not room.closes and max(low, room.low) <= min(high, room.high):
+                low, high = max(low, room.low), min(high, room.high)
             filled[number] = self._guesses.of(
                 number,
                 segment.texts,
-                low=high if is_last else max(before, default=0),
+                low=low,
                 high=high,
                 has_definition=self._lazy.has_definition(number, segment),
                 has_neighbour=bool(before) and not may_be_last,
