@@ -32,6 +32,8 @@ from apply_service.edit.syntax import SyntaxTree
 # Segments leave the file's order only if their own places are better than this together.
 OUT_OF_ORDER_GAIN = 4.0
 MAX_SEGMENTS = 400
+# How much better a place must be that is not in the block a marker was written in.
+NESTED_GAIN = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,16 +113,25 @@ class MergePlanner:
                 candidates.append(self._explicit.of(number, segment))
                 continue
             is_first, is_last = self._is_at_border(number, segment)
+            found = self._lazy.of(number, segment, is_first=is_first, is_last=is_last)
             room = nesting.enter(segment)
-            found: list[Placement] = []
             if room is not None:
-                self._rooms[number] = room
-                found = self._lazy.of(number, segment, room=room)
-            if not found:
-                found = self._lazy.of(number, segment, is_first=is_first, is_last=is_last)
+                found = self._inside(number, segment, room, found)
             nesting.leave(segment, found[0] if found else None)
             candidates.append(found)
         return candidates
+
+    def _inside(
+        self, number: int, segment: Segment, room: Room, found: list[Placement]
+    ) -> list[Placement]:
+        """Placements that keep to the room, unless one of those `found` is far better."""
+        inside = self._lazy.of(number, segment, room=room)
+        if not inside and not found:
+            self._rooms[number] = room
+        if not inside or (found and found[0].weight > inside[0].weight + NESTED_GAIN):
+            return found
+        self._rooms[number] = room
+        return inside
 
     def _is_at_border(self, number: int, segment: Segment) -> tuple[bool, bool]:
         """Whether a segment begins the file, and whether it ends it."""
