@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
-from apply_service.edit.definition_names import bound_name, definition_names, is_attribute
+from apply_service.edit.bindings import bound_names, is_import
+from apply_service.edit.definition_names import (
+    MAX_LINE_LENGTH,
+    WORD,
+    bound_name,
+    definition_names,
+    is_attribute,
+)
 from apply_service.edit.inline_markers import find_inline_marker, merge_items
 from apply_service.edit.instruction_comments import is_comment, is_instruction
 from apply_service.edit.marker_scan import MarkerScan
@@ -17,6 +24,8 @@ from apply_service.edit.segment import Removal, Segment, SegmentLine, Snippet
 # An update that begins (or ends) without a marker still may stand in the middle of the file. It
 # does if this many more lines than it shows would be lost at the border otherwise.
 MAX_LOST_AT_BORDER = 3
+# Lines that still use what an import at the start of the file brought, if it is left out.
+MAX_DROPPED_USES = 2
 # Context lines at the border of the file that are looked for in front of new ones.
 MAX_CONTINUED = 64
 # Each inline marker is looked for in the whole original.
@@ -125,8 +134,11 @@ class LazyReader:
         filled = [text for text in (reversed(texts) if is_end else texts) if text]
         places = original.last_places if is_end else original.first_places
         total = original.num_filled_before
-        if self._is_continued(segment, is_end=is_end):
+        if not filled or self._is_continued(segment, is_end=is_end):
             return False
+        is_outermost = self._is_outermost(filled[0], segment, is_end=is_end)
+        if is_outermost is not None:
+            return not is_outermost
         has_anchor = False
         for num_shown, text in enumerate(filled):
             if text not in places or not is_telling(text) or _is_bare_attribute(text):
@@ -143,6 +155,39 @@ class LazyReader:
             return True
         names = definition_names(segment.texts)
         return bool(names) and not names.isdisjoint(definition_names(original.lines))
+
+    def _is_outermost(self, text: str, segment: Segment, *, is_end: bool) -> bool | None:
+        """Whether the line at the border of the update is the one at the file's border.
+
+        It is if it is equal to that one or a variant of it, or if it is an import and the ones
+        before it went. None if it is like no line that says anything.
+        """
+        original = self._original
+        border = len(original.filled) - 1 if is_end else 0
+        if text == original.filled_at(border):
+            return True
+        if text in original.counts:
+            says_much = is_telling(text) and not _is_bare_attribute(text)
+            if original.counts[text] > 1 and not says_much:
+                return None
+            return not is_end and self._begins_imports(text, segment)
+        rank = original.variant_rank(text)
+        return None if rank is None else rank == border
+
+    def _begins_imports(self, text: str, segment: Segment) -> bool:
+        """Whether an import has nothing before it but imports that are hardly needed any more."""
+        filled = self._original.filled
+        lost = filled[: filled.index(text)]
+        if not all(map(is_import, [*lost, text])):
+            return False
+        names = frozenset().union(*map(bound_names, lost))
+        names -= frozenset().union(*map(bound_names, segment.texts))
+        uses = (
+            line
+            for line in filled[len(lost) :]
+            if not names.isdisjoint(WORD.findall(line[:MAX_LINE_LENGTH])) and not is_import(line)
+        )
+        return len(list(islice(uses, MAX_DROPPED_USES + 1))) <= MAX_DROPPED_USES
 
     def _is_shown(self, lost: Sequence[str], segment: Segment) -> bool:
         """Whether the segment defines whatever these few lines of the original define."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from apply_service.edit.definitions import SymbolTable, find_definitions
 from apply_service.edit.empty_gaps import without_empty_gaps
@@ -131,6 +131,10 @@ class MergePlanner:
         if not inside or (found and found[0].weight > inside[0].weight + NESTED_GAIN):
             return found
         self._rooms[number] = room
+        if room.closes:
+            lines = self._index.lines
+            idle = [one for one in inside if list(one.lines) == list(lines[one.start : one.end])]
+            return [replace(one, is_certain=True) for one in idle[:1]] or inside
         return inside
 
     def _is_at_border(self, number: int, segment: Segment) -> tuple[bool, bool]:

@@ -7,10 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 
-from apply_service.edit.definition_names import known_names
+from apply_service.edit.definition_names import bound_name, known_names
+from apply_service.edit.similarity import Similarity
 
 # A line with less than this much of words and digits ("}", "else:") anchors nothing by itself.
 MIN_ANCHOR_LETTERS = 5
+# How alike a line and its variant must be, and how many lines are looked at.
+MIN_VARIANT_RATIO = 0.6
+MAX_COMPARED_LINES = 4_000
 _NOT_WORD = re.compile(r"[\W_]+")
 
 
@@ -84,6 +88,33 @@ class OriginalIndex:
     def has(self, line: str) -> bool:
         """Whether `line` stands in the original, whatever its indentation."""
         return line.strip() in self.counts
+
+    def variant_rank(self, text: str) -> int | None:
+        """The line that a new stripped one is a variant of, as a place among the filled ones.
+
+        That is the only one that binds its name, or else the one most like it; None without one.
+        """
+        name = bound_name(text)
+        bound = [] if name is None else self._bound_ranks.get(name, [])
+        if len(bound) == 1:
+            return bound[0]
+        ranks = bound or range(min(len(self.filled), MAX_COMPARED_LINES))
+        ratios = {rank: self._similarity.ratio(self.filled[rank], text) for rank in ranks}
+        best = max(ratios, key=ratios.__getitem__, default=None)
+        return best if best is not None and ratios[best] >= MIN_VARIANT_RATIO else None
+
+    @cached_property
+    def _bound_ranks(self) -> dict[str, list[int]]:
+        ranks: dict[str, list[int]] = {}
+        for rank, text in enumerate(self.filled):
+            name = bound_name(text)
+            if name is not None:
+                ranks.setdefault(name, []).append(rank)
+        return ranks
+
+    @cached_property
+    def _similarity(self) -> Similarity:
+        return Similarity(self.stripped)
 
     @cached_property
     def _filled_text(self) -> str:
