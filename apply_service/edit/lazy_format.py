@@ -164,10 +164,10 @@ class LazyReader:
         """
         original = self._original
         border = len(original.filled) - 1 if is_end else 0
+        says_much = is_telling(text) and not _is_bare_attribute(text)
         if text == original.filled_at(border):
-            return True
+            return True if says_much else None
         if text in original.counts:
-            says_much = is_telling(text) and not _is_bare_attribute(text)
             if original.counts[text] > 1 and not says_much:
                 return None
             return not is_end and self._begins_imports(text, segment)
