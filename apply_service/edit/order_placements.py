@@ -14,6 +14,8 @@ from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.placement import Placement
 from apply_service.edit.similarity import Similarity
 from apply_service.edit.symbol import Symbol
+from apply_service.edit.variants import SURE_KEPT, VariantFinder
+from apply_service.edit.word_weights import WordWeights
 
 # Guesses weigh less than anything that the lines themselves speak for.
 GUESS_WEIGHT = -4.0
@@ -22,6 +24,9 @@ MAX_GUESSES = 24
 MAX_VARIANTS = 2_000
 MIN_VARIANT_RATIO = 0.6
 VARIANT_GAIN = 1.0
+# What a better likeness adds, and by how much the best must be ahead of all others.
+VARIANT_SLOPE = 12.0
+CLEAR_LEAD = 0.08
 # Of two lines that leave a block the second is never reached.
 LEAVING_GAIN = 4.5
 # Lines of one kind ("pub const ...", `"os/signal"`) and how far apart they may stand.
@@ -53,6 +58,7 @@ class OrderPlacements:
     ) -> None:
         self._index = index
         self._similarity = similarity
+        self._variants = VariantFinder(index, WordWeights(index.stripped))
         self._levels = DefinitionLevels(symbols, index)
         self._imports = self._import_spans() if imports is None else list(imports)
 
@@ -73,8 +79,11 @@ class OrderPlacements:
         end. With `is_first` the update begins with the segment, and no marker stands before it.
         """
         core = _core(texts)
+        variants = self._variants_of(number, core, low, high)
+        if variants and variants[0].reason == "similar":
+            return variants
         if all(is_import(text.strip()) for text in core if text.strip()):
-            return self._after_imports(number, core, low, high)
+            return [*variants, *self._after_imports(number, core, low, high)]
         borders = [] if has_definition else self._after_kin(core, low, high)
         depth = len(indent_of(core[0]))
         if is_first:
@@ -84,6 +93,7 @@ class OrderPlacements:
         else:
             borders += self._borders(low, high, depth)
         placements = self._variant_of(number, core, low, high, has_neighbour=has_neighbour)
+        placements = [*variants, *placements]
         for rank, border in enumerate(dict.fromkeys(borders)):
             lines = self._spaced(core, border) if has_definition else core
             placements.append(_guess(number, border, lines, GUESS_WEIGHT - 0.5 * rank))
@@ -121,6 +131,40 @@ class OrderPlacements:
             return []
         gain = LEAVING_GAIN if leaves(text) else VARIANT_GAIN
         return [replace(_guess(number, best, core, GUESS_WEIGHT + gain), end=best + 1)]
+
+    def _variants_of(
+        self, number: int, core: Sequence[str], low: int, high: int
+    ) -> list[Placement]:
+        """Lines that the new ones are changed versions of; "similar" if they hardly are others."""
+        placements = []
+        found = self._variants.find(core, low, high)
+        rival = found[1].score if len(found) > 1 else 0.0
+        for one in found:
+            is_sure = one is found[0] and one.kept >= SURE_KEPT and one.score - rival > CLEAR_LEAD
+            placement = replace(
+                _guess(number, one.start, core, GUESS_WEIGHT + VARIANT_SLOPE * (one.score - 0.7)),
+                end=one.end,
+            )
+            placements.append(replace(placement, reason="similar") if is_sure else placement)
+        bound = self._bound_alike(core, low, high)
+        if bound is not None and not (placements and placements[0].start == bound):
+            sure = _guess(number, bound, core, GUESS_WEIGHT + VARIANT_SLOPE / 2)
+            placements.insert(0, replace(sure, end=bound + 1, reason="similar"))
+        return placements
+
+    def _bound_alike(self, core: Sequence[str], low: int, high: int) -> int | None:
+        """The only line as deep as a lone new one that binds its name."""
+        name = bound_name(core[0]) if len(core) == 1 else None
+        if name is None:
+            return None
+        places = [
+            place
+            for place in range(low, min(high, low + MAX_VARIANTS))
+            if name in self._index.stripped[place]
+            and bound_name(self._index.lines[place]) == name
+            and indent_of(self._index.lines[place]) == indent_of(core[0])
+        ]
+        return places[0] if len(places) == 1 else None
 
     def _import_spans(self) -> list[tuple[int, int]]:
         spans: list[tuple[int, int]] = []

@@ -1,0 +1,54 @@
+"""How much the words of a file tell: the rarer a word, the more it says that two lines are one."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+_WORD = re.compile(r"[^\W\d_]\w*|\d+")
+_MAX_READ = 400
+
+
+class WordWeights:
+    """The weights of the words of an original, given by its stripped lines."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._words: dict[str, Counter[str]] = {}
+
+    def words(self, line: str) -> Counter[str]:
+        """The words of a line, with how often each stands there."""
+        if line not in self._words:
+            self._words[line] = Counter(_WORD.findall(line[:_MAX_READ]))
+        return self._words[line]
+
+    def of_lines(self, lines: Iterable[str]) -> Counter[str]:
+        """The words of several lines together."""
+        together: Counter[str] = Counter()
+        for line in lines:
+            together.update(self.words(line))
+        return together
+
+    def weight(self, words: Counter[str]) -> float:
+        """The weights of words, added up: of each the logarithm of how rare it is."""
+        num_lines = len(self._lines) + 2
+        return sum(
+            count * math.log(num_lines / (self.line_counts.get(word, 0) + 0.5))
+            for word, count in words.items()
+        )
+
+    @cached_property
+    def line_counts(self) -> Counter[str]:
+        """In how many different lines each word stands."""
+        return Counter(word for line in self._lines for word in self.words(line))
+
+    def shares(self, old: Counter[str], new: Counter[str]) -> tuple[float, float]:
+        """What the common words weigh against the old ones, and against both."""
+        common = self.weight(old & new)
+        old_weight, new_weight = self.weight(old), self.weight(new)
+        if not old_weight:
+            return 0.0, 0.0
+        return common / old_weight, 2 * common / (old_weight + new_weight)
