@@ -110,7 +110,7 @@ class LazyPlacements:
         best = self._of_texts(number, texts, is_first=is_first, is_last=is_last)
         if len(lines) < len(segment.lines):
             best = [*best, *self._with_optional(number, segment, best, is_first, is_last)]
-        if segment.is_gap_guessed and room is None:
+        if segment.is_gap_guessed and best and room is None:
             best = self._with_borders(number, texts, best, is_first, is_last)
         if all(self._index.fullness(text.strip()) < MIN_FULLNESS for text in texts):
             best = [replace(one, weight=one.weight - _LATER_COST * one.start) for one in best]

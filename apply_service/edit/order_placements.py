@@ -82,6 +82,8 @@ class OrderPlacements:
         variants = self._variants_of(number, core, low, high)
         if variants and variants[0].reason == "similar":
             return variants
+        if has_definition:
+            variants = []
         if all(is_import(text.strip()) for text in core if text.strip()):
             return [*variants, *self._after_imports(number, core, low, high)]
         borders = [] if has_definition else self._after_kin(core, low, high)

@@ -20,6 +20,8 @@ MAX_VARIANTS = 8
 # The share of the old lines' words that must stay, and of the words of both.
 MIN_KEPT = 0.6
 MIN_COMMON = 0.45
+# One word in common makes no variant.
+MIN_WORDS = 2
 # With this share of the old words they are hardly anything else.
 SURE_KEPT = 0.85
 
@@ -102,6 +104,8 @@ class VariantFinder:
             if num_old > num_new + MAX_DIFFERENCE:
                 return
             if indent_of(lines[place]) != indent_of(core[-1]) and num_old != num_new:
+                continue
+            if len(old & new) < MIN_WORDS:
                 continue
             kept, common = self._weights.shares(old, new)
             if kept >= MIN_KEPT and common >= MIN_COMMON:
