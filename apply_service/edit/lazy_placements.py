@@ -62,6 +62,8 @@ _BORDER_COST = 10.0
 _LATER_COST = 1e-4
 _MAX_DROPPED = 3
 _MAX_INSIDE = 32
+# As many blank lines beside markers are a habit.
+MIN_AIRY_SIDES = 2
 _WORD = re.compile(r"\w+")
 
 
@@ -88,6 +90,8 @@ class LazyPlacements:
         self._new = NewDefinitions(self._table, index)
         self._core: list[str] = []
         self._room: Room | None = None
+        self._is_airy = is_airy(segments)
+        self._has_block = False
         self._num_ranked = 0
         self._language = language if has_grammar else None
 
@@ -169,6 +173,7 @@ class LazyPlacements:
         num_before, num_after = filled[0], len(texts) - filled[-1] - 1
         edges = self._edge_blanks(num_before if is_first else 0, num_after if is_last else 0)
         fragment = self._fragment(number, core)
+        self._has_block = any(symbol.kind in BLOCKS for symbol in fragment)
         new_rows = self._new.rows(fragment, core)
         if all(row in new_rows or not text.strip() for row, text in enumerate(core)):
             return []
@@ -264,6 +269,9 @@ class LazyPlacements:
         tail: list[str] = []
         if num_after > old_after and end + old_after < len(self._index):
             tail = [""] * num_after
+        if self._is_airy:
+            head = head if spot.is_open_before and self._has_block else []
+            tail = tail if spot.is_open_after and self._has_block else []
         if not head and not tail:
             yield self._sober(plain) if is_idle else plain
             return
@@ -402,6 +410,17 @@ class LazyPlacements:
             or (symbol.kind not in ("function", "class") and _mentions(words, symbol.name))
             for symbol in dropped
         )
+
+
+def is_airy(segments: Sequence[Segment]) -> bool:
+    """Whether an update sets its markers off by blank lines, which then mean nothing."""
+    sides = [
+        not segment.lines[side].text.strip()
+        for segment in segments
+        for side, has_gap in ((0, segment.has_gap_before), (-1, segment.has_gap_after))
+        if has_gap and segment.lines
+    ]
+    return sum(sides) >= MIN_AIRY_SIDES
 
 
 def _words_of(lines: Sequence[str]) -> frozenset[str]:
