@@ -53,6 +53,7 @@ MAX_OPTIONAL_VARIANTS = 8
 _OPTIONAL_COST = 6.0
 # Blank lines beside a border that differ from the best guess.
 _BLANK_COST = 2.5
+_AIRY_BLANK_COST = 8.0
 # What is left of the weight where a segment of some lines would change nothing.
 _IDLE_SHARE = 0.5
 _MIN_IDLE_LINES = 3
@@ -270,14 +271,16 @@ class LazyPlacements:
         if num_after > old_after and end + old_after < len(self._index):
             tail = [""] * num_after
         if self._is_airy:
-            head = head if spot.is_open_before and self._has_block else []
-            tail = tail if spot.is_open_after and self._has_block else []
+            head, tail = (head if spot.is_open_before else []), (tail if spot.is_open_after else [])
         if not head and not tail:
             yield self._sober(plain) if is_idle else plain
             return
         wants_head = bool(head) and spot.is_open_before and not self._opens(start)
         wants_tail = bool(tail) and spot.is_open_after and not self._closes(end)
         wanted = (bool(head), bool(tail)) if is_idle else (wants_head, wants_tail)
+        blank_cost = _BLANK_COST
+        if self._is_airy and not self._has_block:
+            wanted, blank_cost = (False, False), _AIRY_BLANK_COST
         for shown in ((False, False), (bool(head), False), (False, bool(tail)), (True, True)):
             if (shown[0] and not head) or (shown[1] and not tail):
                 continue
@@ -287,7 +290,7 @@ class LazyPlacements:
                 (start - old_before if shown[0] else start, end + old_after if shown[1] else end),
                 [*(head if shown[0] else ()), *lines, *(tail if shown[1] else ())],
             )
-            cost = _BLANK_COST * ((shown[0] != wanted[0]) + (shown[1] != wanted[1]))
+            cost = blank_cost * ((shown[0] != wanted[0]) + (shown[1] != wanted[1]))
             yield replace(placement, weight=placement.weight - cost)
 
     def _opens(self, border: int) -> bool:
