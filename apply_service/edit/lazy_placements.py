@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -79,16 +79,17 @@ class LazyPlacements:
         language: str | None,
         has_grammar: bool,
         similarity: Similarity,
+        renames: Mapping[str, str],
         segments: Sequence[Segment],
     ) -> None:
-        """`segments` are all those of the update."""
+        """`segments` are all those of the update, `renames` the old names for its new ones."""
         self._index = index
         self._segments = segments
         self._bindings = Bindings(index.lines)
         self._similarity = similarity
         self._balances = BalanceIndex(index.lines)
         self._table = SymbolTable(symbols, index, similarity)
-        self._new = NewDefinitions(self._table, index)
+        self._new = NewDefinitions(self._table, index, renames)
         self._core: list[str] = []
         self._room: Room | None = None
         self._is_airy = is_airy(segments)

@@ -23,6 +23,7 @@ from apply_service.edit.order_placements import OrderPlacements
 from apply_service.edit.path_search import NO_PATH, PathSearch
 from apply_service.edit.placement import Placement, RemovedSpan
 from apply_service.edit.removals import removed_span
+from apply_service.edit.renames import find_renames
 from apply_service.edit.segment import Segment, Snippet
 from apply_service.edit.segment_nesting import Room, SegmentNesting
 from apply_service.edit.similarity import Similarity
@@ -55,7 +56,9 @@ class MergePlanner:
         self._snippet = snippet
         self._tree = tree
         self._index = LineIndex(original_lines)
-        similarity = Similarity(self._index.stripped)
+        texts = [text.strip() for segment in snippet.segments for text in segment.texts]
+        renames = find_renames(texts, self._index.stripped)
+        similarity = Similarity(self._index.stripped, renames=renames)
         self._symbols = tree.symbols if tree is not None else find_definitions(original_lines)
         self._table = SymbolTable(self._symbols, self._index, similarity)
         self._lazy = LazyPlacements(
@@ -64,6 +67,7 @@ class MergePlanner:
             language=tree.language if tree is not None else None,
             has_grammar=tree is not None,
             similarity=similarity,
+            renames=renames,
             segments=snippet.segments,
         )
         self._explicit = ExplicitPlacements(self._index, similarity)

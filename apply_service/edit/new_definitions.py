@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 
 from apply_service.edit.definition_names import WORD, definition_name, is_attribute
 from apply_service.edit.definitions import BLOCKS, LEADING, SymbolTable
@@ -26,7 +27,11 @@ _SAID = re.compile(r"(?:#(?!\[)|//|/\*|\*|--|<!--|\"\"\"|''')|[@#\[].*['\"]\S")
 class NewDefinitions:
     """Tells the new definitions of the segments of one request from those that get another name."""
 
-    def __init__(self, table: SymbolTable, index: LineIndex) -> None:
+    def __init__(
+        self, table: SymbolTable, index: LineIndex, renames: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """`renames` holds the old name for each new one that the update gives."""
+        self._renames = renames
         self._table = table
         self._index = index
         self._known_by_look: dict[str, bool] = {}
@@ -64,7 +69,7 @@ class NewDefinitions:
 
         Only so many names are looked for; all others pass for known.
         """
-        if self._table.named(name, limit=1):
+        if name in self._renames or self._table.named(name, limit=1):
             return True
         if name not in self._used_at:
             return False

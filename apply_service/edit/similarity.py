@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 
-from apply_service.edit.definition_names import MAX_REMEMBERED, definition_name
+from apply_service.edit.definition_names import MAX_REMEMBERED, bound_name, definition_name
 
 MIN_SIMILARITY = 0.6
 # Only the likeness above this speaks for a pair of lines.
@@ -73,11 +74,14 @@ _KEYWORDS = frozenset(
 class Similarity:
     """Compares stripped lines, and remembers what it has compared.
 
-    `lines` is the original, stripped.
+    `lines` is the original, stripped; `renames` holds the old name for each new one.
     """
 
-    def __init__(self, lines: Sequence[str] = ()) -> None:
+    def __init__(
+        self, lines: Sequence[str] = (), *, renames: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._lines = lines
+        self._renames = renames
         self._known: dict[tuple[str, str], float] = {}
         self._letters: dict[str, Counter[str]] = {}
         self._words: dict[str, Counter[str]] = {}
@@ -88,8 +92,16 @@ class Similarity:
             return 1.0 if left else 0.0
         key = (left, right)
         if key not in self._known:
-            self._known[key] = self._ratio(left[:MAX_COMPARED_CHARS], right[:MAX_COMPARED_CHARS])
+            ratio = self._ratio(left[:MAX_COMPARED_CHARS], right[:MAX_COMPARED_CHARS])
+            if ratio < SAME_NAME_RATIO and self.is_renamed(left, right):
+                ratio = SAME_NAME_RATIO
+            self._known[key] = ratio
         return self._known[key]
+
+    def is_renamed(self, old: str, new: str) -> bool:
+        """Whether a new line has another name for what an old one defines or assigns."""
+        name = bound_name(new) if self._renames else None
+        return name in self._renames and bound_name(old) == self._renames[name]
 
     def _ratio(self, left: str, right: str) -> float:
         key = _remembered_key(left)
