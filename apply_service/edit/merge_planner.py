@@ -25,7 +25,7 @@ from apply_service.edit.placement import Placement, RemovedSpan
 from apply_service.edit.removals import removed_span
 from apply_service.edit.renames import find_renames
 from apply_service.edit.segment import Segment, Snippet
-from apply_service.edit.segment_nesting import Room, SegmentNesting
+from apply_service.edit.segment_nesting import Room, SegmentNesting, is_cut
 from apply_service.edit.similarity import Similarity
 from apply_service.edit.sound_merges import SoundMerges
 from apply_service.edit.syntax import SyntaxTree
@@ -56,7 +56,7 @@ class MergePlanner:
         self._snippet = snippet
         self._tree = tree
         self._index = LineIndex(original_lines)
-        texts = [text.strip() for segment in snippet.segments for text in segment.texts]
+        texts = (segment.texts for segment in snippet.segments)
         renames = find_renames(texts, self._index.stripped)
         similarity = Similarity(self._index.stripped, renames=renames)
         self._symbols = tree.symbols if tree is not None else find_definitions(original_lines)
@@ -72,7 +72,11 @@ class MergePlanner:
         )
         self._explicit = ExplicitPlacements(self._index, similarity)
         self._guesses = OrderPlacements(
-            self._index, self._symbols, tree.imports if tree is not None else None, similarity
+            self._index,
+            self._symbols,
+            tree.imports if tree is not None else None,
+            similarity,
+            renames,
         )
         self._findings: list[Finding] = []
         self._rooms: dict[int, Room] = {}
@@ -196,6 +200,7 @@ class MergePlanner:
                 low=low,
                 high=high,
                 has_definition=self._lazy.has_definition(number, segment),
+                is_cut=is_cut(segment),
                 has_neighbour=bool(before) and not may_be_last,
                 is_first=is_first,
             )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from apply_service.edit.definition_levels import DefinitionLevels, opens
-from apply_service.edit.definition_names import bound_name
+from apply_service.edit.definition_names import bound_name, definition_name
 from apply_service.edit.lazy_places import leaves
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.placement import Placement
@@ -27,6 +27,7 @@ VARIANT_GAIN = 1.0
 # What a better likeness adds, and by how much the best must be ahead of all others.
 VARIANT_SLOPE = 12.0
 CLEAR_LEAD = 0.08
+MAX_HEADERS = 4
 # Of two lines that leave a block the second is never reached.
 LEAVING_GAIN = 4.5
 # Lines of one kind ("pub const ...", `"os/signal"`) and how far apart they may stand.
@@ -55,8 +56,11 @@ class OrderPlacements:
         symbols: Sequence[Symbol],
         imports: Sequence[tuple[int, int]] | None,
         similarity: Similarity,
+        renames: Mapping[str, str],
     ) -> None:
+        """`renames` holds the old name for each new one that the update gives."""
         self._index = index
+        self._renames = renames
         self._similarity = similarity
         self._variants = VariantFinder(index, WordWeights(index.stripped))
         self._levels = DefinitionLevels(symbols, index)
@@ -70,20 +74,21 @@ class OrderPlacements:
         low: int,
         high: int,
         has_definition: bool = False,
+        is_cut: bool = False,
         has_neighbour: bool = False,
         is_first: bool = False,
     ) -> list[Placement]:
         """Places in `[low, high]`, best first; `has_definition`: the new lines define something.
 
         With `has_neighbour` a segment that has its place stands directly before, and `low` is its
-        end. With `is_first` the update begins with the segment, and no marker stands before it.
+        end. `is_cut`: the definition goes on behind a marker. With `is_first` the update begins with the segment, and no marker stands before it.
         """
         core = _core(texts)
         variants = self._variants_of(number, core, low, high)
         if variants and variants[0].reason == "similar":
             return variants
         if has_definition:
-            variants = []
+            variants = self._header_of(number, core, low, high) if is_cut else []
         if all(is_import(text.strip()) for text in core if text.strip()):
             return [*variants, *self._after_imports(number, core, low, high)]
         borders = [] if has_definition else self._after_kin(core, low, high)
@@ -154,11 +159,34 @@ class OrderPlacements:
             placements.insert(0, replace(sure, end=bound + 1, reason="similar"))
         return placements
 
+    def _header_of(
+        self, number: int, core: Sequence[str], low: int, high: int
+    ) -> list[Placement]:
+        """The header of a definition with another name and a body that a marker stands for."""
+        if len(core) > 1:
+            return []
+        ratios = {
+            place: self._similarity.ratio(self._index.stripped[place], core[0].strip())
+            for place in range(low, min(high, low + MAX_VARIANTS))
+            if definition_name(self._index.lines[place]) is not None
+            and indent_of(self._index.lines[place]) == indent_of(core[0])
+        }
+        found = sorted(ratios, key=lambda place: -ratios[place])[:MAX_HEADERS]
+        return [
+            replace(
+                _guess(number, place, core, GUESS_WEIGHT + VARIANT_SLOPE * (ratios[place] - 0.7)),
+                end=place + 1,
+            )
+            for place in found
+            if ratios[place] >= MIN_VARIANT_RATIO
+        ]
+
     def _bound_alike(self, core: Sequence[str], low: int, high: int) -> int | None:
         """The only line as deep as a lone new one that binds its name."""
         name = bound_name(core[0]) if len(core) == 1 else None
         if name is None:
             return None
+        name = self._renames.get(name, name)
         places = [
             place
             for place in range(low, min(high, low + MAX_VARIANTS))

@@ -1,17 +1,17 @@
 """Names that an update gives to what has another name in the original.
 
 Where a changed line is an old one but for one word, which is new to the file, while the update does
-not show the old word any more, it renames. A line that defines or assigns the name tells nothing:
-new definitions resemble those beside them.
+not show the old word any more, it renames. A line that defines or assigns the name tells nothing,
+nor does one in a new definition: new definitions resemble those beside them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 
-from apply_service.edit.definition_names import bound_name
+from apply_service.edit.definition_names import bound_name, definition_name
+from apply_service.edit.line_index import indent_of
 
 _TOKEN = re.compile(r"[^\W\d]\w*|\d+|[^\w\s]")
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -21,20 +21,29 @@ MAX_OLD_LINES = 2_000
 MAX_COMPARED = 100_000
 MAX_TOKENS = 80
 MIN_SHARED_TOKENS = 4
+# Of the lines that use the old name so many must be shown with the new one.
+MIN_RENAMED_SHARE = 0.75
 
 
-def find_renames(new_lines: Sequence[str], old_lines: Sequence[str]) -> Mapping[str, str]:
-    """The old name for each new one that an update gives; all lines are stripped."""
+def find_renames(
+    segments: Iterable[Sequence[str]], old_lines: Sequence[str]
+) -> Mapping[str, str]:
+    """The old name for each new one that the segments of an update give.
+
+    `old_lines` are stripped.
+    """
     old_words = {word for line in old_lines for word in _NAME.findall(line)}
     known = set(old_lines)
     suspects = []
     shown: set[str] = set()
-    for line in islice(dict.fromkeys(new_lines), MAX_NEW_LINES):
-        words = set(_NAME.findall(line))
-        shown |= words
-        new_words = [] if line in known else list(words - old_words)
-        if len(new_words) == 1 and bound_name(line) != new_words[0]:
-            suspects.append((_TOKEN.findall(line), new_words[0]))
+    shown_lines: set[str] = set()
+    for texts in segments:
+        shown_lines.update(map(str.strip, texts))
+        shown.update(word for line in texts for word in _NAME.findall(line))
+        for line in _outside_new_definitions(texts, old_words):
+            new_words = [] if line in known else list(set(_NAME.findall(line)) - old_words)
+            if len(new_words) == 1 and bound_name(line) != new_words[0]:
+                suspects.append((_TOKEN.findall(line), new_words[0]))
     if not suspects:
         return {}
     by_size: dict[int, list[list[str]]] = {}
@@ -44,15 +53,46 @@ def find_renames(new_lines: Sequence[str], old_lines: Sequence[str]) -> Mapping[
             by_size.setdefault(len(tokens), []).append(tokens)
     renames: dict[str, str] = {}
     num_compared = 0
-    for tokens, name in suspects:
+    for tokens, name in suspects[:MAX_NEW_LINES]:
         for old in by_size.get(len(tokens), [])[:MAX_OLD_LINES]:
             num_compared += 1
             if num_compared > MAX_COMPARED:
-                return renames
+                return {}
             former = _former(tokens, old, name)
             if former is not None and former not in shown:
                 renames.setdefault(name, former)
-    return renames
+    return {
+        name: former
+        for name, former in renames.items()
+        if _is_everywhere(name, former, shown_lines, old_lines)
+    }
+
+
+def _is_everywhere(
+    name: str, former: str, new_lines: Collection[str], old_lines: Sequence[str]
+) -> bool:
+    """Whether hardly a line is left that uses the old name."""
+    word = re.compile(rf"\b{re.escape(former)}\b")
+    uses = {line for line in old_lines if word.search(line) and bound_name(line) != former}
+    num_renamed = sum(word.sub(name, line) in new_lines for line in uses)
+    return num_renamed >= MIN_RENAMED_SHARE * len(uses)
+
+
+def _outside_new_definitions(texts: Sequence[str], old_words: Set[str]) -> Iterator[str]:
+    """The stripped lines that do not stand in a definition whose name the file lacks."""
+    depth: int | None = None
+    for text in texts:
+        line = text.strip()
+        if not line:
+            continue
+        indent = len(indent_of(text))
+        if depth is not None and indent <= depth:
+            depth = None
+        name = definition_name(text) if depth is None else None
+        if name is not None and name not in old_words:
+            depth = indent
+        elif depth is None:
+            yield line
 
 
 def _former(new: Sequence[str], old: Sequence[str], name: str) -> str | None:

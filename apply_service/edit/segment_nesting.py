@@ -176,6 +176,12 @@ class SegmentNesting:
         return (at for at in range(start, len(self._index)) if self._index.stripped[at])
 
 
+def is_cut(segment: Segment) -> bool:
+    """Whether the marker after a segment stands for the rest of the block of its last line."""
+    rows = _filled_rows(segment)
+    return bool(rows) and segment.next_indent is not None and segment.next_indent > rows[-1][0]
+
+
 def closes_block(text: str) -> bool:
     """Whether a stripped line ends a block: a bracket, `end` or a closing tag."""
     text = text.strip()

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 
-from apply_service.edit.definition_names import MAX_REMEMBERED, bound_name, definition_name
+from apply_service.edit.definition_names import MAX_REMEMBERED, definition_name
 
 MIN_SIMILARITY = 0.6
 # Only the likeness above this speaks for a pair of lines.
@@ -92,16 +92,18 @@ class Similarity:
             return 1.0 if left else 0.0
         key = (left, right)
         if key not in self._known:
+            former = self._with_old_names(right)
             ratio = self._ratio(left[:MAX_COMPARED_CHARS], right[:MAX_COMPARED_CHARS])
-            if ratio < SAME_NAME_RATIO and self.is_renamed(left, right):
-                ratio = SAME_NAME_RATIO
+            if former != right:
+                ratio = max(ratio, self.ratio(left, former))
             self._known[key] = ratio
         return self._known[key]
 
-    def is_renamed(self, old: str, new: str) -> bool:
-        """Whether a new line has another name for what an old one defines or assigns."""
-        name = bound_name(new) if self._renames else None
-        return name in self._renames and bound_name(old) == self._renames[name]
+    def _with_old_names(self, line: str) -> str:
+        """A new line with the names that its words had in the original."""
+        if not self._renames:
+            return line
+        return _WORD.sub(lambda match: self._renames.get(match[0], match[0]), line)
 
     def _ratio(self, left: str, right: str) -> float:
         key = _remembered_key(left)
