@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from apply_service.edit.definition_names import definition_name
-from apply_service.edit.line_index import LineIndex, indent_of
+from apply_service.edit.line_index import LineIndex, indent_of, leaves
 from apply_service.edit.runs import REPEATED_SHARE, Run
 from apply_service.edit.similarity import Similarity
 from apply_service.edit.symbol import Symbol
@@ -152,10 +152,19 @@ class SymbolTable:
         """Whether the segment's definition ends with a line from the middle of the old one."""
         last = next(text for row in range(new.end - 1, -1, -1) if (text := texts[row].strip()))
         *inner, old_last = [text for text in self._index.stripped[old.header : old.end] if text]
-        if last == old_last:
+        if last == old_last or self._is_left(new, texts):
             return False
         closest = max((self._similarity.ratio(line, last) for line in inner[1:]), default=0.0)
         return closest > max(MIN_CUT_SIMILARITY, self._similarity.ratio(old_last, last))
+
+    def _is_left(self, new: Symbol, texts: Sequence[str]) -> bool:
+        """Whether a definition of the segment ends with a line that leaves it for good."""
+        rows = [row for row in range(new.header + 1, new.end) if texts[row].strip()]
+        return (
+            bool(rows)
+            and leaves(texts[rows[-1]].strip())
+            and indent_of(texts[rows[-1]]) == indent_of(texts[rows[0]])
+        )
 
     def _owners(self, symbols: Sequence[Symbol], symbol: Symbol) -> list[str]:
         owners: list[str] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -10,7 +9,7 @@ from itertools import pairwise
 from apply_service.edit.balance import BalanceIndex, balance_of
 from apply_service.edit.chains import Chain, ChainFinder
 from apply_service.edit.insertions import Insertion, InsertionFinder
-from apply_service.edit.line_index import LineIndex, indent_of
+from apply_service.edit.line_index import LineIndex, indent_of, leaves
 from apply_service.edit.placement import PlacementReason
 from apply_service.edit.runs import REPEATED_SHARE, Run, find_runs
 from apply_service.edit.segment_borders import OPEN_BORDER_COST, Border, SegmentBorders
@@ -25,7 +24,6 @@ UNBALANCED_COST = 4.0
 CLEAN_BONUS = 2.0
 # A line after `return` at the same depth is never reached.
 DEAD_COST = 3.0
-_LEAVING = re.compile(r"(?:return|raise|throw|break|continue)\b")
 # No line of any file.
 _UNKNOWN = "new\nlines"
 _CLOSERS = ("}", ")", "]", "case ", "default", "end", "else", "elif", "except", "finally", "catch")
@@ -195,11 +193,6 @@ class LazyPlacer:
         if any(run.is_definition for run in chain.runs):
             return "symbol"
         return "similar" if "similar" in (left.reason, right.reason) else "context"
-
-
-def leaves(text: str) -> bool:
-    """Whether nothing that follows a line in its block is reached."""
-    return bool(_LEAVING.match(text)) and not text.endswith(("(", "[", "{", ",", "?"))
 
 
 def _sober(runs: Sequence[Run]) -> list[Run]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from copy import copy
@@ -14,6 +15,7 @@ FULL_LETTERS = 6
 _MAX_READ = 200
 # What a line ends with that opens a block.
 OPENERS = ("{", ":", "(", "[")
+_LEAVING = re.compile(r"(?:return|raise|throw|break|continue)\b")
 
 
 class LineIndex:
@@ -118,3 +120,8 @@ def indent_unit(lines: Iterable[str]) -> str:
     """
     indents = {indent_of(line) for line in lines if line.strip() and line.lstrip()[0] != "*"}
     return min(filter(None, indents), key=len, default="")
+
+
+def leaves(text: str) -> bool:
+    """Whether nothing that follows a line in its block is reached."""
+    return bool(_LEAVING.match(text)) and not text.endswith(("(", "[", "{", ",", "?"))

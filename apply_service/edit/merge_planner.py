@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from apply_service.edit.definitions import SymbolTable, find_definitions
@@ -171,43 +171,62 @@ class MergePlanner:
     def _with_guesses(
         self, candidates: Sequence[Sequence[Placement]], order: Sequence[int]
     ) -> list[list[Placement]]:
-        """Segments without a place of their own get one from their neighbours."""
+        """Segments without a place of their own: changed lines first, then by their neighbours."""
         filled = [list(one) for one in candidates]
         if all(filled):
             return filled
-        placed = [number for number in order if filled[number]]
-        best = PathSearch([filled[number] for number in placed]).best_path() or ()
-        spans = {one.segment: (one.start, one.end) for one in best}
-        for rank, number in enumerate(order):
+        spans = self._spans(filled, order)
+        for number in order:
+            segment = self._snippet.segments[number]
+            if not filled[number] and segment.old is None:
+                low, high, _ = self._bounds(number, order, spans)
+                filled[number] = self._guesses.changed(number, segment.texts, low=low, high=high)
+        spans = self._spans(filled, order)
+        for number in order:
             if filled[number]:
                 continue
             segment = self._snippet.segments[number]
             if segment.old is not None and any(text.strip() for text in segment.old):
                 self._findings.append(anchor_not_found(segment, self._index, self._symbols))
                 continue
-            before = [spans[other][1] for other in order[:rank] if other in spans]
-            after = [spans[other][0] for other in order[rank + 1 :] if other in spans]
-            is_first, is_last = self._is_at_border(number, segment)
+            low, high, has_before = self._bounds(number, order, spans)
             may_be_last = number == len(candidates) - 1 and segment.is_gap_guessed
-            high = min(after, default=len(self._index))
-            low = high if is_last else max(before, default=0)
-            room = self._rooms.get(number)
-            if room is not None and not room.closes and max(low, room.low) <= min(high, room.high):
-                low, high = max(low, room.low), min(high, room.high)
+            is_first, is_last = self._is_at_border(number, segment)
             filled[number] = self._guesses.of(
                 number,
                 segment.texts,
-                low=low,
+                low=high if is_last else low,
                 high=high,
                 has_definition=self._lazy.has_definition(number, segment),
                 is_cut=is_cut(segment),
-                has_neighbour=bool(before) and not may_be_last,
+                has_neighbour=has_before and not may_be_last,
                 is_first=is_first,
             )
             if filled[number]:
                 top = filled[number][0]
                 spans[number] = (top.start, top.end)
         return filled
+
+    def _spans(
+        self, candidates: Sequence[Sequence[Placement]], order: Sequence[int]
+    ) -> dict[int, tuple[int, int]]:
+        """Where the segments that have placements stand on the best path."""
+        placed = [candidates[number] for number in order if candidates[number]]
+        best = PathSearch(placed).best_path() or ()
+        return {one.segment: (one.start, one.end) for one in best}
+
+    def _bounds(
+        self, number: int, order: Sequence[int], spans: Mapping[int, tuple[int, int]]
+    ) -> tuple[int, int, bool]:
+        """The lines between the neighbours that have a place, and whether one stands before."""
+        rank = order.index(number)
+        before = [spans[other][1] for other in order[:rank] if other in spans]
+        after = [spans[other][0] for other in order[rank + 1 :] if other in spans]
+        low, high = max(before, default=0), min(after, default=len(self._index))
+        room = self._rooms.get(number)
+        if room is not None and not room.closes and max(low, room.low) <= min(high, room.high):
+            low, high = max(low, room.low), min(high, room.high)
+        return low, high, bool(before)
 
     def _removed(
         self, candidates: Sequence[Sequence[Placement]], order: Sequence[int]

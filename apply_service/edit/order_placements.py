@@ -9,8 +9,7 @@ from itertools import pairwise
 
 from apply_service.edit.definition_levels import DefinitionLevels, opens
 from apply_service.edit.definition_names import bound_name, definition_name
-from apply_service.edit.lazy_places import leaves
-from apply_service.edit.line_index import LineIndex, indent_of
+from apply_service.edit.line_index import LineIndex, indent_of, leaves
 from apply_service.edit.placement import Placement
 from apply_service.edit.similarity import Similarity
 from apply_service.edit.symbol import Symbol
@@ -84,11 +83,10 @@ class OrderPlacements:
         end. `is_cut`: the definition goes on behind a marker. With `is_first` the update begins with the segment, and no marker stands before it.
         """
         core = _core(texts)
-        variants = self._variants_of(number, core, low, high)
-        if variants and variants[0].reason == "similar":
-            return variants
         if has_definition:
             variants = self._header_of(number, core, low, high) if is_cut else []
+        else:
+            variants = self._variants_of(number, core, low, high)
         if all(is_import(text.strip()) for text in core if text.strip()):
             return [*variants, *self._after_imports(number, core, low, high)]
         borders = [] if has_definition else self._after_kin(core, low, high)
@@ -107,6 +105,13 @@ class OrderPlacements:
             if len(placements) == MAX_GUESSES:
                 break
         return placements
+
+    def changed(
+        self, number: int, texts: Sequence[str], *, low: int, high: int
+    ) -> list[Placement]:
+        """Lines in `[low, high)` that the new ones hardly are anything but changed versions of."""
+        found = self._variants_of(number, _core(texts), low, high)
+        return found if found and found[0].reason == "similar" else []
 
     def _variant_of(
         self, number: int, core: Sequence[str], low: int, high: int, *, has_neighbour: bool

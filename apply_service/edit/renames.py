@@ -10,11 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 
-from apply_service.edit.definition_names import bound_name, definition_name
+from apply_service.edit.definition_names import MAX_LINE_LENGTH, bound_name, definition_name
 from apply_service.edit.line_index import indent_of
 
 _TOKEN = re.compile(r"[^\W\d]\w*|\d+|[^\w\s]")
 _NAME = re.compile(r"[^\W\d]\w*")
+_DECLARATION = re.compile(
+    r"\s*(?P<type>\w+)[\w<>\[\],.*&?: ]*?[ *&](?P<name>[^\W\d]\w*)\s*\([^;{}]*\)\s*"
+)
+_NO_TYPES = frozenset({"return", "await", "yield", "throw", "raise", "new", "else", "if", "while"})
 MAX_NEW_LINES = 400
 MAX_OLD_LINES = 2_000
 # Pairs of lines that are compared in all, and tokens of one line.
@@ -88,11 +92,19 @@ def _outside_new_definitions(texts: Sequence[str], old_words: Set[str]) -> Itera
         indent = len(indent_of(text))
         if depth is not None and indent <= depth:
             depth = None
-        name = definition_name(text) if depth is None else None
+        name = _defined(text) if depth is None else None
         if name is not None and name not in old_words:
             depth = indent
         elif depth is None:
             yield line
+
+
+def _defined(text: str) -> str | None:
+    """The name that a line defines, also where the block begins on the next line."""
+    match = _DECLARATION.fullmatch(text[:MAX_LINE_LENGTH])
+    if match is not None and match["type"] not in _NO_TYPES:
+        return match["name"]
+    return definition_name(text)
 
 
 def _former(new: Sequence[str], old: Sequence[str], name: str) -> str | None:
