@@ -27,6 +27,7 @@ from apply_service.edit.segment_nesting import Room
 from apply_service.edit.similarity import Similarity
 from apply_service.edit.symbol import Symbol
 from apply_service.edit.syntax import parse_fragment
+from apply_service.edit.word_weights import WordWeights
 
 MAX_CANDIDATES = 64
 # Placements that are weighed with all their features, and how many for each segment after them.
@@ -80,6 +81,7 @@ class LazyPlacements:
         has_grammar: bool,
         similarity: Similarity,
         renames: Mapping[str, str],
+        weights: WordWeights,
         segments: Sequence[Segment],
     ) -> None:
         """`segments` are all those of the update, `renames` the old names for its new ones."""
@@ -87,6 +89,7 @@ class LazyPlacements:
         self._segments = segments
         self._bindings = Bindings(index.lines)
         self._similarity = similarity
+        self._weights = weights
         self._balances = BalanceIndex(index.lines)
         self._table = SymbolTable(symbols, index, similarity)
         self._new = NewDefinitions(self._table, index, renames)
@@ -187,6 +190,7 @@ class LazyPlacements:
             new_rows=new_rows,
             balances=self._balances,
             similarity=self._similarity,
+            weights=self._weights,
             is_first=is_first,
             is_last=is_last,
         )
@@ -222,6 +226,7 @@ class LazyPlacements:
             table=self._table,
             balances=self._balances,
             bindings=self._bindings,
+            weights=self._weights,
             other_lines=others,
             is_first=is_first,
             is_last=is_last,

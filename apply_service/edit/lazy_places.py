@@ -14,6 +14,7 @@ from apply_service.edit.placement import PlacementReason
 from apply_service.edit.runs import REPEATED_SHARE, Run, find_runs
 from apply_service.edit.segment_borders import OPEN_BORDER_COST, Border, SegmentBorders
 from apply_service.edit.similarity import Similarity
+from apply_service.edit.word_weights import WordWeights
 
 BORDER_WEIGHT = 4.0
 # An equal line that is indented in another way, beside lines that are not.
@@ -64,6 +65,7 @@ class LazyPlacer:
         new_rows: Collection[int] = (),
         balances: BalanceIndex | None = None,
         similarity: Similarity | None = None,
+        weights: WordWeights | None = None,
         is_first: bool = False,
         is_last: bool = False,
     ) -> None:
@@ -81,6 +83,7 @@ class LazyPlacer:
             runs=plain,
             new_rows=new_rows,
             similarity=similarity or Similarity(),
+            weights=weights or WordWeights(index.stripped),
         )
         if is_first:
             runs.append(Run(0, 0, 0, 0, BORDER_WEIGHT, is_exact=True))

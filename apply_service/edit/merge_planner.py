@@ -29,6 +29,7 @@ from apply_service.edit.segment_nesting import Room, SegmentNesting, is_cut
 from apply_service.edit.similarity import Similarity
 from apply_service.edit.sound_merges import SoundMerges
 from apply_service.edit.syntax import SyntaxTree
+from apply_service.edit.word_weights import WordWeights
 
 # Segments leave the file's order only if their own places are better than this together.
 OUT_OF_ORDER_GAIN = 4.0
@@ -59,6 +60,7 @@ class MergePlanner:
         texts = (segment.texts for segment in snippet.segments)
         renames = find_renames(texts, self._index.stripped)
         similarity = Similarity(self._index.stripped, renames=renames)
+        weights = WordWeights(self._index.stripped)
         self._symbols = tree.symbols if tree is not None else find_definitions(original_lines)
         self._table = SymbolTable(self._symbols, self._index, similarity)
         self._lazy = LazyPlacements(
@@ -68,6 +70,7 @@ class MergePlanner:
             has_grammar=tree is not None,
             similarity=similarity,
             renames=renames,
+            weights=weights,
             segments=snippet.segments,
         )
         self._explicit = ExplicitPlacements(self._index, similarity)
@@ -76,6 +79,7 @@ class MergePlanner:
             self._symbols,
             tree.imports if tree is not None else None,
             similarity,
+            weights,
             renames,
         )
         self._findings: list[Finding] = []

@@ -55,13 +55,14 @@ class OrderPlacements:
         symbols: Sequence[Symbol],
         imports: Sequence[tuple[int, int]] | None,
         similarity: Similarity,
+        weights: WordWeights,
         renames: Mapping[str, str],
     ) -> None:
         """`renames` holds the old name for each new one that the update gives."""
         self._index = index
         self._renames = renames
         self._similarity = similarity
-        self._variants = VariantFinder(index, WordWeights(index.stripped))
+        self._variants = VariantFinder(index, weights)
         self._levels = DefinitionLevels(symbols, index)
         self._imports = self._import_spans() if imports is None else list(imports)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 
@@ -14,6 +15,7 @@ from apply_service.edit.definitions import SymbolTable
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.placement import Placement
 from apply_service.edit.placement_change import Change, change_of
+from apply_service.edit.word_weights import WordWeights
 
 # In the order of the numbers that `PlacementFeatures.of` returns.
 FEATURES = (
@@ -50,6 +52,10 @@ FEATURES = (
     "num_reassigned",
     # A blank line stands between the last line and one like it.
     "is_apart_from_kin",
+    # Of the words of lost lines: the share by weight that added lines have too, and what the
+    # weights of the others come to, which no line of the update has.
+    "kept_words",
+    "lost_words",
 )
 STALE_LINES = 8
 MOVED_LINES = 20
@@ -80,12 +86,14 @@ class PlacementFeatures:
         table: SymbolTable,
         balances: BalanceIndex,
         bindings: Bindings,
+        weights: WordWeights,
         other_lines: Sequence[str],
         is_first: bool,
         is_last: bool,
     ) -> None:
         """`other_lines` are those of the update's other segments."""
         self._index = index
+        self._weights = weights
         self._bindings = bindings
         self._bound_elsewhere = frozenset(
             name
@@ -144,7 +152,17 @@ class PlacementFeatures:
             float(self._num_redeclared(placement, change)),
             float(self._num_reassigned(placement, change)),
             float(is_open_after and self._is_apart_from_kin(placement)),
+            *self._words_kept(change),
         )
+
+    def _words_kept(self, change: Change) -> tuple[float, float]:
+        if not change.lost:
+            return 1.0, 0.0
+        lost = self._weights.of_lines(change.lost[:MAX_COMPARED])
+        added = self._weights.of_lines(change.added[:MAX_COMPARED])
+        kept, _ = self._weights.shares(lost, added)
+        gone = {word: 1 for word in lost if word not in added and word not in self._used_elsewhere}
+        return kept, math.log1p(self._weights.weight(Counter(gone)))
 
     def _num_replaced(self, change: Change) -> int:
         """How many lost lines look like an added one."""

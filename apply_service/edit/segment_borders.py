@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from apply_service.edit.line_index import OPENERS, LineIndex, indent_of
 from apply_service.edit.placement import PlacementReason
 from apply_service.edit.runs import Run
 from apply_service.edit.similarity import Similarity
+from apply_service.edit.word_weights import WordWeights
 
 # What it costs that a segment begins (or ends) with lines that are not in the original.
 OPEN_BORDER_COST = 2.5
@@ -35,6 +37,11 @@ SLID_COST = 2.0
 KIN_BONUS = 2.5
 DEEPER_BONUS = 1.0
 BLANK_COST = 1.5
+# Old lines whose words all stand in the new ones, to that share.
+MAX_REWRITTEN = 3
+MIN_REWRITTEN_SHARE = 0.9
+MIN_REWRITTEN_WORDS = 3
+REWRITTEN_BONUS = 3.0
 _ATTRIBUTES = ("@", "#[", "/**")
 _FIRST_WORD = re.compile(r"[#@]?\w+|\W")
 
@@ -67,12 +74,14 @@ class SegmentBorders:
         runs: Sequence[Run],
         new_rows: Collection[int] = (),
         similarity: Similarity,
+        weights: WordWeights,
     ) -> None:
         self._texts = texts
         self._stripped = [text.strip() for text in texts]
         self._index = index
         self._new_rows = new_rows
         self._similarity = similarity
+        self._words = weights
         self._leading = self._context_bonus(runs, is_leading=True)
         self._trailing = self._context_bonus(runs, is_leading=False)
         self._known_lefts: dict[tuple[int, int], list[Border]] = {}
@@ -104,6 +113,8 @@ class SegmentBorders:
         head = [self._stripped[row] for row in rows]
         if not run.is_border:
             borders.extend(self._same_count(run.old, -len(head), is_left=True))
+        if not run.is_border:
+            borders.extend(self._rewritten(run.old, head, -1))
         window = self._index.stripped[max(0, run.old - min(len(head) + 4, MAX_WINDOW)) : run.old]
         head = head[-MAX_HEAD_LINES:]
         pairs = self._similarity.pairs(window, head)
@@ -125,6 +136,8 @@ class SegmentBorders:
         tail = [self._stripped[row] for row in rows]
         if not run.is_border:
             borders.extend(self._same_count(run.old_end, len(tail), is_left=False))
+        if not run.is_border:
+            borders.extend(self._rewritten(run.old_end, tail, 1))
         window = self._index.stripped[run.old_end : run.old_end + min(len(tail) + 4, MAX_WINDOW)]
         pairs = self._similarity.pairs(window, tail[:MAX_HEAD_LINES])
         for number, (old, new, _) in enumerate(pairs):
@@ -163,6 +176,24 @@ class SegmentBorders:
             return []
         weight = -OPEN_BORDER_COST - SAME_COUNT_COST * abs(num_lines)
         return [Border(place, weight, "similar", is_open=True)]
+
+    def _rewritten(self, border: int, new: Sequence[str], step: int) -> list[Border]:
+        """Few old lines beside `border` give way to more lines that have all their words."""
+        words = self._words.of_lines(new[:MAX_HEAD_LINES])
+        at, num_old = (border if step > 0 else border - 1), 0
+        old: Counter[str] = Counter()
+        found: list[Border] = []
+        while 0 <= at < len(self._index) and num_old < min(MAX_REWRITTEN, len(new)):
+            text = self._index.stripped[at]
+            if text:
+                num_old += 1
+                old += self._words.words(text)
+                kept, _ = self._words.shares(old, words)
+                if kept >= MIN_REWRITTEN_SHARE and len(old) >= MIN_REWRITTEN_WORDS:
+                    place = at + 1 if step > 0 else at
+                    found.append(_alike_border(place, REWRITTEN_BONUS - OPEN_BORDER_COST, 0))
+            at += step
+        return found[-1:]
 
     def _is_slid(self, run: Run) -> bool:
         """Whether new lines would follow a line directly that are set off from `run` below."""
