@@ -80,7 +80,6 @@ class MergePlanner:
             tree.imports if tree is not None else None,
             similarity,
             weights,
-            renames,
         )
         self._findings: list[Finding] = []
         self._rooms: dict[int, Room] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -56,11 +56,8 @@ class OrderPlacements:
         imports: Sequence[tuple[int, int]] | None,
         similarity: Similarity,
         weights: WordWeights,
-        renames: Mapping[str, str],
     ) -> None:
-        """`renames` holds the old name for each new one that the update gives."""
         self._index = index
-        self._renames = renames
         self._similarity = similarity
         self._variants = VariantFinder(index, weights)
         self._levels = DefinitionLevels(symbols, index)
@@ -150,7 +147,7 @@ class OrderPlacements:
     ) -> list[Placement]:
         """Lines that the new ones are changed versions of; "similar" if they hardly are others."""
         placements = []
-        found = self._variants.find(core, low, high)
+        found = self._variants.find(list(map(self._similarity.with_old_names, core)), low, high)
         rival = found[1].score if len(found) > 1 else 0.0
         for one in found:
             is_sure = one is found[0] and one.kept >= SURE_KEPT and one.score - rival > CLEAR_LEAD
@@ -160,7 +157,8 @@ class OrderPlacements:
             )
             placements.append(replace(placement, reason="similar") if is_sure else placement)
         bound = self._bound_alike(core, low, high)
-        if bound is not None and not (placements and placements[0].start == bound):
+        if bound is not None:
+            placements = [one for one in placements if one.start != bound]
             sure = _guess(number, bound, core, GUESS_WEIGHT + VARIANT_SLOPE / 2)
             placements.insert(0, replace(sure, end=bound + 1, reason="similar"))
         return placements
@@ -189,10 +187,9 @@ class OrderPlacements:
 
     def _bound_alike(self, core: Sequence[str], low: int, high: int) -> int | None:
         """The only line as deep as a lone new one that binds its name."""
-        name = bound_name(core[0]) if len(core) == 1 else None
+        name = bound_name(self._similarity.with_old_names(core[0])) if len(core) == 1 else None
         if name is None:
             return None
-        name = self._renames.get(name, name)
         places = [
             place
             for place in range(low, min(high, low + MAX_VARIANTS))

@@ -92,14 +92,14 @@ class Similarity:
             return 1.0 if left else 0.0
         key = (left, right)
         if key not in self._known:
-            former = self._with_old_names(right)
+            former = self.with_old_names(right)
             ratio = self._ratio(left[:MAX_COMPARED_CHARS], right[:MAX_COMPARED_CHARS])
             if former != right:
                 ratio = max(ratio, self.ratio(left, former))
             self._known[key] = ratio
         return self._known[key]
 
-    def _with_old_names(self, line: str) -> str:
+    def with_old_names(self, line: str) -> str:
         """A new line with the names that its words had in the original."""
         if not self._renames:
             return line
