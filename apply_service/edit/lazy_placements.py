@@ -132,6 +132,12 @@ class LazyPlacements:
         """Whether segment `number` defines a function, a class or the like."""
         return any(symbol.kind in BLOCKS for symbol in self._fragment(number, segment.texts))
 
+    def is_new(self, number: int, segment: Segment) -> bool:
+        """Whether segment `number` is nothing but definitions that the file lacks."""
+        core = list(segment.texts)
+        rows = self._new.rows(self._fragment(number, core), core)
+        return all(row in rows or not text.strip() for row, text in enumerate(core))
+
     def _with_borders(
         self,
         number: int,

@@ -181,7 +181,9 @@ class MergePlanner:
         spans = self._spans(filled, order)
         for number in order:
             segment = self._snippet.segments[number]
-            if not filled[number] and segment.old is None:
+            if filled[number] or segment.old is not None:
+                continue
+            if not self._lazy.is_new(number, segment):
                 low, high, _ = self._bounds(number, order, spans)
                 filled[number] = self._guesses.changed(number, segment.texts, low=low, high=high)
         spans = self._spans(filled, order)
