@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from oracles.fit_placement_trees import Layers, fit, stored
+from oracles.fit_placement_trees import Layers, PlannedUpdate, fit, stored
+from rival_places import merge_case, sure_update
 
 from apply_service.edit.placement_layer import LAYER_FEATURES
 
@@ -42,3 +43,21 @@ def test_stored_trees_say_what_lightgbm_says_and_it_is_what_is_true() -> None:
         return float(-np.log(unseen.likelihoods(scores)[unseen.is_true]).mean())
 
     assert surprise(unseen.weights + expected) < 0.8 * surprise(unseen.weights)
+
+
+def test_the_true_placement_of_a_segment_with_two_places_is_found() -> None:
+    planned = PlannedUpdate(merge_case("save"), merge_case("save").update)
+    assert planned.num_segments == 1
+    ((rows, weights, truth),) = planned.open_layers()
+    assert rows.shape == (len(weights), len(LAYER_FEATURES))
+    assert planned.truth is not None
+    assert 0 <= truth < len(weights)
+
+
+def test_what_is_sure_and_what_cannot_be_true_teach_nothing() -> None:
+    sure = PlannedUpdate(merge_case("save"), sure_update("save"))
+    assert sure.truth is not None
+    assert not list(sure.open_layers())
+    other = PlannedUpdate(merge_case("save"), sure_update("load"))
+    assert other.truth is None
+    assert not list(other.open_layers())

@@ -12,6 +12,7 @@ from training.served import (
     NUM_TAIL_TOKENS,
     questions_of,
     rewrite,
+    rewrite_tersely,
     served_examples,
     to_example,
 )
@@ -115,6 +116,16 @@ def test_rewritten_updates_keep_the_edit_and_are_the_same_in_every_run() -> None
     found = [one for one in written if one is not None]
     assert {(one.original, one.expected) for one in found} == {(case.original, case.expected)}
     assert len({one.update for one in found}) > 2
+
+
+def test_terse_updates_are_others_of_the_same_edit() -> None:
+    case = long_case(3)
+    written = [rewrite_tersely(case, number) for number in range(8)]
+    assert written == [rewrite_tersely(case, number) for number in range(8)]
+    found = [one for one in written if one is not None]
+    assert {(one.original, one.expected) for one in found} == {(case.original, case.expected)}
+    assert len({one.update for one in found}) > 4
+    assert all(one.style.startswith("terse_") for one in found)
 
 
 def test_no_question_is_learnt_twice(profile: Profile) -> None:
