@@ -21,6 +21,7 @@ from apply_service.bench.snippet_writer.terse_snippets import (
     TERSE_GENERATOR_VERSION,
     write_terse_snippet,
 )
+from apply_service.bench.snippet_writer.written_segments import WrittenSegment
 from apply_service.edit.placement import MergePath, RemovedSpan
 from apply_service.edit.regions import Region
 from apply_service.edit.snippet_error import SnippetError
@@ -199,15 +200,20 @@ def rewrite(case: TrainingCase, number: int) -> TrainingCase | None:
     return None if snippet is None else _with_update(case, snippet)
 
 
-def rewrite_tersely(case: TrainingCase, number: int) -> TrainingCase | None:
-    """The same edit with one of many brief updates; the model is not taught with these."""
+def rewrite_tersely(
+    case: TrainingCase, number: int
+) -> tuple[TrainingCase, tuple[WrittenSegment, ...]] | None:
+    """The same edit with one of many brief updates, and where its segments truly stand.
+
+    The model is not taught with these.
+    """
     snippet = write_terse_snippet(
         split_lines(case.original),
         split_lines(case.expected),
         language=case.language,
         rng=random.Random(f"terse:{TERSE_GENERATOR_VERSION}:{number}:{case.id}"),
     )
-    return None if snippet is None else _with_update(case, snippet)
+    return None if snippet is None else (_with_update(case, snippet), snippet.segments)
 
 
 def _with_update(case: TrainingCase, snippet: Snippet) -> TrainingCase:

@@ -4,8 +4,8 @@ Plans every case, and other updates for the same edit, without the trees, and as
 of each segment makes the true result. Where the first placement is not certain, boosted trees
 (LightGBM, the softmax over a segment's placements as objective) learn what to add to the weights.
 As agents forget markers, every fourth of the other updates has lost the one at its start or end.
-As they are brief, there are terse updates as well. An update of which the true result is none of
-the merges teaches nothing; how many segments of terse updates do is printed.
+As they are brief, there are terse updates as well. A segment whose true placement is not offered
+teaches nothing; of terse updates it is printed how many do.
 With `--out` the trees are written; LightGBM must be installed.
 """
 
@@ -28,9 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 from oracles.verdict_rates import JudgedCase, share
 
+from apply_service.bench.snippet_writer.written_segments import WrittenSegment
 from apply_service.edit import lazy_placements
-from apply_service.edit.markers import is_marker, split_segments
-from apply_service.edit.placement import MergePath, Placement
+from apply_service.edit.markers import is_marker
+from apply_service.edit.placement import Placement
 from apply_service.edit.placement_layer import LAYER_FEATURES, layer_features
 from apply_service.edit.placement_trees import PlacementTrees, Tree, contenders
 from apply_service.edit.text_file import TextFile
@@ -111,8 +112,7 @@ class Layers:
 class CaseLayers:
     """The open layers of one case, each as the arguments of `Layers.of`.
 
-    Of `num_terse` segments of terse updates `num_offered` are in updates of which the planner
-    offers the true merge.
+    Of `num_terse` segments of terse updates the planner offers `num_offered` their true placement.
     """
 
     found: list[tuple[Vector, Vector, int]]
@@ -125,7 +125,7 @@ def layers(
 ) -> Layers:
     """The layers that are open in the cases of a file, weighed without the trees.
 
-    Prints how many segments of terse updates there are, and how many of them are of use.
+    Prints how many segments of terse updates there are, and how many of them can teach.
     """
     cases = islice(read_training_cases(path), 0, None, every)
     with (
@@ -135,7 +135,7 @@ def layers(
         of_cases = list(pool.imap(partial(_layers_of, num_updates, num_terse), cases, chunksize=8))
     if num_terse:
         offered = share(sum(o.num_offered for o in of_cases), sum(o.num_terse for o in of_cases))
-        print(f"{path}: terse segments with the true merge offered {offered}", flush=True)
+        print(f"{path}: terse segments with their true placement offered {offered}", flush=True)
     return Layers.of([layer for one in of_cases for layer in one.found])
 
 
@@ -143,21 +143,21 @@ def _as_they_are(placements: Sequence[Placement], lines: Sequence[str]) -> list[
     return list(placements)
 
 
-def _layers_of(num_updates: int, num_terse: int, case: TrainingCase) -> CaseLayers:
+def _layers_of(num_updates: int, num_updates_terse: int, case: TrainingCase) -> CaseLayers:
     found: list[tuple[Vector, Vector, int]] = []
     for number in range(num_updates):
         written = rewrite(case, number)
         if written is not None:
             found += PlannedUpdate(written, _update_of(written, number)).open_layers()
-    sizes = []
-    for number in range(num_terse):
-        written = rewrite_tersely(case, number)
-        if written is not None:
-            planned = PlannedUpdate(written, written.update)
+    num_terse = num_offered = 0
+    for terse in (rewrite_tersely(case, number) for number in range(num_updates_terse)):
+        if terse is not None:
+            written, segments = terse
+            planned = PlannedUpdate(written, written.update, segments)
             found += planned.open_layers()
-            sizes.append((planned.num_segments, planned.truth is not None))
-    num_offered = sum(size for size, is_offered in sizes if is_offered)
-    return CaseLayers(found, sum(size for size, _ in sizes), num_offered)
+            num_terse += len(segments)
+            num_offered += len(planned.truths)
+    return CaseLayers(found, num_terse, num_offered)
 
 
 def _update_of(case: TrainingCase, number: int) -> str:
@@ -171,21 +171,30 @@ def _update_of(case: TrainingCase, number: int) -> str:
 
 
 class PlannedUpdate:
-    """An update of a case with its placements; `truth` is the merge that makes the true result."""
+    """An update of a case with its placements; `truths` are the true ones, as far as offered.
 
-    def __init__(self, case: TrainingCase, update: str) -> None:
+    Unless the writer of the update tells where its segments stand, they are those of the merge
+    that makes the true result: all or none.
+    """
+
+    def __init__(
+        self, case: TrainingCase, update: str, segments: Sequence[WrittenSegment] = ()
+    ) -> None:
         self._original = TextFile.from_text(case.original).lines
         self._plan = JudgedCase(case.original, update, case.path).plan
-        self.num_segments = len(split_segments(update.splitlines(), self._original))
-        self.truth: MergePath | None = None
-        if self._plan is not None:
-            self.truth = self._plan.accepts(list(TextFile.from_text(case.expected).lines))
+        self.truths: list[Placement] = []
+        if self._plan is not None and len(segments) == len(self._plan.candidates):
+            pairs = zip(segments, self._plan.candidates, strict=True)
+            found = (self._placement_of(segment, layer) for segment, layer in pairs)
+            self.truths = [one for one in found if one is not None]
+        elif self._plan is not None:
+            path = self._plan.accepts(list(TextFile.from_text(case.expected).lines))
+            self.truths = [] if path is None else list(path.placements)
 
     def open_layers(self) -> Iterator[tuple[Vector, Vector, int]]:
         """Where the first placement is not certain: rows, weights and which placement is true."""
-        if self._plan is None or self.truth is None:
-            return
-        for placement in self.truth.placements:
+        for placement in self.truths:
+            assert self._plan is not None, "there are placements"
             layer = self._plan.candidates[placement.segment]
             if layer[0].is_certain or not all(one.features for one in layer):
                 continue
@@ -194,6 +203,21 @@ class PlannedUpdate:
                 weights = np.array([one.weight for one in layer])
                 rows = np.array(layer_features(layer, self._original))
                 yield rows, weights, layer.index(placement)
+
+    def _placement_of(
+        self, segment: WrittenSegment, layer: Sequence[Placement]
+    ) -> Placement | None:
+        """The heaviest placement that makes of the original what the segment is meant to make."""
+        start, end = segment.old_start, segment.old_end
+        for one in layer:
+            low, high = min(start, one.start), max(end, one.end)
+            meant = [*self._original[low:start], *segment.new_lines, *self._original[end:high]]
+            made = [*self._original[low : one.start], *one.lines, *self._original[one.end : high]]
+            is_elsewhere = one.end <= start or end <= one.start
+            # What changes nothing makes the same everywhere.
+            if made == meant and not (is_elsewhere and made == list(self._original[low:high])):
+                return one
+        return None
 
 
 def fit(found: Layers, *, num_trees: int = NUM_TREES) -> lightgbm.Booster:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from rival_places import ORIGINAL, changed, merge_case, sure_update
 
+from apply_service.bench.snippet_writer.written_segments import splice
 from apply_service.prompts.profile import Profile, load_profile
 from training.case_file import TrainingCase
 from training.served import (
@@ -123,9 +124,11 @@ def test_terse_updates_are_others_of_the_same_edit() -> None:
     written = [rewrite_tersely(case, number) for number in range(8)]
     assert written == [rewrite_tersely(case, number) for number in range(8)]
     found = [one for one in written if one is not None]
-    assert {(one.original, one.expected) for one in found} == {(case.original, case.expected)}
-    assert len({one.update for one in found}) > 4
-    assert all(one.style.startswith("terse_") for one in found)
+    assert {(one.original, one.expected) for one, _ in found} == {(case.original, case.expected)}
+    assert len({one.update for one, _ in found}) > 4
+    for one, segments in found:
+        assert one.style.startswith("terse_")
+        assert splice(segments, case.original.splitlines()) == case.expected.splitlines()
 
 
 def test_no_question_is_learnt_twice(profile: Profile) -> None:

@@ -39,10 +39,14 @@ _MAX_HEADER_DISTANCE = 12
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """The lines that an agent would send, and the name of the way it wrote them."""
+    """The lines that an agent would send, and the name of the way it wrote them.
+
+    `segments` say where the lines between the markers truly stand, if the writer tells.
+    """
 
     lines: list[str]
     style: str
+    segments: tuple[WrittenSegment, ...] = ()
 
 
 def write_snippet(

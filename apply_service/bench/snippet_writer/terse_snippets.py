@@ -35,10 +35,11 @@ _FORMS = (
     ("... rest of the code ...", 2),
     ("named", 5),
 )
-_NO_LEADING_SHARE = 0.25
-# Agents that leave one outer marker off often leave off both: a fifth has none at the end.
-_NO_TRAILING_SHARE = 0.12
-_NO_OUTER_SHARE = 0.45
+# Of updates that may lack it: a quarter of all have no marker at their start, a fifth none at the
+# end. Agents that leave off the first often leave off the last too.
+_NO_LEADING_SHARE = 0.29
+_NO_TRAILING_SHARE = 0.16
+_NO_OUTER_SHARE = 0.5
 _AIRY_SHARE = 0.5
 _EVEN_SHARE = 0.75
 _INDENTED_SHARE = 0.3
@@ -63,7 +64,8 @@ def write_terse_snippet(
         return None
     lines = _Page(original, segments, language, rng).lines(hunks)
     if any(line.strip() for line in lines):
-        return Snippet(lines, f"terse_{style_name(segments, original)}")
+        style = f"terse_{style_name(segments, original)}"
+        return Snippet(lines, style, tuple(segments))
     return None
 
 
