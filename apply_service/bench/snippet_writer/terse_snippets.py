@@ -177,11 +177,11 @@ class _Page:
             is_inside = end <= scope.end or left.old_end == scope.body_start
             if is_inside or self._rng.random() < _SCOPE_INDENT_SHARE:
                 return _first_indent(self._original[scope.body_start : scope.body_end])
-        if not self._is_indented:
+        beside = left or right
+        if not self._is_indented or beside is None:
             return ""
-        if left is not None:
-            return _first_indent(left.new_lines[::-1])
-        return "" if right is None else _first_indent(right.new_lines)
+        filled = [line for line in beside.new_lines if line.strip()]
+        return min(map(indent_of, filled), key=len, default="")
 
     def _scope(self, left: WrittenSegment | None) -> CodeBlock | None:
         """The innermost definition that goes on behind a segment, of those with a shown header."""
