@@ -12,7 +12,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from apply_service.attempt import attempts_of
-from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION, write_snippet
+from apply_service.bench.snippet_writer.snippets import (
+    GENERATOR_VERSION,
+    Snippet,
+    write_snippet,
+)
+from apply_service.bench.snippet_writer.terse_snippets import (
+    TERSE_GENERATOR_VERSION,
+    write_terse_snippet,
+)
+from apply_service.bench.snippet_writer.written_segments import WrittenSegment
 from apply_service.edit.placement import MergePath, RemovedSpan
 from apply_service.edit.regions import Region
 from apply_service.edit.snippet_error import SnippetError
@@ -188,8 +197,26 @@ def rewrite(case: TrainingCase, number: int) -> TrainingCase | None:
         language=case.language,
         rng=random.Random(f"{GENERATOR_VERSION}:{number}:{case.id}"),
     )
-    if snippet is None:
-        return None
+    return None if snippet is None else _with_update(case, snippet)
+
+
+def rewrite_tersely(
+    case: TrainingCase, number: int
+) -> tuple[TrainingCase, tuple[WrittenSegment, ...]] | None:
+    """The same edit with one of many brief updates, and where its segments truly stand.
+
+    The model is not taught with these.
+    """
+    snippet = write_terse_snippet(
+        split_lines(case.original),
+        split_lines(case.expected),
+        language=case.language,
+        rng=random.Random(f"terse:{TERSE_GENERATOR_VERSION}:{number}:{case.id}"),
+    )
+    return None if snippet is None else (_with_update(case, snippet), snippet.segments)
+
+
+def _with_update(case: TrainingCase, snippet: Snippet) -> TrainingCase:
     return replace(case, update="\n".join(snippet.lines) + "\n", style=snippet.style)
 
 

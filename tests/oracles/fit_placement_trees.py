@@ -4,7 +4,9 @@ Plans every case, and other updates for the same edit, without the trees, and as
 of each segment makes the true result. Where the first placement is not certain, boosted trees
 (LightGBM, the softmax over a segment's placements as objective) learn what to add to the weights.
 As agents forget markers, every fourth of the other updates has lost the one at its start or end.
-With `--out` they are written; LightGBM must be installed.
+As they are brief, there are terse updates as well. A segment whose true placement is not offered
+teaches nothing; of terse updates it is printed how many do.
+With `--out` the trees are written; LightGBM must be installed.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ import lightgbm
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from oracles.verdict_rates import JudgedCase
+from oracles.verdict_rates import JudgedCase, share
 
+from apply_service.bench.snippet_writer.written_segments import WrittenSegment
 from apply_service.edit import lazy_placements
 from apply_service.edit.markers import is_marker
 from apply_service.edit.placement import Placement
@@ -33,7 +36,7 @@ from apply_service.edit.placement_layer import LAYER_FEATURES, layer_features
 from apply_service.edit.placement_trees import PlacementTrees, Tree, contenders
 from apply_service.edit.text_file import TextFile
 from training.case_file import TrainingCase, read_training_cases
-from training.served import rewrite
+from training.served import rewrite, rewrite_tersely
 
 NUM_TREES = 250
 SETTINGS = {
@@ -105,28 +108,56 @@ class Layers:
         return f"first {is_first.mean():.2%}, loss {surprise:.4f}; trusted {trusted}"
 
 
-def layers(path: Path, *, num_updates: int, every: int, num_processes: int = 1) -> Layers:
-    """The layers that are open in the cases of a file, weighed without the trees."""
+@dataclass(frozen=True)
+class CaseLayers:
+    """The open layers of one case, each as the arguments of `Layers.of`.
+
+    Of `num_terse` segments of terse updates the planner offers `num_offered` their true placement.
+    """
+
+    found: list[tuple[Vector, Vector, int]]
+    num_terse: int
+    num_offered: int
+
+
+def layers(
+    path: Path, *, num_updates: int, num_terse: int, every: int, num_processes: int = 1
+) -> Layers:
+    """The layers that are open in the cases of a file, weighed without the trees.
+
+    Prints how many segments of terse updates there are, and how many of them can teach.
+    """
     cases = islice(read_training_cases(path), 0, None, every)
     with (
         patch.multiple(lazy_placements, corrected=_as_they_are, confirmed=_as_they_are),
         multiprocessing.get_context("fork").Pool(num_processes) as pool,
     ):
-        found = pool.imap(partial(_layers_of, num_updates), cases, chunksize=8)
-        return Layers.of([layer for of_case in found for layer in of_case])
+        of_cases = list(pool.imap(partial(_layers_of, num_updates, num_terse), cases, chunksize=8))
+    if num_terse:
+        offered = share(sum(o.num_offered for o in of_cases), sum(o.num_terse for o in of_cases))
+        print(f"{path}: terse segments with their true placement offered {offered}", flush=True)
+    return Layers.of([layer for one in of_cases for layer in one.found])
 
 
 def _as_they_are(placements: Sequence[Placement], lines: Sequence[str]) -> list[Placement]:
     return list(placements)
 
 
-def _layers_of(num_updates: int, case: TrainingCase) -> list[tuple[Vector, Vector, int]]:
-    return [
-        layer
-        for number in range(num_updates)
-        if (written := rewrite(case, number)) is not None
-        for layer in _open_layers(written, _update_of(written, number))
-    ]
+def _layers_of(num_updates: int, num_updates_terse: int, case: TrainingCase) -> CaseLayers:
+    found: list[tuple[Vector, Vector, int]] = []
+    for number in range(num_updates):
+        written = rewrite(case, number)
+        if written is not None:
+            found += PlannedUpdate(written, _update_of(written, number)).open_layers()
+    num_terse = num_offered = 0
+    for terse in (rewrite_tersely(case, number) for number in range(num_updates_terse)):
+        if terse is not None:
+            written, segments = terse
+            planned = PlannedUpdate(written, written.update, segments)
+            found += planned.open_layers()
+            num_terse += len(segments)
+            num_offered += len(planned.truths)
+    return CaseLayers(found, num_terse, num_offered)
 
 
 def _update_of(case: TrainingCase, number: int) -> str:
@@ -139,21 +170,54 @@ def _update_of(case: TrainingCase, number: int) -> str:
     return "\n".join(rest) + "\n" if is_marker(border) and rest else case.update
 
 
-def _open_layers(case: TrainingCase, update: str) -> Iterator[tuple[Vector, Vector, int]]:
-    judged = JudgedCase(case.original, update, case.path)
-    if judged.plan is None:
-        return
-    original = TextFile.from_text(case.original).lines
-    truth = judged.plan.accepts(list(TextFile.from_text(case.expected).lines))
-    for placement in () if truth is None else truth.placements:
-        layer = judged.plan.candidates[placement.segment]
-        if layer[0].is_certain or not all(one.features for one in layer):
-            continue
-        layer = contenders(layer)
-        if len(layer) > 1 and placement in layer:
-            weights = np.array([one.weight for one in layer])
-            rows = np.array(layer_features(layer, original))
-            yield rows, weights, layer.index(placement)
+class PlannedUpdate:
+    """An update of a case with its placements; `truths` are the true ones, as far as offered.
+
+    Unless the writer of the update tells where its segments stand, they are those of the merge
+    that makes the true result: all or none.
+    """
+
+    def __init__(
+        self, case: TrainingCase, update: str, segments: Sequence[WrittenSegment] = ()
+    ) -> None:
+        self._original = TextFile.from_text(case.original).lines
+        self._plan = JudgedCase(case.original, update, case.path).plan
+        self.truths: list[Placement] = []
+        if self._plan is not None and len(segments) == len(self._plan.candidates):
+            pairs = zip(segments, self._plan.candidates, strict=True)
+            found = (self._placement_of(segment, layer) for segment, layer in pairs)
+            self.truths = [one for one in found if one is not None]
+        elif self._plan is not None:
+            path = self._plan.accepts(list(TextFile.from_text(case.expected).lines))
+            self.truths = [] if path is None else list(path.placements)
+
+    def open_layers(self) -> Iterator[tuple[Vector, Vector, int]]:
+        """Where the first placement is not certain: rows, weights and which placement is true."""
+        for placement in self.truths:
+            assert self._plan is not None, "there are placements"
+            layer = self._plan.candidates[placement.segment]
+            if layer[0].is_certain or not all(one.features for one in layer):
+                continue
+            layer = contenders(layer)
+            if len(layer) > 1 and placement in layer:
+                weights = np.array([one.weight for one in layer])
+                rows = np.array(layer_features(layer, self._original))
+                yield rows, weights, layer.index(placement)
+
+    def _placement_of(
+        self, segment: WrittenSegment, layer: Sequence[Placement]
+    ) -> Placement | None:
+        """The heaviest placement that makes of the original what the segment is meant to make."""
+        start, end = segment.old_start, segment.old_end
+        for one in layer:
+            low, high = min(start, one.start), max(end, one.end)
+            meant = [*self._original[low:start], *segment.new_lines, *self._original[end:high]]
+            made = [*self._original[low : one.start], *one.lines, *self._original[one.end : high]]
+            is_elsewhere = one.end <= start or end <= one.start
+            # What changes nothing makes the same everywhere.
+            if made == meant and not (is_elsewhere and made == list(self._original[low:high])):
+                return one
+        return None
 
 
 def fit(found: Layers, *, num_trees: int = NUM_TREES) -> lightgbm.Booster:
@@ -204,25 +268,32 @@ def _shortened(value: float) -> float:
     return float(f"{value:.{_NUM_DIGITS}g}")
 
 
+def _report(name: str, sample: Layers, trees: PlacementTrees) -> None:
+    print(f"{name}: {len(sample.sizes)} open layers")
+    print(f"  without trees: {sample.report(sample.weights)}")
+    sums = np.array([trees.sum_of(row) for row in sample.rows.tolist()])
+    print(f"  with them: {sample.report(sample.weights + sums)}", flush=True)
+
+
 def main() -> None:
     """Read the command line, fit, say what the trees are worth."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", type=Path)
     parser.add_argument("--check", type=Path, nargs="*", default=[], metavar="JSONL")
     parser.add_argument("--updates", type=int, default=4, help="updates for each edit")
+    parser.add_argument("--num-terse", type=int, default=3, help="terse updates for each edit")
     parser.add_argument("--every", type=int, default=1, help="take each n-th case")
     parser.add_argument("--processes", type=int, default=1, help="that plan the cases")
     parser.add_argument("--out", type=Path, default=None, help="where the trees are written")
     args = parser.parse_args()
     planned = partial(layers, every=args.every, num_processes=args.processes)
-    found = planned(args.cases, num_updates=args.updates)
+    found = planned(args.cases, num_updates=args.updates, num_terse=args.num_terse)
     trees = stored(fit(found))
-    for path in (args.cases, *args.check):
-        sample = found if path == args.cases else planned(path, num_updates=1)
-        print(f"{path}: {len(sample.sizes)} open layers")
-        print(f"  without trees: {sample.report(sample.weights)}")
-        sums = np.array([trees.sum_of(row) for row in sample.rows.tolist()])
-        print(f"  with them: {sample.report(sample.weights + sums)}", flush=True)
+    _report(str(args.cases), found, trees)
+    for path in args.check:
+        _report(str(path), planned(path, num_updates=1, num_terse=0), trees)
+        if args.num_terse:
+            _report(f"{path}, terse", planned(path, num_updates=0, num_terse=1), trees)
     if args.out is not None:
         args.out.write_bytes(msgspec.json.encode(trees) + b"\n")
 

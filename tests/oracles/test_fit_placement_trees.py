@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-from oracles.fit_placement_trees import Layers, fit, stored
+from dataclasses import replace
 
+import numpy as np
+from oracles.fit_placement_trees import Layers, PlannedUpdate, fit, stored
+from rival_places import ORIGINAL, merge_case, sure_update
+
+from apply_service.bench.snippet_writer.written_segments import WrittenSegment
 from apply_service.edit.placement_layer import LAYER_FEATURES
 
 
@@ -42,3 +46,45 @@ def test_stored_trees_say_what_lightgbm_says_and_it_is_what_is_true() -> None:
         return float(-np.log(unseen.likelihoods(scores)[unseen.is_true]).mean())
 
     assert surprise(unseen.weights + expected) < 0.8 * surprise(unseen.weights)
+
+
+def test_the_true_placement_of_a_segment_with_two_places_is_found() -> None:
+    case = merge_case("save")
+    planned = PlannedUpdate(case, case.update)
+    (placement,) = planned.truths
+    ((rows, weights, truth),) = planned.open_layers()
+    assert rows.shape == (len(weights), len(LAYER_FEATURES))
+    assert 5 <= placement.start < placement.end <= 8
+    assert 0 <= truth < len(weights)
+
+
+def test_the_writer_of_an_update_tells_its_places_one_by_one() -> None:
+    """The second segment belongs elsewhere, so that there is no true merge of both."""
+    case = merge_case("save")
+    lines = ["        self.check()", '        self.log("used")', "        return self.items"]
+    update = case.update + "        self.items = []\n        self.log()\n# ... existing code ...\n"
+    true = WrittenSegment(6, 8, lines, "")
+    false = WrittenSegment(0, 1, ["class Other:"], "")
+    assert PlannedUpdate(case, update).truths == []
+    (placement,) = PlannedUpdate(case, update, (true, false)).truths
+    assert (placement.segment, list(placement.lines)) == (0, lines)
+
+
+def test_an_unchanged_line_is_not_true_where_it_stands_elsewhere() -> None:
+    case = replace(merge_case("save"), expected=ORIGINAL)
+    marker = "# ... existing code ...\n"
+    update = f"{marker}    def load(self):\n{marker}        self.check()\n{marker}"
+    segments = [
+        WrittenSegment(1, 2, ["    def load(self):"], ""),
+        WrittenSegment(6, 7, ["        self.check()"], ""),
+    ]
+    assert [one.start for one in PlannedUpdate(case, update, segments).truths] == [1, 6]
+
+
+def test_what_is_sure_and_what_cannot_be_true_teach_nothing() -> None:
+    sure = PlannedUpdate(merge_case("save"), sure_update("save"))
+    assert sure.truths
+    assert not list(sure.open_layers())
+    other = PlannedUpdate(merge_case("save"), sure_update("load"))
+    assert other.truths == []
+    assert not list(other.open_layers())

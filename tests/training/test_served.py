@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 from rival_places import ORIGINAL, changed, merge_case, sure_update
 
+from apply_service.bench.snippet_writer.written_segments import splice
 from apply_service.prompts.profile import Profile, load_profile
 from training.case_file import TrainingCase
 from training.served import (
     NUM_TAIL_TOKENS,
     questions_of,
     rewrite,
+    rewrite_tersely,
     served_examples,
     to_example,
 )
@@ -115,6 +117,18 @@ def test_rewritten_updates_keep_the_edit_and_are_the_same_in_every_run() -> None
     found = [one for one in written if one is not None]
     assert {(one.original, one.expected) for one in found} == {(case.original, case.expected)}
     assert len({one.update for one in found}) > 2
+
+
+def test_terse_updates_are_others_of_the_same_edit() -> None:
+    case = long_case(3)
+    written = [rewrite_tersely(case, number) for number in range(8)]
+    assert written == [rewrite_tersely(case, number) for number in range(8)]
+    found = [one for one in written if one is not None]
+    assert {(one.original, one.expected) for one, _ in found} == {(case.original, case.expected)}
+    assert len({one.update for one, _ in found}) > 4
+    for one, segments in found:
+        assert one.style.startswith("terse_")
+        assert splice(segments, case.original.splitlines()) == case.expected.splitlines()
 
 
 def test_no_question_is_learnt_twice(profile: Profile) -> None:

@@ -1,5 +1,7 @@
-"""Writes lazy updates for real edits: `snippets` is the writer, the rest are its parts.
+"""Writes lazy updates for real edits: `snippets` clear ones, `terse_snippets` brief ones.
 
 `hunks` finds what changed, `anchors` and `definitions` choose what is shown around it,
-`marker_forms` writes the markers.
+`marker_forms` writes the markers, `written_segments` says what an update makes of its original.
+For brief updates `insertion_slides` and `code_blocks` find what is whole by itself, and
+`terse_views` chooses the little that is shown.
 """

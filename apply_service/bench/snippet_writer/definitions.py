@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 _HEADER = re.compile(
     r"""^\s*
@@ -34,34 +34,45 @@ def definition_around(
 
     The header of the definition may be the line `start` itself.
     """
+    return next(definitions_around(lines, start, end, language), None)
+
+
+def definitions_around(
+    lines: Sequence[str], start: int, end: int, language: str
+) -> Iterator[tuple[int, int]]:
+    """The definitions that hold lines `start:end`, as `definition_around`, from the inside out."""
     for header in range(min(start, len(lines) - 1), -1, -1):
         if definition_name(lines[header]) is None:
             continue
         last = _end_of_block(lines, header, language)
         if last is not None and last >= end:
-            return header, last
-    return None
+            yield header, last
 
 
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
+def indent_of(line: str) -> str:
+    """The white space that a line begins with."""
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _depth(line: str) -> int:
+    return len(indent_of(line))
 
 
 def _end_of_block(lines: Sequence[str], header: int, language: str) -> int | None:
-    depth = _indent(lines[header])
+    depth = _depth(lines[header])
     end = header + 1
     for number in range(header + 1, len(lines)):
         line = lines[number]
         if not line.strip():
             continue
-        if _indent(line) > depth:
+        if _depth(line) > depth:
             end = number + 1
             continue
-        if line.lstrip().startswith((")", "]")) and _indent(line) == depth:
+        if line.lstrip().startswith((")", "]")) and _depth(line) == depth:
             end = number + 1
             continue
         if language == "python":
             return end if end > header + 1 else None
-        is_closing = _indent(line) == depth and line.lstrip().startswith("}")
+        is_closing = _depth(line) == depth and line.lstrip().startswith("}")
         return number + 1 if is_closing else None
     return end if language == "python" and end > header + 1 else None

@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+_MIN_SIMILARITY = 0.6
+
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
@@ -30,6 +32,14 @@ class Hunk:
     def num_changed(self) -> int:
         """Lines removed plus lines added."""
         return self.old_end - self.old_start + self.new_end - self.new_start
+
+    def old(self, original: Sequence[str]) -> Sequence[str]:
+        """The lines that go."""
+        return original[self.old_start : self.old_end]
+
+    def new(self, expected: Sequence[str]) -> Sequence[str]:
+        """The lines that come."""
+        return expected[self.new_start : self.new_end]
 
     def shifted(self, old_by: int, new_by: int) -> Hunk:
         """The same hunk seen from a window that starts later."""
@@ -60,3 +70,13 @@ def find_hunks(original: Sequence[str], expected: Sequence[str]) -> list[Hunk]:
         for tag, i1, i2, j1, j2 in matcher.get_opcodes()
         if tag != "equal"
     ]
+
+
+def is_look_alike(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether each new line resembles the line it replaces, so that it is an anchor by itself."""
+    return len(old) == len(new) and all(map(is_variant, old, new))
+
+
+def is_variant(old: str, new: str) -> bool:
+    """Whether two lines are so alike that one may be meant to replace the other."""
+    return difflib.SequenceMatcher(None, old, new, autojunk=False).ratio() >= _MIN_SIMILARITY

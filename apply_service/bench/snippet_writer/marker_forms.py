@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+from apply_service.bench.snippet_writer.definitions import indent_of
+
 _COMMENTS = {
     "python": ("# ", ""),
     "shell": ("# ", ""),
@@ -33,12 +35,19 @@ _INDENTED_SHARE = 0.4
 class MarkerWriter:
     """Writes the markers of one snippet, all in the same manner."""
 
-    def __init__(self, language: str, rng: random.Random) -> None:
+    def __init__(
+        self,
+        language: str,
+        rng: random.Random,
+        *,
+        forms: Sequence[tuple[str, float]] = _FORMS,
+    ) -> None:
+        """`forms` are the wordings with their weights; "named" says what is left out."""
         self._rng = rng
         self._opening, self._closing = _COMMENTS.get(language, ("// ", ""))
         if rng.random() < _SLASHES_ANYWHERE:
             self._opening, self._closing = "// ", ""
-        forms, weights = zip(*_FORMS, strict=True)
+        forms, weights = zip(*forms, strict=True)
         self._form = rng.choices(forms, weights)[0]
         self._is_indented = rng.random() < _INDENTED_SHARE
 
@@ -48,14 +57,18 @@ class MarkerWriter:
 
     def marker(self, lines: Sequence[str], start: int, end: int) -> str:
         """The marker that stands for `lines[start:end]`."""
-        form = self._form
-        if form == "named":
-            form = f"... existing {self._noun(lines[start:end])} ..."
+        text = self.text(lines[start:end])
         indent = ""
         if self._is_indented:
             neighbour = next((line for line in lines[start:end] if line.strip()), "")
-            indent = neighbour[: len(neighbour) - len(neighbour.lstrip())]
-        return indent + self.comment(form)
+            indent = indent_of(neighbour)
+        return indent + text
+
+    def text(self, omitted: Sequence[str]) -> str:
+        """The marker that stands for these lines, without indentation."""
+        if self._form == "named":
+            return self.comment(f"... existing {self._noun(omitted)} ...")
+        return self.comment(self._form)
 
     def _noun(self, omitted: Sequence[str]) -> str:
         code = [line.strip() for line in omitted if line.strip()]

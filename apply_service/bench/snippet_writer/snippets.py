@@ -9,18 +9,26 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 
 from apply_service.bench.snippet_writer.anchors import Anchors, is_placed
-from apply_service.bench.snippet_writer.definitions import definition_around, definition_name
-from apply_service.bench.snippet_writer.hunks import Hunk, find_hunks
+from apply_service.bench.snippet_writer.definitions import (
+    definition_around,
+    definition_name,
+    indent_of,
+)
+from apply_service.bench.snippet_writer.hunks import Hunk, find_hunks, is_look_alike
 from apply_service.bench.snippet_writer.marker_forms import MarkerWriter
+from apply_service.bench.snippet_writer.written_segments import (
+    Offsets,
+    WrittenSegment,
+    splice,
+    style_name,
+)
 
 GENERATOR_VERSION = 5
 
 MAX_CONTEXT = 8
 _CONTEXT_WEIGHTS = ((0, 6), (1, 26), (2, 30), (3, 22), (4, 10), (6, 6))
-_MIN_SIMILARITY = 0.6
 _MAX_DEFINITION_LINES = 40
 _AIRY_SHARE = 0.3
 _DEFINITION_SHARE = 0.55
@@ -31,20 +39,14 @@ _MAX_HEADER_DISTANCE = 12
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """The lines that an agent would send, and the name of the way it wrote them."""
+    """The lines that an agent would send, and the name of the way it wrote them.
+
+    `segments` say where the lines between the markers truly stand, if the writer tells.
+    """
 
     lines: list[str]
     style: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Segment:
-    """A run of the snippet without markers: `old` of the original is shown as `new_lines`."""
-
-    old_start: int
-    old_end: int
-    new_lines: list[str]
-    style: str
+    segments: tuple[WrittenSegment, ...] = ()
 
 
 def write_snippet(
@@ -61,42 +63,17 @@ def write_snippet(
         if segment is None:
             return None
         segments.append(segment)
-    offsets = _Offsets(hunks)
+    offsets = Offsets(hunks)
     joined = _join(segments, original, expected, offsets, rng)
     if rng.random() < _AIRY_SHARE:
         joined = _airy(joined, original)
-    if _splice(joined, original) != list(expected):
+    if splice(joined, original) != list(expected):
         return None
     markers = MarkerWriter(language, rng)
     lines = _with_markers(joined, original, markers)
     if any(line.strip() for line in lines):
-        return Snippet(lines, _style_name(joined, original))
+        return Snippet(lines, style_name(joined, original))
     return None
-
-
-class _Offsets:
-    """Maps borders between lines of the original to borders of the expected text."""
-
-    def __init__(self, hunks: Sequence[Hunk]) -> None:
-        self._hunks = hunks
-
-    def new(self, old: int) -> int:
-        """The border in the expected text; `old` is not inside a hunk. At a hunk: before it."""
-        shift = 0
-        for hunk in self._hunks:
-            if hunk.old_start >= old:
-                break
-            shift = hunk.new_end - hunk.old_end
-        return old + shift
-
-    def new_after(self, old: int) -> int:
-        """As `new`, but after a hunk that ends at `old`."""
-        shift = 0
-        for hunk in self._hunks:
-            if hunk.old_end > old:
-                break
-            shift = hunk.new_end - hunk.old_end
-        return old + shift
 
 
 class _SegmentWriter:
@@ -111,7 +88,7 @@ class _SegmentWriter:
         self._rng = rng
         self._anchors = Anchors(original)
 
-    def write(self, hunk: Hunk) -> _Segment | None:
+    def write(self, hunk: Hunk) -> WrittenSegment | None:
         """The segment, or None if no context makes its place clear."""
         roll = self._rng.random()
         if roll < _DEFINITION_SHARE:
@@ -124,7 +101,7 @@ class _SegmentWriter:
                 return segment
         return self._with_context(hunk)
 
-    def _definition(self, hunk: Hunk) -> _Segment | None:
+    def _definition(self, hunk: Hunk) -> WrittenSegment | None:
         """The whole definition around the hunk, without any context."""
         span = definition_around(self._original, hunk.old_start, hunk.old_end, self._language)
         if span is None or span[1] - span[0] > _MAX_DEFINITION_LINES:
@@ -135,9 +112,9 @@ class _SegmentWriter:
         is_inside = start < hunk.old_start and hunk.old_end < end
         if not is_inside or end - start == len(self._original):
             return None
-        return _Segment(start, end, [], "definition")
+        return WrittenSegment(start, end, [], "definition")
 
-    def _directive(self, hunk: Hunk) -> _Segment | None:
+    def _directive(self, hunk: Hunk) -> WrittenSegment | None:
         """`# remove name` in place of a definition that goes away."""
         first = hunk.old_start
         while first < hunk.old_end and not self._original[first].strip():
@@ -150,11 +127,12 @@ class _SegmentWriter:
         rest = self._original[span[1] : hunk.old_end]
         if any(line.strip() for line in rest) or not self._anchors.is_unique([header]):
             return None
-        indent = header[: len(header) - len(header.lstrip())]
         comment = MarkerWriter(self._language, self._rng).comment(f"remove {name}")
-        return _Segment(hunk.old_start, hunk.old_end, [indent + comment], "remove_directive")
+        return WrittenSegment(
+            hunk.old_start, hunk.old_end, [indent_of(header) + comment], "remove_directive"
+        )
 
-    def _with_context(self, hunk: Hunk) -> _Segment | None:
+    def _with_context(self, hunk: Hunk) -> WrittenSegment | None:
         num_before, num_after = self._choose_context(hunk)
         longest = MAX_CONTEXT * 2
         for extra in range(longest):
@@ -162,7 +140,7 @@ class _SegmentWriter:
             end = self._anchors.reach_down(hunk.old_end, num_after)
             if is_placed(self._anchors, hunk, start, end):
                 start = self._reach_header(hunk, start)
-                return _Segment(start, end, [], self._context_style(hunk, start, end))
+                return WrittenSegment(start, end, [], self._context_style(hunk, start, end))
             if self._needs_after(hunk, num_before, num_after) or (extra % 2 and num_after):
                 num_after += 1
             else:
@@ -194,13 +172,7 @@ class _SegmentWriter:
         return num_after == 0 and num_before > 2 and not hunk.is_insertion
 
     def _is_look_alike(self, hunk: Hunk) -> bool:
-        """Each new line resembles the line it replaces, so that it is an anchor by itself."""
-        old = self._original[hunk.old_start : hunk.old_end]
-        new = self._expected[hunk.new_start : hunk.new_end]
-        return len(old) == len(new) and all(
-            SequenceMatcher(None, a, b, autojunk=False).ratio() >= _MIN_SIMILARITY
-            for a, b in zip(old, new, strict=True)
-        )
+        return is_look_alike(hunk.old(self._original), hunk.new(self._expected))
 
     def _context_style(self, hunk: Hunk, start: int, end: int) -> str:
         if start < hunk.old_start and end > hunk.old_end:
@@ -211,14 +183,14 @@ class _SegmentWriter:
 
 
 def _join(
-    segments: Sequence[_Segment],
+    segments: Sequence[WrittenSegment],
     original: Sequence[str],
     expected: Sequence[str],
-    offsets: _Offsets,
+    offsets: Offsets,
     rng: random.Random,
-) -> list[_Segment]:
+) -> list[WrittenSegment]:
     """Fill in the new lines, and make one segment of those that (almost) touch."""
-    joined: list[_Segment] = []
+    joined: list[WrittenSegment] = []
     for segment in segments:
         last = joined[-1] if joined else None
         if last is not None and last.style != "remove_directive" != segment.style:
@@ -241,17 +213,15 @@ def _join(
         if segment.style == "remove_directive"
         else replace(
             segment,
-            new_lines=list(
-                expected[offsets.new(segment.old_start) : offsets.new_after(segment.old_end)]
-            ),
+            new_lines=list(expected[offsets.span(segment.old_start, segment.old_end)]),
         )
         for segment in joined
     ]
 
 
-def _airy(segments: Sequence[_Segment], original: Sequence[str]) -> list[_Segment]:
+def _airy(segments: Sequence[WrittenSegment], original: Sequence[str]) -> list[WrittenSegment]:
     """Show the blank lines that stand between a segment and what its markers leave out."""
-    airy: list[_Segment] = []
+    airy: list[WrittenSegment] = []
     for number, segment in enumerate(segments):
         start, end, lines = segment.old_start, segment.old_end, segment.new_lines
         floor = airy[-1].old_end if airy else 0
@@ -269,19 +239,8 @@ def _airy(segments: Sequence[_Segment], original: Sequence[str]) -> list[_Segmen
     return airy
 
 
-def _splice(segments: Sequence[_Segment], original: Sequence[str]) -> list[str]:
-    """What the segments make of the original; they may not overlap, so this is a check of them."""
-    spliced: list[str] = []
-    shown_until = 0
-    for segment in segments:
-        spliced += original[shown_until : segment.old_start]
-        spliced += [] if segment.style == "remove_directive" else segment.new_lines
-        shown_until = segment.old_end
-    return spliced + list(original[shown_until:])
-
-
 def _with_markers(
-    segments: Sequence[_Segment], original: Sequence[str], markers: MarkerWriter
+    segments: Sequence[WrittenSegment], original: Sequence[str], markers: MarkerWriter
 ) -> list[str]:
     lines: list[str] = []
     shown_until = 0
@@ -293,10 +252,3 @@ def _with_markers(
     if shown_until < len(original):
         lines.append(markers.marker(original, shown_until, len(original)))
     return lines
-
-
-def _style_name(segments: Sequence[_Segment], original: Sequence[str]) -> str:
-    if len(segments) == 1 and segments[0].old_start == 0 and segments[0].old_end == len(original):
-        return "whole"
-    names = sorted({segment.style for segment in segments})
-    return "+".join(names)

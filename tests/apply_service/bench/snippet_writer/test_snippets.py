@@ -3,55 +3,45 @@ from __future__ import annotations
 import random
 
 import pytest
+from edited_texts import PROGRAM, edited_texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apply_service.bench.snippet_writer.hunks import find_hunks
 from apply_service.bench.snippet_writer.marker_forms import MarkerWriter
-from apply_service.bench.snippet_writer.snippets import write_snippet
+from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION, write_snippet
 
-PROGRAM = [
-    "import os",
-    "",
-    "LIMIT = 10",
-    "",
-    "",
-    "def first(values):",
-    "    total = 0",
-    "    for value in values:",
-    "        total += value",
-    "    return total",
-    "",
-    "",
-    "def second(values):",
-    "    total = 1",
-    "    for value in values:",
-    "        total *= value",
-    "    return total",
-    "",
-    "",
-    "def third(values):",
-    "    return sorted(values)[:LIMIT]",
+PINNED = [
+    (
+        0,
+        [*PROGRAM[:2], "LIMIT = 12", *PROGRAM[3:]],
+        [
+            *["import os", "", "LIMIT = 12", "", "", "def first(values):", "    total = 0"],
+            "    # ... existing code ...",
+        ],
+    ),
+    (
+        2,
+        [*PROGRAM[:16], "    check(total)", *PROGRAM[16:]],
+        [
+            "# ... existing code ...",
+            "",
+            *PROGRAM[12:16],
+            "    check(total)",
+            "    # ... existing code ...",
+        ],
+    ),
+    (
+        1,
+        [*PROGRAM[:12], *PROGRAM[19:]],
+        [
+            "// ... existing logic ...",
+            *PROGRAM[7:12],
+            "def third(values):",
+            "    // ... existing functions ...",
+        ],
+    ),
 ]
-
-# Lines that are all different can be anchors anywhere; "" and "}" never can.
-lines_of_text = st.lists(
-    st.one_of(st.sampled_from(["", "}"]), st.integers(0, 10**6).map(lambda n: f"value_{n} = {n}")),
-    min_size=4,
-    max_size=30,
-)
-
-
-@st.composite
-def edited_texts(draw: st.DrawFn) -> tuple[list[str], list[str]]:
-    original = draw(lines_of_text)
-    expected = list(original)
-    for _ in range(draw(st.integers(1, 3))):
-        start = draw(st.integers(0, len(expected)))
-        end = draw(st.integers(start, min(start + 3, len(expected))))
-        added = draw(st.lists(st.integers(0, 99).map(lambda n: f"added({n})"), max_size=3))
-        expected[start:end] = added
-    return original, expected
 
 
 def apply_by_context(original: list[str], update: list[str]) -> list[str]:
@@ -100,6 +90,15 @@ def test_the_same_seed_writes_the_same_snippet() -> None:
     expected = [*PROGRAM[:7], "    assert values", *PROGRAM[7:]]
     assert snippet_of(PROGRAM, expected, 3) == snippet_of(PROGRAM, expected, 3)
     assert len({str(snippet_of(PROGRAM, expected, seed)) for seed in range(30)}) > 5
+
+
+@pytest.mark.parametrize(("seed", "expected", "update"), PINNED)
+def test_what_earlier_data_were_written_with_is_written_still(
+    seed: int, expected: list[str], update: list[str]
+) -> None:
+    """Case files are made again from the version of the writer and a seed alone."""
+    assert GENERATOR_VERSION == 5
+    assert snippet_of(PROGRAM, expected, f"pinned:{seed}") == update
 
 
 def test_no_change_and_an_empty_file_give_no_snippet() -> None:
