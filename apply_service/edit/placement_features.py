@@ -52,9 +52,9 @@ FEATURES = (
     "num_reassigned",
     # A blank line stands between the last line and one like it.
     "is_apart_from_kin",
-    # Of the words of lost lines: the share by weight that added lines have too, and what the
-    # weights of the others come to, which no line of the update has.
-    "kept_words",
+    # Of the words of lost lines: the share by weight that added lines lack, and the weight of
+    # those that no other segment has either (a logarithm).
+    "lost_share",
     "lost_words",
 )
 STALE_LINES = 8
@@ -152,17 +152,18 @@ class PlacementFeatures:
             float(self._num_redeclared(placement, change)),
             float(self._num_reassigned(placement, change)),
             float(is_open_after and self._is_apart_from_kin(placement)),
-            *self._words_kept(change),
+            *self._lost_words(change),
         )
 
-    def _words_kept(self, change: Change) -> tuple[float, float]:
+    def _lost_words(self, change: Change) -> tuple[float, float]:
+        """How much of what lost lines say is gone: as a share, and by weight."""
         if not change.lost:
-            return 1.0, 0.0
+            return 0.0, 0.0
         lost = self._weights.of_lines(change.lost[:MAX_COMPARED])
         added = self._weights.of_lines(change.added[:MAX_COMPARED])
         kept, _ = self._weights.shares(lost, added)
         gone = {word: 1 for word in lost if word not in added and word not in self._used_elsewhere}
-        return kept, math.log1p(self._weights.weight(Counter(gone)))
+        return 1 - kept, math.log1p(self._weights.weight(Counter(gone)))
 
     def _num_replaced(self, change: Change) -> int:
         """How many lost lines look like an added one."""

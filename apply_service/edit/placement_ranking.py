@@ -33,7 +33,7 @@ FEATURE_WEIGHTS = {
     "num_redeclared": -1.20,
     "num_reassigned": -0.79,
     "is_apart_from_kin": -1.54,
-    "kept_words": 0.0,
+    "lost_share": 0.0,
     "lost_words": 0.0,
 }
 _WEIGHTS = tuple(FEATURE_WEIGHTS[name] for name in FEATURES)

@@ -13,6 +13,7 @@ from apply_service.edit.line_index import LineIndex
 from apply_service.edit.placement import Placement
 from apply_service.edit.placement_change import change_of
 from apply_service.edit.placement_features import FEATURES, PlacementFeatures
+from apply_service.edit.word_weights import WordWeights
 from apply_service.edit.placement_ranking import FEATURE_WEIGHTS, weight_of
 
 ORIGINAL = [
@@ -41,6 +42,7 @@ def features(
         table=SymbolTable(find_definitions(original), index),
         balances=BalanceIndex(original),
         bindings=Bindings(original),
+        weights=WordWeights(index.stripped),
         other_lines=OTHER_LINES,
         is_first=False,
         is_last=False,
@@ -52,9 +54,10 @@ def features(
 
 
 def told(start: int, end: int, lines: list[str]) -> dict[str, float]:
-    """The features that are not zero, rounded."""
+    """The features that are not zero, rounded, but for those of the words that go."""
     found = features(start, end, lines)
     assert found.pop("evidence") == 0.7
+    del found["lost_share"], found["lost_words"]
     return {name: round(value, 2) for name, value in found.items() if value}
 
 
