@@ -3,7 +3,7 @@
 Files and results: `text_file` (bytes, newlines), `diff`, `text_edits`, `splice`, `file_names`.
 Reading an update: `snippet` chooses the format of `lazy_format`, `plain_format`, `fragment`,
 `diff_format`, `block_format` or `patch_format` and makes the segments of `segment`; they use
-`fences`, `markers` (with `marker_phrases`, `marker_scan`, `inline_markers`),
+`fences`, `markers` (with `marker_phrases`, `marker_scan`, `inline_markers`), `removal_notes`,
 `instruction_comments`, `hunk`, `hunk_header`, `sections`, `original_index` and `snippet_error`.
 Syntax: `syntax` parses with the grammars of `grammars` and `languages` by `tree_walk`,
 `symbol_rules` and `grammar_rules`; `symbol`, `definitions` and `definition_names` name things,

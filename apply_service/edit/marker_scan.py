@@ -11,6 +11,7 @@ from functools import cached_property
 
 from apply_service.edit.markers import Marker, MarkerReader, parse_marker
 from apply_service.edit.original_index import OriginalIndex
+from apply_service.edit.removal_notes import RemovalNotes
 from apply_service.edit.segment import SegmentLine
 
 # Languages where a line of three dots alone says nothing else.
@@ -26,6 +27,7 @@ class MarkerScan:
     def __init__(self, original: OriginalIndex, *, language: str | None = None) -> None:
         self._original = original
         self._reader = MarkerReader(original.lines)
+        self._notes = RemovalNotes(original, language=language)
         self._language = language
 
     def is_marker(self, line: str) -> bool:
@@ -51,6 +53,9 @@ class MarkerScan:
             elif marker is None:
                 marker = self._read_in_context(text, before, after)
             markers[place] = marker
+        cuts = [marker is not None for marker in markers]
+        for place, names in self._notes.among([line.text for line in lines], cuts).items():
+            markers[place] = Marker("remove", names)
         return markers
 
     def _read_lazy(self, line: str) -> Marker | None:

@@ -129,6 +129,13 @@ def test_a_listing_is_left_unless_the_update_has_it_as_text() -> None:
     assert codes(ORIGINAL, diff, replaced("LIMIT = 10", "LIMIT = 10", listing))[0] == "applied"
 
 
+def test_a_note_left_in_the_result_asks_for_review() -> None:
+    update = ["# ...", "# second removed", "# ..."]
+    result = [*ORIGINAL[:11], "# second removed", *ORIGINAL[14:]]
+    assert codes(ORIGINAL, update, result) == ("needs_review", {"unknown_line"})
+    assert codes(ORIGINAL, update, [*ORIGINAL[:11], *ORIGINAL[16:]]) == ("applied", set())
+
+
 @pytest.mark.parametrize("ending", ["length", "malformed"])
 def test_truncated(ending: str) -> None:
     verdict = judge(ORIGINAL, UPDATE, RIGHT, ending=ending)  # type: ignore[arg-type]
