@@ -3,7 +3,7 @@
 Files and results: `text_file` (bytes, newlines), `diff`, `text_edits`, `splice`, `file_names`.
 Reading an update: `snippet` chooses the format of `lazy_format`, `plain_format`, `fragment`,
 `diff_format`, `block_format` or `patch_format` and makes the segments of `segment`; they use
-`fences`, `markers` (with `marker_phrases`, `marker_scan`, `inline_markers`),
+`fences`, `markers` (with `marker_phrases`, `marker_scan`, `inline_markers`), `removal_notes`,
 `instruction_comments`, `hunk`, `hunk_header`, `sections`, `original_index` and `snippet_error`.
 Syntax: `syntax` parses with the grammars of `grammars` and `languages` by `tree_walk`,
 `symbol_rules` and `grammar_rules`; `symbol`, `definitions` and `definition_names` name things,
@@ -15,8 +15,8 @@ Merging: `merge` asks `merge_planner` for placements (`placement`) of all segmen
 `placement_change`, `placement_features` and `placement_ranking` say how likely a place is,
 `placement_layer` and `placement_trees` how likely beside its rivals, `empty_gaps` whether it leaves
 a marker anything, `sound_merges` whether it keeps the syntax; `order_placements` guesses, by
-`definition_levels`, `removals` follow directives, `path_search` puts a merge together,
-`merge_findings` tells the doubts. `valid_merge` defines what all of them look for.
+`definition_levels`, `removals` and `removal_context` follow directives, `path_search` puts a merge
+together, `merge_findings` tells the doubts. `valid_merge` defines what all of them look for.
 `regions` and `regional_update` cut out what a model has to see.
 Judging: `verdict` compares the three texts (`comparison`, `alignment`, `blank_lines`) by `checks`,
 `loss_checks` and `place_checks`; `finding` is what they report.

@@ -45,7 +45,8 @@ def _check_marker_left(comparison: Comparison) -> Iterator[Finding]:
             continue
         is_repeated = text in texts
         marker = parse_marker(line) if is_repeated else comparison.reader.read(line)
-        if marker is None and not comparison.reader.has_inline_marker(line):
+        is_keep = comparison.is_listing(line) or comparison.reader.has_inline_marker(line)
+        if marker is None and not is_keep:
             continue
         is_removal = marker is not None and marker.kind == "remove"
         yield Finding(
@@ -128,6 +129,7 @@ def _check_unknown_line(comparison: Comparison) -> Iterator[Finding]:
         and not comparison.original_counts[text]
         and not comparison.sent_counts[text]
         and comparison.reader.read(comparison.result[place]) is None
+        and not comparison.is_listing(comparison.result[place])
     ]
     num_filled = len(comparison.result) - comparison.result_counts[""]
     severity: Severity = "error" if 2 * len(unknown) > num_filled else "warning"

@@ -265,6 +265,10 @@ class Comparison:
     def _num_replaced(self, hunk: Hunk) -> int:
         return sum(1 for text in self.inserted_texts(hunk) if self.sent_counts[text])
 
+    def is_listing(self, line: str) -> bool:
+        """Whether the line is a listing that the update does not have as text."""
+        return self.reader.is_listing(line) and not self.sent_counts[squeeze(line)]
+
     def has_removed_name(self, line: str) -> bool:
         """Whether the line has a name that a removal directive of the update has."""
         names = self.removed_names

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from apply_service.edit.definition_names import definition_name
 from apply_service.edit.line_index import LineIndex, indent_of, leaves
@@ -97,9 +99,30 @@ class SymbolTable:
         for place, symbol in enumerate(symbols):
             self._by_name.setdefault(symbol.name, []).append(place)
 
+    @cached_property
+    def _by_last_part(self) -> dict[str, list[Symbol]]:
+        by_last_part: dict[str, list[Symbol]] = {}
+        for symbol in self.symbols:
+            if symbol.kind != "import":
+                by_last_part.setdefault(_parts(symbol.name)[-1], []).append(symbol)
+        return by_last_part
+
     def named(self, name: str, *, limit: int | None = None) -> list[Symbol]:
         """The first `limit` definitions of this name, in order."""
         return [self.symbols[place] for place in self._by_name.get(name, [])[:limit]]
+
+    def called(self, name: str) -> list[Symbol]:
+        """The definitions that a reader calls `name`, with or without what stands around them."""
+        parts = _parts(name)
+        found = self._by_last_part.get(parts[-1], [])
+        whole = [symbol for symbol in found if symbol.name == name]
+        if whole or len(parts) == 1:
+            return whole or found
+        return [symbol for symbol in found if self._path(symbol)[-2:] == parts[-2:]]
+
+    def _path(self, symbol: Symbol) -> list[str]:
+        owner = self.owner(symbol)
+        return [*(_parts(owner) if owner else ()), *_parts(symbol.name)]
 
     def owner(self, symbol: Symbol) -> str | None:
         """The name of the definition around `symbol`."""
@@ -226,6 +249,11 @@ class SymbolTable:
             is_definition=True,
             is_closed=texts[new_end - 1].strip() == last,
         )
+
+
+def _parts(name: str) -> list[str]:
+    """`Server.close`, `Server::close` and `Server#close` in their parts."""
+    return [part for part in re.split(r"[.:#]+", name) if part] or [name]
 
 
 def _ends_header(line: str) -> bool:

@@ -233,8 +233,8 @@ class _Splitter:
         """A gap at line `number`, with the marker that stands there if one does."""
         self._close(has_gap_after=True, next_indent=indent)
         self._has_gap_before = True
-        if marker is not None and marker.name is not None:
-            self.removals.append(Removal(marker.name, number, len(self._segments)))
+        names = () if marker is None else marker.names
+        self.removals += [Removal(name, number, len(self._segments)) for name in names]
 
     def finish(self) -> list[Segment]:
         """All segments; the last run ends with the update."""

@@ -67,3 +67,10 @@ BARE = re.compile(
     r"[\w\s,'()-]{3,80}",
     re.IGNORECASE,
 )
+# The text of a comment that begins and ends with dots, also in brackets; a comma after the first
+# ones goes on with a series of numbers, a bracket closes "[...]". What is gone is not kept.
+_GONE = r"(?:.*\b(?:removed|deleted|dropped|gone)\b|(?:remove|delete|drop)\s+\w+\W*$)"
+LISTING = re.compile(
+    rf"[(\[<]?{DOTS}(?!\s*[\])>}},;:.…])(?!\s*{_GONE})(?=.*\w)[^\n]+{DOTS}[)\]>]?",
+    re.IGNORECASE,
+)

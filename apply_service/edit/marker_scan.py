@@ -11,6 +11,7 @@ from functools import cached_property
 
 from apply_service.edit.markers import Marker, MarkerReader, parse_marker
 from apply_service.edit.original_index import OriginalIndex
+from apply_service.edit.removal_notes import RemovalNotes
 from apply_service.edit.segment import SegmentLine
 
 # Languages where a line of three dots alone says nothing else.
@@ -26,7 +27,8 @@ class MarkerScan:
     def __init__(self, original: OriginalIndex, *, language: str | None = None) -> None:
         self._original = original
         self._reader = MarkerReader(original.lines)
-        self._has_bare_dots = language in _DOTS_ARE_MARKERS
+        self._notes = RemovalNotes(original, language=language)
+        self._language = language
 
     def is_marker(self, line: str) -> bool:
         """Whether `line` by itself is a marker or a removal directive."""
@@ -37,24 +39,39 @@ class MarkerScan:
         return self._reader.has_inline_marker(line)
 
     def scan(self, lines: Sequence[SegmentLine]) -> list[Marker | None]:
-        """For each line the marker that it is, or None for text."""
+        """For each line of a lazy update the marker that it is, or None for text."""
         filled = [place for place, line in enumerate(lines) if line.text.strip()]
         markers: list[Marker | None] = [None] * len(lines)
         for rank, place in enumerate(filled):
             text = lines[place].text
             before = lines[filled[rank - 1]].text if rank else None
             after = lines[filled[rank + 1]].text if rank + 1 < len(filled) else None
-            marker = self._read(text)
+            marker = self._read_lazy(text)
             if marker is not None and marker.kind == "remove":
                 is_next = rank + 1 < len(filled) and filled[rank + 1] == place + 1
                 marker = None if is_next and self._is_new_text(after) else marker
             elif marker is None:
                 marker = self._read_in_context(text, before, after)
             markers[place] = marker
+        cuts = [marker is not None for marker in markers]
+        for place, names in self._notes.among([line.text for line in lines], cuts).items():
+            markers[place] = Marker("remove", names)
         return markers
 
+    def _read_lazy(self, line: str) -> Marker | None:
+        marker = self._read(line)
+        if marker is None and self._is_listing(line):
+            return Marker("keep")
+        return marker
+
+    def _is_listing(self, line: str) -> bool:
+        """In Markdown most comments with dots stand in samples of code."""
+        is_comment = self._language != "markdown" or line.lstrip().startswith("<!--")
+        return is_comment and self._reader.is_listing(line)
+
     def _read(self, line: str) -> Marker | None:
-        if self._has_bare_dots and line.strip() == "..." and not self._original.has(line):
+        has_bare_dots = self._language in _DOTS_ARE_MARKERS
+        if has_bare_dots and line.strip() == "..." and not self._original.has(line):
             return Marker("keep")
         return self._reader.read(line)
 
@@ -73,10 +90,10 @@ class MarkerScan:
         return None if is_text else marker
 
     def _is_border(self, line: str | None) -> bool:
-        return line is None or self._read(line) is not None
+        return line is None or self._read_lazy(line) is not None
 
     def _is_new_text(self, line: str | None) -> bool:
-        return line is not None and self._read(line) is None and not self._original.has(line)
+        return line is not None and self._read_lazy(line) is None and not self._original.has(line)
 
     @cached_property
     def _neighbours(self) -> dict[str, tuple[set[str], set[str]]]:

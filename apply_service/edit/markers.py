@@ -3,7 +3,8 @@
 Two kinds. A *keep* marker ("// ... existing code ...") stands for lines that stay; a *removal*
 directive ("# remove parse_header") names something that goes. A line is judged in three steps:
 peel the comment syntax off, look whether dots surround the words, match the words against phrases.
-The fewer dots there are and the weaker the comment sign, the stricter the phrase must be.
+The fewer dots there are and the weaker the comment sign, the stricter the phrase must be. In a lazy
+update any words between dots are a keep marker too, a *listing* ("# ... fixtures and TestA ...").
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from apply_service.edit.marker_phrases import (
     DOTS,
     ENCLOSED,
     LEADING,
+    LISTING,
     NOUN,
     STRONG,
     TRAILING,
@@ -28,6 +30,7 @@ from apply_service.edit.marker_phrases import (
 MarkerKind = Literal["keep", "remove"]
 
 MAX_MARKER_LENGTH = 160
+MAX_LISTING_LENGTH = 400
 # Words that a marker may begin with although they are no comment sign.
 _WORD_SIGNS = ("REM", "rem", "Rem", "UNCHANGED")
 
@@ -44,6 +47,7 @@ _REMOVAL = re.compile(
     re.IGNORECASE,
 )
 _PLACEHOLDER = re.compile(r"\{\{\s*edit_\d+\s*\}\}")
+_DOCSTRING_SIGNS = ('"""', "'''")
 # Opening and closing sign; the longest openings first.
 _BLOCK_COMMENTS: tuple[tuple[str, str], ...] = (
     ("{{!--", "--}}"),
@@ -68,10 +72,10 @@ _PUNCTUATION = " \t()[]{}<>,;:.!-*=_~"
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """What a marker line says; `name` is the thing that a removal directive names."""
+    """What a marker line says; `names` are the things that a removal directive names."""
 
     kind: MarkerKind
-    name: str | None = None
+    names: tuple[str, ...] = ()
 
 
 def parse_marker(line: str) -> Marker | None:
@@ -87,7 +91,7 @@ def parse_marker(line: str) -> Marker | None:
         removal = _REMOVAL.fullmatch(body.strip()) if is_spaced else None
         if removal:
             name = next(filter(None, removal.groups()))
-            return Marker("remove", name.rstrip(".:- "))
+            return Marker("remove", (name.rstrip(".:- "),))
     return Marker("keep") if _is_keep_without_comment(stripped) else None
 
 
@@ -107,6 +111,10 @@ class MarkerReader:
             self._markers[stripped] = self._read(stripped)
         return self._markers[stripped]
 
+    def is_listing(self, line: str) -> bool:
+        """Whether `line` is a listing that the original does not have as text."""
+        return line.strip() not in self._texts and is_listing(line)
+
     def has_inline_marker(self, line: str) -> bool:
         """Whether `line` mixes code with a marker, as in `{ port: 1, // ... existing ... }`."""
         return line.strip() not in self._texts and find_inline_marker(line) is not None
@@ -115,7 +123,7 @@ class MarkerReader:
         marker = parse_marker(stripped)
         if marker is None or stripped in self._texts:
             return None
-        if marker.kind == "remove" and not self._names_something(marker.name or ""):
+        if not all(map(self._names_something, marker.names)):
             return None
         return marker
 
@@ -134,6 +142,20 @@ def is_marker(line: str, original_lines: Sequence[str] = ()) -> bool:
     return MarkerReader(original_lines).read(line) is not None
 
 
+def is_listing(line: str) -> bool:
+    """Whether `line` is a comment with dots at both ends, whatever stands between.
+
+    What says that something is gone does not stand for it.
+    """
+    stripped = line.strip()
+    if len(stripped) > MAX_LISTING_LENGTH or stripped.startswith(_DOCSTRING_SIGNS):
+        return False
+    if "..." not in stripped and "…" not in stripped:
+        return False
+    texts = [body.strip() for body, _ in comment_bodies(stripped)]
+    return any(_is_dotted(text) and LISTING.fullmatch(text) for text in texts)
+
+
 def split_segments(update_lines: Sequence[str], original_lines: Sequence[str]) -> list[list[str]]:
     """Runs of snippet lines between markers; runs of blank lines alone are dropped.
 
@@ -142,7 +164,7 @@ def split_segments(update_lines: Sequence[str], original_lines: Sequence[str]) -
     reader = MarkerReader(original_lines)
     segments: list[list[str]] = [[]]
     for line in update_lines:
-        if reader.read(line) is not None or reader.has_inline_marker(line):
+        if reader.read(line) or reader.is_listing(line) or reader.has_inline_marker(line):
             segments.append([])
         else:
             segments[-1].append(line)
@@ -162,13 +184,18 @@ def comment_bodies(stripped: str) -> list[tuple[str, bool]]:
             inner = stripped[len(opening) : len(stripped) - len(closing)]
             if len(stripped) >= len(opening) + len(closing) and closing not in inner:
                 # A docstring of dots alone is a real docstring.
-                is_text = opening in ('"""', "'''") and not re.search(r"\w", inner)
+                is_text = opening in _DOCSTRING_SIGNS and not re.search(r"\w", inner)
                 bodies.append(("" if is_text else inner, True))
     line_comment = _LINE_COMMENT.fullmatch(stripped)
     if line_comment and not bodies:
         body = line_comment["body"]
         bodies.append((body, body[:1].isspace() or line_comment["sign"].startswith("//")))
     return bodies
+
+
+def _is_dotted(text: str) -> bool:
+    """Whether dots end a text that may stand in brackets; quicker than the pattern finds out."""
+    return text.rstrip(")]>").endswith(("...", "…"))
 
 
 def _is_keep_body(body: str, *, is_spaced: bool) -> bool:

@@ -22,7 +22,8 @@ from apply_service.edit.merge_findings import (
 from apply_service.edit.order_placements import OrderPlacements
 from apply_service.edit.path_search import NO_PATH, PathSearch
 from apply_service.edit.placement import Placement, RemovedSpan
-from apply_service.edit.removals import removed_span
+from apply_service.edit.removal_context import with_removal_context
+from apply_service.edit.removals import removed_spans
 from apply_service.edit.renames import find_renames
 from apply_service.edit.segment import Segment, Snippet
 from apply_service.edit.segment_nesting import Room, SegmentNesting, is_cut
@@ -96,6 +97,9 @@ class MergePlanner:
         removed = self._removed(candidates, order)
         if self._snippet.format == "lazy":
             candidates = without_empty_gaps(candidates, order, self._index)
+        if removed:
+            removals = self._snippet.removals
+            candidates = with_removal_context(candidates, removals, removed, self._index)
         if self._tree is not None and not self._tree.error_lines:
             candidates = SoundMerges(
                 self._index.lines, self._tree, order=order, removed=removed
@@ -240,17 +244,10 @@ class MergePlanner:
             return []
         best = PathSearch([candidates[number] for number in order]).best_path() or ()
         spans = {one.segment: (one.start, one.end) for one in best}
-        removed: list[RemovedSpan] = []
-        for removal in self._snippet.removals:
-            low = spans.get(removal.before_segment - 1, (0, 0))[1]
-            high = spans.get(removal.before_segment, (len(self._index),))[0]
-            span, finding = removed_span(
-                removal, self._index, self._table, within=(low, max(low, high))
-            )
-            if span is not None:
-                removed.append(span)
-            if finding is not None:
-                self._findings.append(finding)
+        removed, findings = removed_spans(
+            self._snippet.removals, self._index, self._table, placed=spans
+        )
+        self._findings += findings
         return removed
 
     def _note_doubts(self, candidates: Sequence[Sequence[Placement]], order: Sequence[int]) -> None:

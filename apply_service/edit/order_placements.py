@@ -109,7 +109,7 @@ class OrderPlacements:
     ) -> list[Placement]:
         """Lines in `[low, high)` that the new ones hardly are anything but changed versions of."""
         found = self._variants_of(number, _core(texts), low, high)
-        return found if found and found[0].reason == "similar" else []
+        return found if found and found[0].reason == "variant" else []
 
     def _variant_of(
         self, number: int, core: Sequence[str], low: int, high: int, *, has_neighbour: bool
@@ -145,7 +145,7 @@ class OrderPlacements:
     def _variants_of(
         self, number: int, core: Sequence[str], low: int, high: int
     ) -> list[Placement]:
-        """Lines that the new ones are changed versions of; "similar" if they hardly are others."""
+        """Lines that the new ones are changed versions of; "variant" if they hardly are others."""
         placements = []
         found = self._variants.find(list(map(self._similarity.with_old_names, core)), low, high)
         rival = found[1].score if len(found) > 1 else 0.0
@@ -155,12 +155,12 @@ class OrderPlacements:
                 _guess(number, one.start, core, GUESS_WEIGHT + VARIANT_SLOPE * (one.score - 0.7)),
                 end=one.end,
             )
-            placements.append(replace(placement, reason="similar") if is_sure else placement)
+            placements.append(replace(placement, reason="variant") if is_sure else placement)
         bound = self._bound_alike(core, low, high)
         if bound is not None:
             placements = [one for one in placements if one.start != bound]
             sure = _guess(number, bound, core, GUESS_WEIGHT + VARIANT_SLOPE / 2)
-            placements.insert(0, replace(sure, end=bound + 1, reason="similar"))
+            placements.insert(0, replace(sure, end=bound + 1, reason="variant"))
         return placements
 
     def _header_of(

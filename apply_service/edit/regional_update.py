@@ -44,7 +44,7 @@ def regional_update(
     """The part of a merge that falls into one region, as an update of that region.
 
     Every placement and removal of `path` must lie inside the region or wholly outside it.
-    `directives` are the removal directives of `path.removed`, one each.
+    `directives` are the removal directives of `path.removed`; several may come from one line.
     """
     pieces: list[tuple[int, int, tuple[str, ...], bool]] = [
         (placement.start, placement.end, placement.lines, False)
@@ -63,7 +63,8 @@ def regional_update(
     for start, end, text, is_removal in pieces:
         if start > position:
             lines.append(marker)
-        lines.extend(text)
+        if not is_removal or lines[-1:] != list(text):
+            lines.extend(text)
         predicted.extend(original_lines[position:start])
         predicted.extend(() if is_removal else text)
         position = max(position, end)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from apply_service.edit.definitions import SymbolTable
 from apply_service.edit.finding import Finding
@@ -15,36 +16,37 @@ MAX_LISTED = 8
 _CLOSERS = ("}", ")", "]", "end")
 
 
-def removed_span(
-    removal: Removal,
+def removed_spans(
+    removals: Sequence[Removal],
     index: LineIndex,
     table: SymbolTable,
     *,
-    within: tuple[int, int] | None = None,
-) -> tuple[RemovedSpan | None, Finding | None]:
-    """The lines that go, and a finding if the name fits none or several things.
+    placed: Mapping[int, tuple[int, int]],
+) -> tuple[list[RemovedSpan], list[Finding]]:
+    """The lines that go, in order, and a finding for each directive that fits none or several.
 
-    `within` are the lines between the segments around the directive; they decide between things
-    of one name.
+    `placed` says for each segment which lines give way to it: those around a directive decide
+    between things of one name.
     """
-    spans = _spans(removal.name, index, table)
-    if within is not None and len(spans) > 1:
-        inside = [span for span in spans if within[0] <= span[0] and span[1] <= within[1]]
-        spans = inside or spans
-    if not spans:
-        return None, _missing(removal, table)
-    span = _with_blank_lines(spans[0], index)
-    finding = _ambiguous(removal, spans) if len(spans) > 1 else None
-    return RemovedSpan(span[0], span[1], removal.name), finding
+    spans: list[RemovedSpan] = []
+    findings: dict[int, Finding] = {}
+    for removal in removals:
+        low = placed.get(removal.before_segment - 1, (0, 0))[1]
+        high = placed.get(removal.before_segment, (len(index),))[0]
+        found = _spans(removal.name, index, table)
+        inside = [span for span in found if low <= span[0] and span[1] <= high]
+        found = inside or found
+        if len(found) != 1:
+            problem = _ambiguous(removal, found) if found else _missing(removal, table)
+            findings.setdefault(removal.number, problem)
+        spans += [RemovedSpan(start, end, removal.name) for start, end in found[:1]]
+    return _with_blank_lines(spans, index), list(findings.values())
 
 
 def _spans(name: str, index: LineIndex, table: SymbolTable) -> list[tuple[int, int]]:
-    parts = [part for part in re.split(r"[.:#]+", name) if part]
-    last = parts[-1] if parts else name
-    symbols = [symbol for symbol in table.named(last) if symbol.kind != "import"]
-    owned = [symbol for symbol in symbols if len(parts) > 1 and table.owner(symbol) == parts[-2]]
-    named = [symbol for symbol in table.named(name) if symbol.kind != "import"]
-    spans = [(symbol.start, symbol.end) for symbol in named or owned or symbols]
+    *_, last = [part for part in re.split(r"[.:#]+", name) if part] or [name]
+    symbols = table.called(name) or table.called(last)
+    spans = [(symbol.start, symbol.end) for symbol in symbols]
     outer = [
         span
         for span in dict.fromkeys(spans)
@@ -64,12 +66,37 @@ def _lines_of(name: str, index: LineIndex) -> list[tuple[int, int]]:
     return [(place, place + 1) for place, text in enumerate(index.stripped) if sets.match(text)]
 
 
-def _with_blank_lines(span: tuple[int, int], index: LineIndex) -> tuple[int, int]:
+def _with_blank_lines(spans: Sequence[RemovedSpan], index: LineIndex) -> list[RemovedSpan]:
+    """The spans in order, with the blank lines that go too: all between neighbours."""
+    widened: list[RemovedSpan] = []
+    for group in _neighbours(sorted(spans, key=lambda span: (span.start, span.end)), index):
+        start, end = _widened(group[0].start, max(span.end for span in group), index)
+        borders = [start, *(max(start, span.start) for span in group[1:]), end]
+        widened += [
+            RemovedSpan(left, right, span.name)
+            for span, (left, right) in zip(group, pairwise(borders), strict=True)
+        ]
+    return widened
+
+
+def _neighbours(spans: Sequence[RemovedSpan], index: LineIndex) -> list[list[RemovedSpan]]:
+    """Spans in groups with nothing but blank lines between them."""
+    groups: list[list[RemovedSpan]] = []
+    end = 0
+    for span in spans:
+        if groups and not index.num_filled(end, span.start):
+            groups[-1].append(span)
+        else:
+            groups.append([span])
+        end = max(end, span.end)
+    return groups
+
+
+def _widened(start: int, end: int, index: LineIndex) -> tuple[int, int]:
     """Of the blank lines before and after, as many go as leave the larger of both counts.
 
     None stay where a block begins or ends, or the file does.
     """
-    start, end = span
     before, after = index.blank_before(start), index.blank_after(end)
     is_last = end + after == len(index) or index.stripped[end + after].startswith(_CLOSERS)
     is_first = start == before or index.stripped[start - before - 1].endswith(OPENERS)

@@ -8,8 +8,9 @@ from one to the other on which each run lies behind the one before on both sides
 
 - `start` is where the first run begins in the original, if the segment begins with it;
 - or it is where new lines before that run go: directly before it, before blank lines above it,
-  before a line there that one of the new lines looks like, or before as many lines as there are
-  new ones, if these are few;
+  before a line there that one of the new lines looks like, before as many lines as there are new
+  ones, if these are few, or before one to three lines almost all of whose words are among those of
+  the new ones;
 - or it is behind lines at the beginning of the run that say little ("}"), which then are new;
 - and `end` follows from the last run in the same way.
 
@@ -17,7 +18,7 @@ What lies between goes. A place is valid as well if nothing goes there: its line
 segment begins with, followed by some that it ends with.
 
 Placements found by symbols add runs: a whole definition of the segment against the one of its name.
-Guesses by order are outside of this page: they are never certain.
+Guesses by order and variants are outside of this page: they are never certain.
 """
 
 from __future__ import annotations
@@ -30,12 +31,16 @@ from apply_service.edit.placement import Placement
 from apply_service.edit.runs import Run
 from apply_service.edit.segment_borders import (
     MAX_HEAD_LINES,
+    MAX_REWRITTEN,
     MAX_SAME_COUNT,
     MAX_TRIMMED,
     MAX_WINDOW,
     MIN_FULLNESS,
+    MIN_REWRITTEN_SHARE,
+    MIN_REWRITTEN_WORDS,
 )
 from apply_service.edit.similarity import Similarity
+from apply_service.edit.word_weights import WordWeights
 
 
 class ValidPlaces:
@@ -59,6 +64,7 @@ class ValidPlaces:
         self._new = [text.strip() for text in segment]
         self._old = self._index.stripped
         self._similarity = Similarity()
+        self._weights = WordWeights(self._old)
         self._runs = [*maximal_runs(original, segment), *definitions]
         if is_first:
             self._runs.append(Run(0, 0, 0, 0, 0.0, is_exact=True))
@@ -136,6 +142,7 @@ class ValidPlaces:
             num_blank = _num_blank_at_end(self._new[: run.new])
             starts |= {run.old - size for size in self._blank_steps(run, num_blank, is_left=True)}
             starts |= self._same_count(run, run.old - len(head), run.old)
+            starts |= self._rewritten(run, range(run.old - 1, -1, -1), head)
             floor = max(0, run.old - min(len(head) + 4, MAX_WINDOW))
             pairs = self._similarity.pairs(self._old[floor : run.old], head[-MAX_HEAD_LINES:])
             starts |= {floor + old for old, _, _ in pairs}
@@ -150,6 +157,8 @@ class ValidPlaces:
             num_blank = _num_blank_at_end(self._new[: run.new_end - 1 : -1])
             ends |= {run.old_end + s for s in self._blank_steps(run, num_blank, is_left=False)}
             ends |= self._same_count(run, run.old_end, run.old_end + len(tail))
+            below = self._rewritten(run, range(run.old_end, len(self._old)), tail)
+            ends |= {place + 1 for place in below}
             window = self._old[run.old_end : run.old_end + min(len(tail) + 4, MAX_WINDOW)]
             pairs = self._similarity.pairs(window, tail[:MAX_HEAD_LINES])
             ends |= {run.old_end + old + 1 for old, _, _ in pairs}
@@ -178,6 +187,21 @@ class ValidPlaces:
         if run.is_border or end - start > MAX_SAME_COUNT or start < 0 or end > len(self._old):
             return set()
         return set() if "" in self._old[start:end] else {start, end}
+
+    def _rewritten(self, run: Run, outside: range, new: Sequence[str]) -> set[int]:
+        """The outermost of the lines outside of the run whose words the new lines have."""
+        if run.is_border:
+            return set()
+        words = self._weights.of_lines(new[:MAX_HEAD_LINES])
+        filled = [place for place in outside if self._old[place]][: min(MAX_REWRITTEN, len(new))]
+        found: set[int] = set()
+        for size in range(1, len(filled) + 1):
+            old = self._weights.of_lines(self._old[place] for place in filled[:size])
+            if len(old) < MIN_REWRITTEN_WORDS:
+                continue
+            if self._weights.shares(old, words)[0] >= MIN_REWRITTEN_SHARE:
+                found = {filled[size - 1]}
+        return found
 
 
 def maximal_runs(original: Sequence[str], segment: Sequence[str]) -> list[Run]:

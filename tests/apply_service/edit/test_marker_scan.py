@@ -46,6 +46,24 @@ def test_a_directive_alone_between_markers_may_name_what_is_not_there() -> None:
     assert [removal.name for removal in snippet.removals] == ["archive!"]
 
 
+def test_a_listing_is_a_marker_of_lazy_updates_alone() -> None:
+    listing = "# ... fixtures and TestAdding ..."
+    assert kinds(["a = 1", listing, "b = 1"]) == [None, "keep", None]
+    assert kinds([listing, "# remove cached", listing]) == ["keep", "remove", "keep"]
+    assert not MarkerScan(OriginalIndex(ORIGINAL)).is_marker(listing)
+    assert read_snippet(["x = 1", listing], []).format == "whole"
+
+
+def test_a_listing_of_the_original_is_text_whatever_stands_beside_it() -> None:
+    scan = MarkerScan(OriginalIndex([*ORIGINAL, "# ... helpers ..."]))
+    assert scan.scan([SegmentLine("    # ... helpers ...", 1)]) == [None]
+
+
+def test_in_markdown_only_a_comment_of_the_text_is_a_listing() -> None:
+    update = ["# ... check the token ...", "<!-- ... first chapters ... -->"]
+    assert kinds(update, "markdown") == [None, "keep"]
+
+
 @pytest.mark.parametrize(
     ("language", "kind"),
     [("kotlin", "keep"), ("go", "keep"), ("python", None), ("yaml", None), (None, None)],

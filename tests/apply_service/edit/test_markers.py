@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from apply_service.edit.markers import (
     Marker,
     MarkerReader,
+    is_listing,
     is_marker,
     parse_marker,
     split_segments,
@@ -225,8 +228,8 @@ def test_removal_directives_name_something_of_the_original(line: str) -> None:
     marker = MarkerReader(original).read(line)
     assert marker is not None
     assert marker.kind == "remove"
-    assert marker.name is not None
-    assert marker.name.lower().replace("_", "").endswith("parseheader")
+    (name,) = marker.names
+    assert name.lower().replace("_", "").endswith("parseheader")
     assert not is_marker(line, ["def other(): ..."])
 
 
@@ -269,6 +272,73 @@ def test_inline_markers(line: str, is_inline: bool) -> None:
     assert MarkerReader([]).has_inline_marker(line) is is_inline
 
 
+LISTINGS = [
+    "# ... fixtures and TestAdding, TestRemoving, TestCoupons ...",
+    "// ... rest of the includes, TileKey and Tile unchanged ...",
+    "/* ... helpers ... */",
+    "<!-- ... header and nav ... -->",
+    "{/* ... header and nav ... */}",
+    "-- ... users, carts and orders ...",
+    "; ... frame setup ...",
+    "    // … toGrams(), toMillimetres() …",
+    "//...toGrams…",
+    "#...fixtures...",
+    "// [... reset, clear ...]",
+    "# (... `load` to `save` ...)",
+    "# ... remove, discard and pop ...",
+    "# .... fixtures ....",
+    "# ... " + "test_case_of_shipping, " * 12 + "test_last ...",
+]
+
+NO_LISTINGS = [
+    "",
+    "...",
+    "    ...",
+    "# ...",
+    "// ... ...",
+    "# see foo ... bar",
+    "# ... and then the queue is empty",
+    "# and so on ...",
+    "# [...] the old form [...]",
+    "# (...) or (...)",
+    "# ..., -2, -1, 0, 1, 2, ...",
+    "# ...: any number of values ...",
+    "// ... handleDelete removed ...",
+    "# ... the cache is gone ...",
+    "# ... remove parse_header ...",
+    "...args, ...rest",
+    "...fixtures...",
+    "[...first, ...last]",
+    "f(...first, ...)",
+    "def f(x: int = ...) -> Callable[..., int]: ...",
+    "x = 1  # ... fixtures ...",
+    '""" ... fixtures ... """',
+    '""" ... fixtures ... ',
+    "'... fixtures ...',",
+    " * ... fixtures ...",
+    "- ... fixtures ...",
+    "# " + "... fixtures " * 40 + "...",
+]
+
+
+@pytest.mark.parametrize("line", LISTINGS)
+def test_dots_at_both_ends_of_a_comment_make_a_listing(line: str) -> None:
+    assert is_listing(line)
+    assert MarkerReader(["x = 1"]).is_listing(line)
+    assert not MarkerReader(["x = 1", "  " + line.strip()]).is_listing(line)
+
+
+@pytest.mark.parametrize("line", NO_LISTINGS)
+def test_dots_elsewhere_make_no_listing(line: str) -> None:
+    assert not is_listing(line)
+
+
+def test_segments_are_cut_at_listings() -> None:
+    update = ["a", "# ... fixtures and b ...", "c"]
+    assert split_segments(update, ["z"]) == [["a"], ["c"]]
+    assert split_segments(update, update) == [update]
+
+
 def test_segments_are_cut_at_markers() -> None:
     update = ["a", "# ... existing code ...", "", "# ...", "b", "", "c", "x(1, # ... rest ...)"]
     assert split_segments(update, ["z"]) == [["a"], ["b", "", "c"]]
@@ -285,3 +355,12 @@ def test_segments_keep_a_removal_directive_out() -> None:
 def test_ten_thousand_hostile_lines_end_quickly() -> None:
     lines = ["# " + "... existing " * 12, "..." + " " * 120, "# " + "a " * 70 + "..."] * 3000
     assert split_segments(lines, ["x"]) is not None
+
+
+@pytest.mark.parametrize("inner", ["." * 390, "... a" + "." * 380 + "b", "... " * 95, ".a" * 190])
+def test_a_hostile_listing_is_read_quickly(inner: str) -> None:
+    started_at = time.perf_counter()
+    for _ in range(1000):
+        is_listing(f"# {inner}")
+        is_listing(f"# ... {inner} ...")
+    assert time.perf_counter() - started_at < 5

@@ -79,6 +79,16 @@ def test_markers_stand_for_what_is_left_out() -> None:
     assert update.predicted == ("b", "B", "c", "d", "e!", "g")
 
 
+def test_a_note_with_several_names_is_written_once() -> None:
+    path = MergePath(placements=(), removed=(RemovedSpan(1, 2, "b"), RemovedSpan(2, 4, "c")))
+    note = "# b and c removed"
+    update = regional_update(
+        list("abcde"), path, Region(0, 5), marker=MARKER, directives=[note, note]
+    )
+    assert update.lines == (MARKER, note, MARKER)
+    assert update.predicted == ("a", "e")
+
+
 def test_the_marker_is_the_updates_own_or_that_of_the_language() -> None:
     assert (
         marker_of(["a", "  -- ... rest of code ..."], ["x"], "python") == "-- ... rest of code ..."

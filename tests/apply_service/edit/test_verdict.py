@@ -122,6 +122,20 @@ def test_a_removal_directive_left_in_the_result_asks_for_review() -> None:
     assert found == {"marker_left"}
 
 
+def test_a_listing_is_left_unless_the_update_has_it_as_text() -> None:
+    listing = "# ... first and second ..."
+    assert codes(ORIGINAL, [*UPDATE, listing], [*RIGHT, listing]) == ("rejected", {"marker_left"})
+    diff = ["@@ -4,1 +4,2 @@", " LIMIT = 10", f"+{listing}"]
+    assert codes(ORIGINAL, diff, replaced("LIMIT = 10", "LIMIT = 10", listing))[0] == "applied"
+
+
+def test_a_note_left_in_the_result_asks_for_review() -> None:
+    update = ["# ...", "# second removed", "# ..."]
+    result = [*ORIGINAL[:11], "# second removed", *ORIGINAL[14:]]
+    assert codes(ORIGINAL, update, result) == ("needs_review", {"unknown_line"})
+    assert codes(ORIGINAL, update, [*ORIGINAL[:11], *ORIGINAL[16:]]) == ("applied", set())
+
+
 @pytest.mark.parametrize("ending", ["length", "malformed"])
 def test_truncated(ending: str) -> None:
     verdict = judge(ORIGINAL, UPDATE, RIGHT, ending=ending)  # type: ignore[arg-type]
