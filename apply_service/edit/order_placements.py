@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from apply_service.edit.balance import balance_of
 from apply_service.edit.definition_levels import DefinitionLevels, opens
 from apply_service.edit.definition_names import bound_name, definition_name
 from apply_service.edit.line_index import LineIndex, indent_of, leaves
@@ -148,6 +149,12 @@ class OrderPlacements:
         """Lines that the new ones are changed versions of; "variant" if they hardly are others."""
         placements = []
         found = self._variants.find(list(map(self._similarity.with_old_names, core)), low, high)
+        balance = balance_of(core)
+        found = [
+            one
+            for one in found
+            if balance_of(self._index.lines[one.start : one.end]) == balance
+        ]
         rival = found[1].score if len(found) > 1 else 0.0
         for one in found:
             is_sure = one is found[0] and one.kept >= SURE_KEPT and one.score - rival > CLEAR_LEAD
