@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from apply_service.edit.checks import CHECKS, MERGE_CHECKS, check_blank_lines, check_neighbours
 from apply_service.edit.comparison import Comparison
+from apply_service.edit.double_checks import check_defined_twice
 from apply_service.edit.finding import Finding
 from apply_service.edit.loss_checks import LOSS_CHECKS
 from apply_service.edit.markers import split_segments
@@ -98,14 +99,14 @@ def _findings(
     if plan is not None and path is not None:
         yield from _capped(check_place(comparison, plan, path, confirmed=confirmed))
         is_clear = has_clear_places(comparison, plan, path)
-        for check in MERGE_CHECKS:
+        for check in (*MERGE_CHECKS, check_defined_twice):
             yield from _capped(check(comparison))
         for check in LOSS_CHECKS:
             found = (one for one in check(comparison) if one.severity == "error" or not is_clear)
             yield from _capped(found)
         return
     num_found = 0
-    for check in CHECKS:
+    for check in (*CHECKS, check_defined_twice):
         for finding in _capped(check(comparison)):
             num_found += 1
             yield finding

@@ -1,0 +1,61 @@
+"""Definitions that stand twice in a result, where the original has one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from apply_service.edit.comparison import Comparison, shown
+from apply_service.edit.finding import Finding
+from apply_service.edit.line_index import indent_of
+from apply_service.edit.syntax import SyntaxTree
+
+_KINDS = frozenset({"function", "class", "constant"})
+# Here functions of one name are told apart by what they take.
+_OVERLOADING = frozenset({"java", "csharp", "cpp", "kotlin", "swift", "scala", "typescript", "tsx"})
+
+# Names from the outermost definition to the symbol, its kind and its depth in columns.
+_Key = tuple[tuple[str, ...], str, int]
+
+
+def check_defined_twice(comparison: Comparison) -> Iterator[Finding]:
+    """An update that defines a name of the original anew replaces it, and does not add a second."""
+    if comparison.tree is None or comparison.result_tree is None:
+        return
+    before = Counter(_keys_of(comparison.tree, comparison.original))
+    keys = _keys_of(comparison.result_tree, comparison.result)
+    result_counts = Counter(comparison.result_texts)
+    after = Counter(keys)
+    for symbol, key in zip(comparison.result_tree.symbols, keys, strict=True):
+        is_doubled = before[key] == 1 and after[key] == 2 and symbol.kind in _KINDS
+        header = comparison.result_texts[symbol.header]
+        if not is_doubled or not comparison.sent_counts[header]:
+            continue
+        is_overload = symbol.kind == "function" and comparison.tree.language in _OVERLOADING
+        if is_overload and result_counts[header] < 2:
+            continue
+        after[key] = 0
+        yield Finding(
+            code="defined_twice",
+            severity="warning",
+            message=f"the update's {symbol.kind} {symbol.name} on line {symbol.header + 1} of the"
+            f" result stands beside the original's: {shown(comparison.result[symbol.header])}",
+            hint="if it is to take the other one's place, send lines around it that the original"
+            " has",
+            line=symbol.header + 1,
+        )
+
+
+def _keys_of(tree: SyntaxTree, lines: Sequence[str]) -> list[_Key]:
+    """What tells each symbol of a tree from the others, in their order.
+
+    What is defined in a condition stands deeper than what is defined anyway.
+    """
+    paths: list[tuple[str, ...]] = []
+    for symbol in tree.symbols:
+        around = () if symbol.parent is None else paths[symbol.parent]
+        paths.append((*around, symbol.name))
+    return [
+        (path, symbol.kind, len(indent_of(lines[symbol.header])))
+        for path, symbol in zip(paths, tree.symbols, strict=True)
+    ]
