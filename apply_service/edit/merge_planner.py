@@ -77,8 +77,9 @@ class MergePlanner:
             self._placements(number, segment)
             for number, segment in enumerate(self._snippet.segments)
         ]
-        if self._snippet.format == "fragment" and self._snippet.segments[0].is_gap_guessed:
-            self._findings.append(border_unclear(self._snippet.segments[0]))
+        if self._snippet.format == "fragment":
+            guessed = [one for one in self._snippet.segments if one.is_gap_guessed]
+            self._findings.extend(map(border_unclear, guessed[:1]))
         order = self._order(candidates)
         candidates = self._with_guesses(candidates, order)
         removed = self._removed(candidates, order)

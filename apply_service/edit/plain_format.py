@@ -7,10 +7,16 @@ from dataclasses import replace
 from itertools import pairwise
 
 from apply_service.edit.alignment import Block, matching_blocks
+from apply_service.edit.definition_fragment import DefinitionFragment, Replacement
 from apply_service.edit.definition_names import definition_name, definition_names
+from apply_service.edit.definitions import find_definitions
+from apply_service.edit.indentation import reindented, reindented_by
+from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.original_index import OriginalIndex, is_telling
+from apply_service.edit.runs import Run
 from apply_service.edit.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.snippet_error import NoMarkerError
+from apply_service.edit.syntax import SyntaxTree, parse, parse_fragment
 
 # The share of the original's filled lines that an update shows in order when it is the whole file.
 MIN_WHOLE_SHARE = 0.5
@@ -19,9 +25,16 @@ MAX_LOST_INSIDE = 10
 _MAX_LOST_AT_BORDER = 2
 
 
-def read_plain(lines: Sequence[SegmentLine], original: OriginalIndex) -> Snippet:
+def read_plain(
+    lines: Sequence[SegmentLine],
+    original: OriginalIndex,
+    *,
+    language: str | None = None,
+    tree: SyntaxTree | None = None,
+) -> Snippet:
     """Read an update without marker or known form, of a file that has text.
 
+    `tree` is the parsed original; without it that is parsed if `language` has a grammar.
     Raises NoMarkerError.
     """
     view = _Alignment(lines, original)
@@ -35,12 +48,54 @@ def read_plain(lines: Sequence[SegmentLine], original: OriginalIndex) -> Snippet
             is_gap_guessed=any(has_gaps),
         )
         return Snippet(format="fragment" if any(has_gaps) else "whole", segments=(segment,))
+    index = LineIndex(original.lines)
+    replacements = _replacements(lines, index, tree or parse(original.lines, language))
+    if any(one.is_open for one in replacements):
+        return Snippet(format="fragment", segments=(replace(segment, is_gap_guessed=True),))
+    if replacements:
+        segments = tuple(_segment(lines, one, index) for one in replacements)
+        return Snippet(format="fragment", segments=segments)
     lost = view.lost_inside()
     if lost is not None:
         raise NoMarkerError(_lost_message(*lost, original))
     if not view.is_fragment():
         raise NoMarkerError(_unanchored_message(lines, original))
     return Snippet(format="fragment", segments=(segment,))
+
+
+def _replacements(
+    lines: Sequence[SegmentLine], index: LineIndex, tree: SyntaxTree | None
+) -> list[Replacement]:
+    """What the definitions of the update replace, if it is made of such and they tell."""
+    texts = [line.text for line in lines]
+    language = None if tree is None else tree.language
+    reader = DefinitionFragment(
+        texts,
+        index,
+        symbols=find_definitions(index.lines) if tree is None else tree.symbols,
+        shown=find_definitions(texts) if tree is None else parse_fragment(texts, language),
+        language=language,
+    )
+    return reader.replacements()
+
+
+def _segment(lines: Sequence[SegmentLine], one: Replacement, index: LineIndex) -> Segment:
+    """A replacement, indented as the lines are that give way."""
+    shown = [line for line in lines[one.new : one.new_end] if not line.is_optional]
+    texts = [line.text for line in shown]
+    run = Run(0, len(texts), one.old, one.old_end, 0.0, is_exact=False, is_definition=True)
+    written = reindented(texts, [run], index)
+    indents = indent_of(texts[0]), indent_of(index.lines[one.old])
+    if written == texts and indents[0] != indents[1]:
+        written = reindented_by(texts, dict([indents]))
+    return Segment(
+        lines=tuple(
+            replace(line, text=text) for line, text in zip(shown, written, strict=True)
+        ),
+        old=tuple(index.lines[one.old : one.old_end]),
+        old_line_hint=one.old + 1,
+        is_gap_guessed=one.is_doubtful,
+    )
 
 
 class _Alignment:
