@@ -92,7 +92,7 @@ class DefinitionFragment:
         if not outside <= {"", *context}:
             return None
         found: list[Replacement] = []
-        end_before: int | None = None
+        before: Symbol | None = None
         for place, symbol in inner:
             matches = self._matches(symbol)
             if len(matches) == 1:
@@ -101,12 +101,12 @@ class DefinitionFragment:
                     return None
                 found.extend(parts)
                 is_whole = parts[-1].new <= symbol.header < symbol.end == parts[-1].new_end
-                end_before = symbol.end if is_whole else None
-            elif matches or end_before is None or not self._is_new(symbol, end_before):
+                before = symbol if is_whole else None
+            elif matches or before is None or not self._is_new(symbol, before):
                 return None
             else:
                 found[-1] = replace(found[-1], new_end=symbol.end)
-                end_before = symbol.end
+                before = symbol
         return found
 
     def _matches(self, new: Symbol) -> Sequence[Symbol]:
@@ -124,9 +124,10 @@ class DefinitionFragment:
         known = [old for old in matches if any(old.start <= place < old.end for place in lone)]
         return known or matches
 
-    def _is_new(self, symbol: Symbol, end_before: int) -> bool:
-        """Whether the original has nothing like it, and it follows on row `end_before`."""
-        if any(self._stripped[end_before : symbol.start]):
+    def _is_new(self, symbol: Symbol, before: Symbol) -> bool:
+        """Whether the original has nothing like it, and it follows `before` at the same depth."""
+        indents = {indent_of(self._texts[one.header]) for one in (before, symbol)}
+        if len(indents) > 1 or any(self._stripped[before.end : symbol.start]):
             return False
         if symbol.kind == "constant":
             return all(name != symbol.name for name, _ in self._num_bound)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from apply_service.edit.alignment import Block, matching_blocks
+from apply_service.edit.changed_stretch import ChangedStretch
 from apply_service.edit.definition_fragment import DefinitionFragment, Replacement
 from apply_service.edit.definition_names import definition_name, definition_names
 from apply_service.edit.definitions import find_definitions
@@ -49,21 +50,30 @@ def read_plain(
         )
         return Snippet(format="fragment" if any(has_gaps) else "whole", segments=(segment,))
     index = LineIndex(original.lines)
-    replacements = _replacements(lines, index, tree or parse(original.lines, language))
-    if any(one.is_open for one in replacements):
+    found = _definitions(lines, index, tree or parse(original.lines, language))
+    if any(one.is_open for one in found):
         return Snippet(format="fragment", segments=(replace(segment, is_gap_guessed=True),))
-    if replacements:
-        segments = tuple(_segment(lines, one, index) for one in replacements)
+    stretch = None if found else ChangedStretch([line.text for line in lines], index).find()
+    if stretch is not None and stretch.is_certain:
+        found = [Replacement(0, len(lines), stretch.start, stretch.end)]
+    if found:
+        segments = tuple(_segment(lines, one, index) for one in found)
         return Snippet(format="fragment", segments=segments)
+    if stretch is None:
+        _check_place(view, original)
+    return Snippet(format="fragment", segments=(segment,))
+
+
+def _check_place(view: _Alignment, original: OriginalIndex) -> None:
+    """Raise NoMarkerError if lines would be lost inside, or nothing tells the place."""
     lost = view.lost_inside()
     if lost is not None:
         raise NoMarkerError(_lost_message(*lost, original))
     if not view.is_fragment():
-        raise NoMarkerError(_unanchored_message(lines, original))
-    return Snippet(format="fragment", segments=(segment,))
+        raise NoMarkerError(_unanchored_message(view.num_lines, original))
 
 
-def _replacements(
+def _definitions(
     lines: Sequence[SegmentLine], index: LineIndex, tree: SyntaxTree | None
 ) -> list[Replacement]:
     """What the definitions of the update replace, if it is made of such and they tell."""
@@ -82,6 +92,10 @@ def _replacements(
 def _segment(lines: Sequence[SegmentLine], one: Replacement, index: LineIndex) -> Segment:
     """A replacement, indented as the lines are that give way."""
     shown = [line for line in lines[one.new : one.new_end] if not line.is_optional]
+    while not shown[-1].text.strip():
+        shown.pop()
+    while not shown[0].text.strip():
+        shown.pop(0)
     texts = [line.text for line in shown]
     run = Run(0, len(texts), one.old, one.old_end, 0.0, is_exact=False, is_definition=True)
     written = reindented(texts, [run], index)
@@ -102,6 +116,7 @@ class _Alignment:
     """The filled lines of an update beside those of the original."""
 
     def __init__(self, lines: Sequence[SegmentLine], original: OriginalIndex) -> None:
+        self.num_lines = len(lines)
         self._lines = [line for line in lines if line.text.strip()]
         self._texts = [line.text.strip() for line in self._lines]
         self._original = original
@@ -180,9 +195,9 @@ def _lost_message(line: SegmentLine, num_lost: int, original: OriginalIndex) -> 
     )
 
 
-def _unanchored_message(lines: Sequence[SegmentLine], original: OriginalIndex) -> str:
+def _unanchored_message(num_lines: int, original: OriginalIndex) -> str:
     return (
-        f"the update has {len(lines)} lines without a marker, and the original has"
+        f"the update has {num_lines} lines without a marker, and the original has"
         f" {len(original.lines)}: it is not the whole file, and its borders do not stand in the"
         " original, so applying it could replace everything; add unchanged lines around the change"
         " and a line `// ... existing code ...`, in the comment syntax of the file, for each part"
