@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cached_property
 
 from apply_service.edit.balance import balance_of
-from apply_service.edit.definition_names import bound_name
+from apply_service.edit.definition_names import MAX_LINE_LENGTH, definition_name
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.original_index import is_telling
-from apply_service.edit.similarity import MIN_SIMILARITY, Similarity
+from apply_service.edit.similarity import MIN_SIMILARITY, SAME_KEY_RATIO, Similarity
 
 # Longer updates are not looked for.
 MAX_ROWS = 80
@@ -22,8 +24,18 @@ MAX_MORE_LINES = 4
 MIN_PAIRED_SHARE = 0.5
 # What another place may have of the evidence for the best one.
 MAX_RIVAL_SHARE = 0.5
+# Lines this near to a changed one that are like it as well make it one of a list.
+KIN_LINES = 12
 # What a changed line tells, compared with an equal one.
 CHANGED_SHARE = 0.6
+
+# Lines that give nothing a value, whatever signs they have.
+_STATEMENT = re.compile(
+    r"(?:return|if|elif|else|for|foreach|while|switch|assert|raise|throw|yield|import|from|use)\b"
+)
+_LEFT_SIDE = re.compile(
+    r"(?P<name>(?P<quote>[\"'`]).*?(?P=quote)|[^=:({]*[^=:({\s])\s*(?:=>|:=|[:=])(?![=:])"
+)
 
 _Pair = tuple[int, int, float]
 
@@ -80,7 +92,7 @@ class ChangedStretch:
     def _places(self, row: int) -> Sequence[int]:
         """Where the line stands, else where its name gets a value, else lines like it nearby."""
         text = self._stripped[row]
-        equal = self._index.places(text) or self._named.get(bound_name(text), ())
+        equal = self._index.places(text) or self._named.get(_left_side(text), ())
         if equal:
             return equal[:MAX_PLACES]
         near = {
@@ -112,7 +124,7 @@ class ChangedStretch:
         """The lines that give each name a value or define it."""
         named: dict[str | None, list[int]] = {}
         for place, text in enumerate(self._index.stripped):
-            name = bound_name(text)
+            name = _left_side(text)
             if name is not None:
                 named.setdefault(name, []).append(place)
         return named
@@ -129,6 +141,11 @@ class ChangedStretch:
             return None
         if balance_of(old) != balance_of(self._stripped):
             return None
+        if any(
+            old[number].endswith(":") != self._stripped[row].endswith(":")
+            for number, row, _ in pairs
+        ):
+            return None
         shifts = {
             len(indent_of(self._index.lines[places[number]])) - len(indent_of(self._texts[new]))
             for number, new, _ in pairs
@@ -136,8 +153,11 @@ class ChangedStretch:
         is_anchored = any(ratio == 1.0 and is_telling(old[number]) for number, _, ratio in pairs)
         if len(shifts) > 1 or (shifts != {0} and not is_anchored):
             return None
-        borders = {0: first, size - 1: last}
-        is_certain = all(self._is_same(row, place) for row, place in borders.items())
+        is_even = len(pairs) == size == len(old)
+        is_certain = all(
+            self._is_same(row, place) or (is_even and self._is_variant(row, place))
+            for row, place in ((0, first), (size - 1, last))
+        )
         if not any(self._is_lone(new) for _, new, _ in pairs):
             return None
         evidence = sum(
@@ -147,10 +167,24 @@ class ChangedStretch:
         return Stretch(first, last + 1, evidence, is_certain)
 
     def _is_same(self, row: int, place: int) -> bool:
-        """Whether a row and a line are equal or give the same name a value."""
+        """Whether a row and a line are equal, or alone hereabouts give a name its value."""
         new, old = self._stripped[row], self._index.stripped[place]
-        name = bound_name(new)
-        return new == old or (name is not None and name == bound_name(old))
+        if new == old:
+            return True
+        near = range(place - KIN_LINES, place + KIN_LINES + 1)
+        return [other for other in self._named.get(_left_side(new), ()) if other in near] == [place]
+
+    def _is_variant(self, row: int, place: int) -> bool:
+        """Whether a line is much like a row, and no other one near it is like that."""
+        ratio, text = self._similarity.ratio, self._stripped[row]
+        lines = self._index.stripped
+        near = range(max(0, place - KIN_LINES), min(len(lines), place + KIN_LINES + 1))
+        by_letters = SequenceMatcher(None, lines[place], text, autojunk=False).ratio()
+        if ratio(lines[place], text) < SAME_KEY_RATIO or by_letters < MIN_SIMILARITY:
+            return False
+        return not any(
+            ratio(lines[other], text) >= MIN_SIMILARITY for other in near if other != place
+        )
 
     def _is_lone(self, row: int) -> bool:
         """Whether nothing else of the original is the row or gives its name a value."""
@@ -158,7 +192,18 @@ class ChangedStretch:
         places = self._index.places(text)
         if places:
             return is_telling(text) and len(places) == 1
-        return len(self._named.get(bound_name(text), ())) == 1
+        return len(self._named.get(_left_side(text), ())) == 1
+
+
+def _left_side(text: str) -> str | None:
+    """The name that a line defines or gives a value, as it is written there, or None."""
+    name = definition_name(text)
+    if name is not None or _STATEMENT.match(text):
+        return name
+    match = _LEFT_SIDE.match(text[:MAX_LINE_LENGTH])
+    if match is None:
+        return None
+    return match["name"] if match["quote"] else match["name"].split()[-1]
 
 
 def _is_accounted(left: _Pair, right: _Pair) -> bool:

@@ -27,6 +27,8 @@ MIN_KEPT_SHARE = 0.5
 # Pairs of lines that are compared between two classes.
 MAX_COMPARED = 10_000
 _CLOSING = ("}", ")", "]", "end", "fi", "done", "esac")
+# Where such a sign need not end a definition.
+_INDENTED = frozenset({"python", "yaml"})
 _COMMENTS = ("#", "//", "/*", "*", "--", "<!--")
 _INNER = BLOCKS | {"rule"}
 
@@ -147,11 +149,12 @@ class DefinitionFragment:
         return [Replacement(starts[0], new.end, starts[1], old.end, is_open=is_open)]
 
     def _is_in_scope(self, new: Symbol, old: Symbol) -> bool:
-        """Whether a variable or field is no local one of the same name."""
-        if new.kind != "constant":
-            return True
+        """Whether `new` is no local variable of the same name, nor moved out of a function."""
         line, old_line = self._texts[new.header], self._index.lines[old.header]
-        return indent_of(line) == indent_of(old_line) and self._num_bound[_binding(old_line)] == 1
+        if indent_of(line) != indent_of(old_line):
+            is_inner = old.parent is not None and self._symbols[old.parent].kind == "function"
+            return new.kind != "constant" and not is_inner
+        return new.kind != "constant" or self._num_bound[_binding(old_line)] == 1
 
     @cached_property
     def _num_bound(self) -> Counter[tuple[str | None, str]]:
@@ -173,23 +176,32 @@ class DefinitionFragment:
 
     def _is_closed(self, new: Symbol, old: Symbol) -> bool:
         """Whether the update shows where the definition ends."""
-        rows = [row for row in range(new.header, new.end) if self._stripped[row]]
-        last, old_last = self._stripped[rows[-1]], self._index.stripped[old.end - 1]
-        if new.kind == "constant" or last == old_last:
+        shown = _shown(self._texts[new.header : new.end])
+        old_shown = _shown(self._index.lines[old.header : old.end])
+        (depth, last), (old_depth, old_last) = shown[-1], old_shown[-1]
+        if new.kind == "constant" or shown[-1] == old_shown[-1]:
             return True
-        if self._language not in ("python", "yaml") and last.startswith(_CLOSING):
+        if len(shown) == 1:
+            return not last.endswith(":")
+        if self._language not in _INDENTED and (last.startswith(_CLOSING) or last[-1] in ";}"):
             return True
-        depths = [len(indent_of(self._texts[row])) for row in rows]
-        if leaves(last) and depths[-1] == min(depths[1:], default=0) > depths[0]:
+        if old_shown[-1] in shown and is_telling(old_last):
+            return True
+        if leaves(last) and 0 < depth == min(depth for depth, _ in shown[1:]):
             return True
         if self._table.is_cut(new, old, self._texts):
             return False
-        if self._similarity.ratio(old_last, last) >= MIN_SIMILARITY:
+        if depth == old_depth and self._similarity.ratio(old_last, last) >= MIN_SIMILARITY:
             return True
-        old_texts = list(filter(None, self._index.stripped[old.header + 1 : old.end]))
-        shown = {self._stripped[row] for row in rows}
-        num_kept = sum(text in shown for text in old_texts)
-        return len(rows) > len(old_texts) and num_kept >= MIN_KEPT_SHARE * len(old_texts)
+        if not self._is_last(new):
+            return True
+        texts = {text for _, text in shown}
+        num_kept = sum(text in texts for _, text in old_shown[1:])
+        return len(shown) >= len(old_shown) and num_kept >= MIN_KEPT_SHARE * (len(old_shown) - 1)
+
+    def _is_last(self, new: Symbol) -> bool:
+        """Whether nothing of the update follows a definition."""
+        return not any(self._stripped[new.end :])
 
     def _has_all_inside(self, new: Symbol, old: Symbol) -> bool:
         """Whether `new` accounts for all definitions in `old`, and for the lines between them."""
@@ -199,10 +211,11 @@ class DefinitionFragment:
         names = {symbol.name for symbol in self._shown if new.start <= symbol.header < new.end}
         if any(symbol.name not in names for _, symbol in inner if symbol.kind in _INNER):
             return False
-        return old.kind == "function" or self._has_lines_between(new, self._lines_between(old))
+        lines = self._lines_between(old, old.header)
+        return old.kind == "function" or self._has_lines_between(new, lines)
 
-    def _lines_between(self, old: Symbol) -> list[str]:
-        """The lines of a definition of the original that are in none inside it."""
+    def _lines_between(self, old: Symbol, start: int) -> list[str]:
+        """The lines of a definition of the original, from `start`, that are in none inside it."""
         inner = _inside(self._symbols, self._symbols.index(old))
         covered = {
             place
@@ -210,7 +223,7 @@ class DefinitionFragment:
             if symbol.kind in _INNER
             for place in range(symbol.start, symbol.end)
         }
-        places = range(old.start, old.end)
+        places = range(start, old.end)
         return [self._index.stripped[place] for place in places if place not in covered]
 
     def _has_lines_between(self, new: Symbol, lines: Sequence[str]) -> bool:
@@ -223,7 +236,7 @@ class DefinitionFragment:
 
     def _shown_parts(self, place: int, old: Symbol) -> list[Replacement] | None:
         """What the definitions inside one replace, if all else of it stands in the original."""
-        new, context = self._shown[place], set(self._lines_between(old))
+        new, context = self._shown[place], set(self._lines_between(old, old.start))
         if old.kind == "function" or not _inside(self._shown, place):
             return None
         found: list[Replacement] = []
@@ -249,10 +262,13 @@ class DefinitionFragment:
         old_lead = self._index.stripped[old.start : old.header]
         if not lead or not old_lead:
             return (new.start if lead else new.header), old.header
-        pairs = self._similarity.pairs(old_lead, lead)
-        first = pairs[0][0] if pairs else 0
-        if not pairs and old_lead[0][:2] != lead[0][:2]:
-            return new.start, old.header
+        pairs = [
+            pair for pair in self._similarity.pairs(old_lead, lead) if pair[2] >= MIN_SIMILARITY
+        ]
+        if not pairs:
+            is_alike = old_lead[0][:2] == lead[0][:2]
+            return None if is_alike else (new.start, old.header)
+        first = pairs[0][0]
         paired = {number for number, _, _ in pairs}
         is_covered = all(
             number in paired or not text or (text.startswith(_COMMENTS) and not is_attribute(text))
@@ -268,6 +284,13 @@ def _inside(symbols: Sequence[Symbol], parent: int | None) -> list[tuple[int, Sy
         for place, symbol in enumerate(symbols)
         if symbol.parent == parent and symbol.kind not in NOT_BLOCKS
     ]
+
+
+def _shown(lines: Sequence[str]) -> list[tuple[int, str]]:
+    """The lines with text, each with how much deeper it stands than the first one."""
+    filled = [line for line in lines if line.strip()]
+    margin = len(indent_of(filled[0]))
+    return [(len(indent_of(line)) - margin, line.strip()) for line in filled]
 
 
 def _binding(line: str) -> tuple[str | None, str]:

@@ -41,27 +41,39 @@ def read_plain(
     view = _Alignment(lines, original)
     segment = Segment(lines=tuple(lines))
     if view.is_nearly_whole():
-        has_gaps = view.has_lost_before(), view.has_lost_after()
-        segment = replace(
-            segment,
-            has_gap_before=has_gaps[0],
-            has_gap_after=has_gaps[1],
-            is_gap_guessed=any(has_gaps),
-        )
-        return Snippet(format="fragment" if any(has_gaps) else "whole", segments=(segment,))
+        return _nearly_whole(segment, view)
     index = LineIndex(original.lines)
     found = _definitions(lines, index, tree or parse(original.lines, language))
-    if any(one.is_open for one in found):
-        return Snippet(format="fragment", segments=(replace(segment, is_gap_guessed=True),))
-    stretch = None if found else ChangedStretch([line.text for line in lines], index).find()
+    if found and not any(one.is_open for one in found):
+        return _replacing(lines, found, index)
+    stretch = ChangedStretch([line.text for line in lines], index).find()
     if stretch is not None and stretch.is_certain:
-        found = [Replacement(0, len(lines), stretch.start, stretch.end)]
-    if found:
-        segments = tuple(_segment(lines, one, index) for one in found)
-        return Snippet(format="fragment", segments=segments)
-    if stretch is None:
+        whole = Replacement(0, len(lines), stretch.start, stretch.end)
+        return _replacing(lines, [whole], index)
+    if stretch is None and not found:
         _check_place(view, original)
+    segment = replace(segment, is_gap_guessed=stretch is None and bool(found))
     return Snippet(format="fragment", segments=(segment,))
+
+
+def _nearly_whole(segment: Segment, view: _Alignment) -> Snippet:
+    """The update as the whole file; where it lacks lines at a border, these may stay."""
+    has_gaps = view.has_lost_before(), view.has_lost_after()
+    segment = replace(
+        segment,
+        has_gap_before=has_gaps[0],
+        has_gap_after=has_gaps[1],
+        is_gap_guessed=any(has_gaps),
+    )
+    return Snippet(format="fragment" if any(has_gaps) else "whole", segments=(segment,))
+
+
+def _replacing(
+    lines: Sequence[SegmentLine], found: Sequence[Replacement], index: LineIndex
+) -> Snippet:
+    """Each replacement as a segment with the lines that give way."""
+    segments = tuple(_segment(lines, one, index) for one in found)
+    return Snippet(format="fragment", segments=segments)
 
 
 def _check_place(view: _Alignment, original: OriginalIndex) -> None:
