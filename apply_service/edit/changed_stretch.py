@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -16,41 +16,45 @@ from apply_service.edit.similarity import MIN_SIMILARITY, SAME_KEY_RATIO, Simila
 
 # Longer updates are not looked for.
 MAX_ROWS = 80
-# Places of each border that are tried with one another.
+# Places of a border, and pairs of places, that are looked at; of more none is certain.
 MAX_PLACES = 16
+MAX_TRIED = 8
 # Lines of the original beyond as many as the update has.
 MAX_MORE_LINES = 4
+# Changed lines that are compared for one place: rows times lines.
+MAX_COMPARED = 64
 # The share of the update's lines that have a counterpart.
 MIN_PAIRED_SHARE = 0.5
 # What another place may have of the evidence for the best one.
 MAX_RIVAL_SHARE = 0.5
-# Lines this near to a changed one that are like it as well make it one of a list.
-KIN_LINES = 12
 # What a changed line tells, compared with an equal one.
 CHANGED_SHARE = 0.6
-
-# Lines that give nothing a value, whatever signs they have.
+# Lines this near to a changed one that are like it as well make it one of a list.
+KIN_LINES = 12
+# Statements that give nothing a value, whatever signs they have.
 _STATEMENT = re.compile(
     r"(?:return|if|elif|else|for|foreach|while|switch|assert|raise|throw|yield|import|from|use)\b"
 )
 _LEFT_SIDE = re.compile(
-    r"(?P<name>(?P<quote>[\"'`]).*?(?P=quote)|[^=:({]*[^=:({\s])\s*(?:=>|:=|[:=])(?![=:])"
+    r"(?P<name>(?P<quote>[\"'`]).*?(?P=quote)|(?![\"'`])[^=:({]*[^=:({\s])"
+    r"\s*(?:=>|:=|[:=])(?![=:])"
 )
 
-_Pair = tuple[int, int, float]
+Pair = tuple[int, int, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """Lines `[start, end)` of the original, of which an update is a new version.
 
-    `is_certain` says that its first and its last line are there too, or others for their names.
+    `evidence` is what the lines tell that are equal or alike. `is_certain` says that the borders
+    are equal or give the same names a value.
     """
 
     start: int
     end: int
     evidence: float
-    is_certain: bool
+    is_certain: bool = False
 
 
 class ChangedStretch:
@@ -71,53 +75,49 @@ class ChangedStretch:
             return None
         if all(self._index.places(self._stripped[row]) for row in (0, -1)):
             return None
-        found = sorted(self._stretches(), key=lambda one: -one.evidence)
-        rivals = found[1:2]
-        if not found or any(
-            one.evidence > MAX_RIVAL_SHARE * found[0].evidence for one in rivals
-        ):
+        spans = self._spans()
+        tried = [self._try_stretch(*span) for span in spans] if len(spans) <= MAX_TRIED else []
+        found = sorted((one for one in tried if one), key=lambda one: -one.evidence)
+        if not found:
+            return None
+        if found[1:] and found[1].evidence > MAX_RIVAL_SHARE * found[0].evidence:
             return None
         return found[0]
 
-    def _stretches(self) -> Iterator[Stretch]:
-        size = len(self._stripped)
-        for first in self._places(0):
-            for last in self._places(size - 1):
-                num_old = self._index.num_filled(first, last + 1)
-                if (first == last) == (size == 1) and 0 < num_old <= size + MAX_MORE_LINES:
-                    stretch = self._try_stretch(first, last)
-                    if stretch is not None:
-                        yield stretch
+    def _spans(self) -> list[tuple[int, int]]:
+        """Where the update may begin and end, not much further apart than it is long."""
+        last_row = len(self._stripped) - 1
+        firsts = self._places(0)
+        lasts = self._places(last_row) if last_row else firsts
+        max_lines = len(self._stripped) + MAX_MORE_LINES
+        return [
+            (first, last + 1)
+            for first in firsts
+            for last in lasts
+            if (first < last if last_row else first == last)
+            and self._index.num_filled(first, last + 1) <= max_lines
+        ]
 
     def _places(self, row: int) -> Sequence[int]:
-        """Where the line stands, else where its name gets a value, else lines like it nearby."""
+        """Where a row stands, else where its name gets a value, else lines like it nearby."""
         text = self._stripped[row]
-        equal = self._index.places(text) or self._named.get(_left_side(text), ())
-        if equal:
-            return equal[:MAX_PLACES]
-        near = {
-            place
-            for anchor, stands_at in self._anchors
-            for place in range(
-                stands_at - abs(anchor - row) - MAX_MORE_LINES,
-                stands_at + abs(anchor - row) + MAX_MORE_LINES,
-            )
-        }
-        return [
-            place
-            for place in sorted(near & set(range(len(self._index))))
-            if self._similarity.ratio(self._index.stripped[place], text) >= MIN_SIMILARITY
-        ][:MAX_PLACES]
+        known = self._index.places(text) or self._named.get(_left_side(text), ())
+        if known:
+            return known if len(known) <= MAX_PLACES else ()
+        anchor = min(self._anchors, key=lambda one: abs(one[0] - row), default=None)
+        if anchor is None:
+            return ()
+        reach = abs(anchor[0] - row) + MAX_MORE_LINES
+        lines = self._index.stripped
+        near = range(max(0, anchor[1] - reach), min(len(lines), anchor[1] + reach + 1))
+        ratio = self._similarity.ratio
+        return [place for place in near if ratio(lines[place], text) >= MIN_SIMILARITY]
 
     @cached_property
     def _anchors(self) -> list[tuple[int, int]]:
         """The rows that stand in the original once, and where."""
-        places = ((row, self._index.places(text)) for row, text in enumerate(self._stripped))
-        return [
-            (row, found[0])
-            for row, found in places
-            if len(found) == 1 and is_telling(self._stripped[row])
-        ]
+        places = [(row, self._index.places(text)) for row, text in enumerate(self._stripped)]
+        return [(row, found[0]) for row, found in places if len(found) == 1 and self._tells(row)]
 
     @cached_property
     def _named(self) -> dict[str | None, list[int]]:
@@ -129,70 +129,70 @@ class ChangedStretch:
                 named.setdefault(name, []).append(place)
         return named
 
-    def _try_stretch(self, first: int, last: int) -> Stretch | None:
-        """Lines `first` to `last` if each of them has its counterpart in the update."""
-        places = [place for place in range(first, last + 1) if self._index.stripped[place]]
-        old = [self._index.stripped[place] for place in places]
-        pairs = self._similarity.pairs(old, self._stripped)
-        size = len(self._stripped)
-        if not pairs or pairs[0][:2] != (0, 0) or pairs[-1][:2] != (len(old) - 1, size - 1):
-            return None
-        if len(pairs) < MIN_PAIRED_SHARE * size or not all(map(_is_accounted, pairs, pairs[1:])):
-            return None
-        if balance_of(old) != balance_of(self._stripped):
-            return None
-        if any(
-            old[number].endswith(":") != self._stripped[row].endswith(":")
-            for number, row, _ in pairs
+    def _try_stretch(self, start: int, end: int) -> Stretch | None:
+        """Lines `[start, end)` if the update accounts for each of them and nothing is odd."""
+        lines = [line for line in self._index.lines[start:end] if line.strip()]
+        old, new = [line.strip() for line in lines], self._stripped
+        pairs = self._similarity.aligned(old, new, limit=MAX_COMPARED)
+        if (
+            len(pairs) < max(1, MIN_PAIRED_SHARE * len(new))
+            or pairs[0][:2] != (0, 0)
+            or pairs[-1][:2] != (len(old) - 1, len(new) - 1)
+            or not all(map(_is_accounted, pairs, pairs[1:]))
+            or not any(self._is_lone(row) for _, row, _ in pairs)
+            or balance_of(old) != balance_of(new)
+            or any(old[place].endswith(":") != new[row].endswith(":") for place, row, _ in pairs)
+            or not self._is_shifted_evenly(lines, pairs)
         ):
             return None
-        shifts = {
-            len(indent_of(self._index.lines[places[number]])) - len(indent_of(self._texts[new]))
-            for number, new, _ in pairs
-        }
-        is_anchored = any(ratio == 1.0 and is_telling(old[number]) for number, _, ratio in pairs)
-        if len(shifts) > 1 or (shifts != {0} and not is_anchored):
-            return None
-        is_even = len(pairs) == size == len(old)
-        is_certain = all(
-            self._is_same(row, place) or (is_even and self._is_variant(row, place))
-            for row, place in ((0, first), (size - 1, last))
-        )
-        if not any(self._is_lone(new) for _, new, _ in pairs):
-            return None
         evidence = sum(
-            self._index.weight(old[number]) * (1.0 if ratio == 1.0 else CHANGED_SHARE)
-            for number, _, ratio in pairs
+            self._index.weight(old[place]) * (1.0 if ratio == 1.0 else CHANGED_SHARE)
+            for place, _, ratio in pairs
         )
-        return Stretch(first, last + 1, evidence, is_certain)
+        is_even = len(pairs) == len(old) == len(new)
+        borders = ((0, start), (len(new) - 1, end - 1))
+        is_certain = all(self._is_same(*border, is_even=is_even) for border in borders)
+        return Stretch(start, end, evidence, is_certain)
 
-    def _is_same(self, row: int, place: int) -> bool:
-        """Whether a row and a line are equal, or alone hereabouts give a name its value."""
-        new, old = self._stripped[row], self._index.stripped[place]
-        if new == old:
+    def _is_shifted_evenly(self, lines: Sequence[str], pairs: Sequence[Pair]) -> bool:
+        """Whether all rows are indented as their lines, or, if equal ones say so, otherwise."""
+        shifts = {
+            len(indent_of(lines[place])) - len(indent_of(self._texts[row]))
+            for place, row, _ in pairs
+        }
+        return shifts == {0} or (
+            len(shifts) == 1 and any(ratio == 1.0 and self._tells(row) for _, row, ratio in pairs)
+        )
+
+    def _is_same(self, row: int, place: int, *, is_even: bool) -> bool:
+        """Whether a row is a line, or alone hereabouts gives the same name a value.
+
+        Where all lines have their counterpart (`is_even`), it may also be just like that line.
+        """
+        text, lines = self._stripped[row], self._index.stripped
+        if text == lines[place]:
             return True
-        near = range(place - KIN_LINES, place + KIN_LINES + 1)
-        return [other for other in self._named.get(_left_side(new), ()) if other in near] == [place]
-
-    def _is_variant(self, row: int, place: int) -> bool:
-        """Whether a line is much like a row, and no other one near it is like that."""
-        ratio, text = self._similarity.ratio, self._stripped[row]
-        lines = self._index.stripped
         near = range(max(0, place - KIN_LINES), min(len(lines), place + KIN_LINES + 1))
-        by_letters = SequenceMatcher(None, lines[place], text, autojunk=False).ratio()
-        if ratio(lines[place], text) < SAME_KEY_RATIO or by_letters < MIN_SIMILARITY:
+        if [one for one in self._named.get(_left_side(text), ()) if one in near] == [place]:
+            return True
+        ratio = self._similarity.ratio
+        if not is_even or ratio(lines[place], text) < SAME_KEY_RATIO:
             return False
-        return not any(
-            ratio(lines[other], text) >= MIN_SIMILARITY for other in near if other != place
+        by_letters = SequenceMatcher(None, lines[place], text, autojunk=False).ratio()
+        return by_letters >= MIN_SIMILARITY and not any(
+            ratio(lines[one], text) >= MIN_SIMILARITY for one in near if one != place
         )
 
     def _is_lone(self, row: int) -> bool:
-        """Whether nothing else of the original is the row or gives its name a value."""
+        """Whether nothing else of the original is a row or gives its name a value."""
         text = self._stripped[row]
         places = self._index.places(text)
         if places:
-            return is_telling(text) and len(places) == 1
+            return len(places) == 1 and self._tells(row)
         return len(self._named.get(_left_side(text), ())) == 1
+
+    def _tells(self, row: int) -> bool:
+        return is_telling(self._stripped[row])
 
 
 def _left_side(text: str) -> str | None:
@@ -206,7 +206,7 @@ def _left_side(text: str) -> str | None:
     return match["name"] if match["quote"] else match["name"].split()[-1]
 
 
-def _is_accounted(left: _Pair, right: _Pair) -> bool:
+def _is_accounted(left: Pair, right: Pair) -> bool:
     """Whether the old lines between two pairs give way to as many new ones between equal lines."""
     num_old, num_new = right[0] - left[0] - 1, right[1] - left[1] - 1
     return not num_old or (num_old <= num_new and left[2] == right[2] == 1.0)

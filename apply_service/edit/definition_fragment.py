@@ -24,8 +24,8 @@ MAX_LOST = 10
 MIN_WHOLE_SHARE = 0.5
 # The share of a definition's lines that stays in one that ends with another line.
 MIN_KEPT_SHARE = 0.5
-# Pairs of lines that are compared between two classes.
-MAX_COMPARED = 10_000
+# Pairs of changed lines that are compared.
+MAX_COMPARED = 256
 _CLOSING = ("}", ")", "]", "end", "fi", "done", "esac")
 # Where such a sign need not end a definition.
 _INDENTED = frozenset({"python", "yaml"})
@@ -211,8 +211,7 @@ class DefinitionFragment:
         names = {symbol.name for symbol in self._shown if new.start <= symbol.header < new.end}
         if any(symbol.name not in names for _, symbol in inner if symbol.kind in _INNER):
             return False
-        lines = self._lines_between(old, old.header)
-        return old.kind == "function" or self._has_lines_between(new, lines)
+        return old.kind == "function" or self._has_lines_between(new, old)
 
     def _lines_between(self, old: Symbol, start: int) -> list[str]:
         """The lines of a definition of the original, from `start`, that are in none inside it."""
@@ -226,11 +225,13 @@ class DefinitionFragment:
         places = range(start, old.end)
         return [self._index.stripped[place] for place in places if place not in covered]
 
-    def _has_lines_between(self, new: Symbol, lines: Sequence[str]) -> bool:
+    def _has_lines_between(self, new: Symbol, old: Symbol) -> bool:
+        """Whether the lines between the definitions in `old` stand in `new`, or lines like them."""
         shown = set(filter(None, self._stripped[new.start : new.end]))
-        lost = [line for line in lines if line and line not in shown]
-        return len(lost) * len(shown) <= MAX_COMPARED and all(
-            any(self._similarity.ratio(line, text) >= MIN_SIMILARITY for text in shown)
+        lost = set(self._lines_between(old, old.header)) - {"", *shown}
+        added = shown.difference(self._index.stripped[old.start : old.end])
+        return len(lost) * len(added) <= MAX_COMPARED and all(
+            any(self._similarity.ratio(line, text) >= MIN_SIMILARITY for text in added)
             for line in lost
         )
 
@@ -262,9 +263,8 @@ class DefinitionFragment:
         old_lead = self._index.stripped[old.start : old.header]
         if not lead or not old_lead:
             return (new.start if lead else new.header), old.header
-        pairs = [
-            pair for pair in self._similarity.pairs(old_lead, lead) if pair[2] >= MIN_SIMILARITY
-        ]
+        aligned = self._similarity.aligned(old_lead, lead, limit=MAX_COMPARED)
+        pairs = [pair for pair in aligned if pair[2] >= MIN_SIMILARITY and lead[pair[1]]]
         if not pairs:
             is_alike = old_lead[0][:2] == lead[0][:2]
             return None if is_alike else (new.start, old.header)

@@ -78,8 +78,9 @@ class MergePlanner:
             for number, segment in enumerate(self._snippet.segments)
         ]
         if self._snippet.format == "fragment":
-            guessed = [one for one in self._snippet.segments if one.is_gap_guessed]
-            self._findings.extend(map(border_unclear, guessed[:1]))
+            segments = self._snippet.segments
+            unclear = [one for one in segments if one.is_gap_guessed or one.is_rest_unclear]
+            self._findings.extend(map(border_unclear, unclear[:1]))
         order = self._order(candidates)
         candidates = self._with_guesses(candidates, order)
         removed = self._removed(candidates, order)

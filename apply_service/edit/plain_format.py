@@ -52,7 +52,7 @@ def read_plain(
         return _replacing(lines, [whole], index)
     if stretch is None and not found:
         _check_place(view, original)
-    segment = replace(segment, is_gap_guessed=stretch is None and bool(found))
+    segment = replace(segment, is_rest_unclear=stretch is None and bool(found))
     return Snippet(format="fragment", segments=(segment,))
 
 
@@ -120,7 +120,7 @@ def _segment(lines: Sequence[SegmentLine], one: Replacement, index: LineIndex) -
         ),
         old=tuple(index.lines[one.old : one.old_end]),
         old_line_hint=one.old + 1,
-        is_gap_guessed=one.is_doubtful,
+        is_rest_unclear=one.is_doubtful,
     )
 
 
