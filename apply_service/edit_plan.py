@@ -83,11 +83,13 @@ def plan_edit(
 def _understand(plan: EditPlan) -> EditPlan:
     edit, original = plan.edit, plan.original_lines
     language = language_of(edit.path, edit.language, original)
-    snippet = read_snippet(plan.update_lines, original, path=edit.path, language=language)
+    tree = None if language is None else parse(original, language)
+    snippet = read_snippet(
+        plan.update_lines, original, path=edit.path, language=language, tree=tree
+    )
     if not snippet.segments and not snippet.removals:
         decision = Decision(original, "original")
         return replace(plan, language=language, snippet=snippet, decision=decision)
-    tree = None if language is None else parse(original, language)
     if snippet.format == "whole":
         whole = tuple(line for segment in snippet.segments for line in segment.texts)
         decision = Decision(whole, "update")

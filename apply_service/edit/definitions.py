@@ -26,7 +26,7 @@ MAX_LOOKED_AT = 64
 _CLOSING = (")", "]", "}", "end", "fi", "done", "esac")
 LEADING = ("@", "#", "//", "/*", "*", "--", "[", "<!--")
 BLOCKS = frozenset({"function", "class", "other"})
-_NOT_BLOCKS = frozenset({"key", "import", "section"})
+NOT_BLOCKS = frozenset({"key", "import", "section"})
 
 
 def find_definitions(lines: Sequence[str]) -> tuple[Symbol, ...]:
@@ -153,25 +153,25 @@ class SymbolTable:
         runs: list[Run] = []
         num_named = Counter(symbol.name for symbol in fragment)
         for symbol in fragment:
-            if symbol.kind in _NOT_BLOCKS:
+            if symbol.kind in NOT_BLOCKS:
                 continue
             if num_named[symbol.name] > MAX_LOOKED_AT:
                 continue
-            owners = self._owners(fragment, symbol)
-            named = self._by_name.get(symbol.name, [])[:MAX_LOOKED_AT]
-            matches = [
-                self.symbols[place]
-                for place in named
-                if self._fits(self.symbols[place], symbol, owners)
-            ][:MAX_SAME_NAME]
-            for old in matches:
+            for old in self.matches(fragment, symbol):
                 if not symbol.is_complete:
                     runs.extend(self._header_runs(symbol, old, texts))
-                elif not self._is_cut(symbol, old, texts):
+                elif not self.is_cut(symbol, old, texts):
                     runs.extend(self._variants(symbol, old, texts))
         return runs
 
-    def _is_cut(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> bool:
+    def matches(self, fragment: Sequence[Symbol], symbol: Symbol) -> list[Symbol]:
+        """The definitions that `symbol` of a segment may be: of its name, kind and owners."""
+        owners = self._owners(fragment, symbol)
+        named = self._by_name.get(symbol.name, [])[:MAX_LOOKED_AT]
+        fitting = (self.symbols[place] for place in named)
+        return [old for old in fitting if self._fits(old, symbol, owners)][:MAX_SAME_NAME]
+
+    def is_cut(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> bool:
         """Whether the segment's definition ends with a line from the middle of the old one."""
         last = next(text for row in range(new.end - 1, -1, -1) if (text := texts[row].strip()))
         *inner, old_last = [text for text in self._index.stripped[old.header : old.end] if text]

@@ -134,7 +134,10 @@ class LazyReader:
         filled = [text for text in (reversed(texts) if is_end else texts) if text]
         places = original.last_places if is_end else original.first_places
         total = original.num_filled_before
-        if not filled or self._is_continued(segment, is_end=is_end):
+        if not filled:
+            return False
+        is_lone = self._is_lone_inside(filled[:1], places)
+        if self._is_continued(segment, is_end=is_end) and not is_lone:
             return False
         is_outermost = self._is_outermost(filled[0], segment, is_end=is_end)
         if is_outermost is not None:
@@ -151,7 +154,7 @@ class LazyReader:
                 if not num_beyond or (can_stand and self._is_shown(lost, segment)):
                     return False
             has_anchor = True
-        if has_anchor or self._is_lone_inside(filled[:1], places):
+        if has_anchor or is_lone:
             return True
         names = definition_names(segment.texts)
         return bool(names) and not names.isdisjoint(definition_names(original.lines))
@@ -194,7 +197,7 @@ class LazyReader:
         return definition_names(lost) <= definition_names(segment.texts)
 
     def _is_lone_inside(self, outermost: Sequence[str], places: Mapping[str, int]) -> bool:
-        """Whether the line at the border says little but stands once, and not at the border."""
+        """Whether the line at the border stands once in the original, and not at its border."""
         original = self._original
         return any(
             original.counts[text] == 1 and text not in (original.filled[0], original.filled[-1])

@@ -46,15 +46,20 @@ def ambiguous_place(segment: Segment, places: Sequence[int], index: LineIndex) -
 
 
 def border_unclear(segment: Segment) -> Finding:
-    """An update without markers is nearly the whole file: is the rest forgotten or removed?"""
+    """An update without markers lacks a piece of what it shows: is that forgotten or removed?"""
     sides = ("first", segment.has_gap_before), ("last", segment.has_gap_after)
     named = " and ".join(name for name, is_missing in sides if is_missing)
+    what = (
+        "a part of a definition; whether the other lines of it stay is unclear"
+        if segment.is_rest_unclear
+        else "nearly the whole file, but not from its first to its last line; whether the"
+        f" {named} lines that it leaves out stay is unclear"
+    )
     return Finding(
         code="border_unclear",
         severity="warning",
-        message="the update has no marker and shows nearly the whole file, but not from its first"
-        f" to its last line; whether the {named} lines that it leaves out stay is unclear",
-        hint="send the whole file, or a marker for the lines that stay, or the name of what goes in"
+        message=f"the update has no marker and shows {what}",
+        hint="send all of it, or a marker for the lines that stay, or the name of what goes in"
         " `// remove NAME`",
         line=_number(segment) if segment.has_gap_before else segment.lines[-1].number,
     )

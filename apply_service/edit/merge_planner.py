@@ -90,8 +90,10 @@ class MergePlanner:
         if len(self._snippet.segments) > MAX_SEGMENTS:
             return self._too_many()
         candidates = self._candidates()
-        if self._snippet.format == "fragment" and self._snippet.segments[0].is_gap_guessed:
-            self._findings.append(border_unclear(self._snippet.segments[0]))
+        if self._snippet.format == "fragment":
+            segments = self._snippet.segments
+            unclear = [one for one in segments if one.is_gap_guessed or one.is_rest_unclear]
+            self._findings.extend(map(border_unclear, unclear[:1]))
         order = self._order(candidates)
         candidates = self._with_guesses(candidates, order)
         removed = self._removed(candidates, order)

@@ -7,10 +7,17 @@ from dataclasses import replace
 from itertools import pairwise
 
 from apply_service.edit.alignment import Block, matching_blocks
+from apply_service.edit.changed_stretch import ChangedStretch
+from apply_service.edit.definition_fragment import DefinitionFragment, Replacement
 from apply_service.edit.definition_names import definition_name, definition_names
+from apply_service.edit.definitions import find_definitions
+from apply_service.edit.indentation import reindented, reindented_by
+from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.original_index import OriginalIndex, is_telling
+from apply_service.edit.runs import Run
 from apply_service.edit.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.snippet_error import NoMarkerError
+from apply_service.edit.syntax import SyntaxTree, parse, parse_fragment
 
 # The share of the original's filled lines that an update shows in order when it is the whole file.
 MIN_WHOLE_SHARE = 0.5
@@ -19,34 +26,109 @@ MAX_LOST_INSIDE = 10
 _MAX_LOST_AT_BORDER = 2
 
 
-def read_plain(lines: Sequence[SegmentLine], original: OriginalIndex) -> Snippet:
+def read_plain(
+    lines: Sequence[SegmentLine],
+    original: OriginalIndex,
+    *,
+    language: str | None = None,
+    tree: SyntaxTree | None = None,
+) -> Snippet:
     """Read an update without marker or known form, of a file that has text.
 
+    `tree` is the parsed original; without it that is parsed if `language` has a grammar.
     Raises NoMarkerError.
     """
     view = _Alignment(lines, original)
     segment = Segment(lines=tuple(lines))
     if view.is_nearly_whole():
-        has_gaps = view.has_lost_before(), view.has_lost_after()
-        segment = replace(
-            segment,
-            has_gap_before=has_gaps[0],
-            has_gap_after=has_gaps[1],
-            is_gap_guessed=any(has_gaps),
-        )
-        return Snippet(format="fragment" if any(has_gaps) else "whole", segments=(segment,))
+        return _nearly_whole(segment, view)
+    index = LineIndex(original.lines)
+    found = _definitions(lines, index, tree or parse(original.lines, language))
+    if found and not any(one.is_open for one in found):
+        return _replacing(lines, found, index)
+    stretch = ChangedStretch([line.text for line in lines], index).find()
+    if stretch is not None and stretch.is_certain:
+        whole = Replacement(0, len(lines), stretch.start, stretch.end)
+        return _replacing(lines, [whole], index)
+    if stretch is None and not found:
+        _check_place(view, original)
+    segment = replace(segment, is_rest_unclear=stretch is None and bool(found))
+    return Snippet(format="fragment", segments=(segment,))
+
+
+def _nearly_whole(segment: Segment, view: _Alignment) -> Snippet:
+    """The update as the whole file; where it lacks lines at a border, these may stay."""
+    has_gaps = view.has_lost_before(), view.has_lost_after()
+    segment = replace(
+        segment,
+        has_gap_before=has_gaps[0],
+        has_gap_after=has_gaps[1],
+        is_gap_guessed=any(has_gaps),
+    )
+    return Snippet(format="fragment" if any(has_gaps) else "whole", segments=(segment,))
+
+
+def _replacing(
+    lines: Sequence[SegmentLine], found: Sequence[Replacement], index: LineIndex
+) -> Snippet:
+    """Each replacement as a segment with the lines that give way."""
+    segments = tuple(_segment(lines, one, index) for one in found)
+    return Snippet(format="fragment", segments=segments)
+
+
+def _check_place(view: _Alignment, original: OriginalIndex) -> None:
+    """Raise NoMarkerError if lines would be lost inside, or nothing tells the place."""
     lost = view.lost_inside()
     if lost is not None:
         raise NoMarkerError(_lost_message(*lost, original))
     if not view.is_fragment():
-        raise NoMarkerError(_unanchored_message(lines, original))
-    return Snippet(format="fragment", segments=(segment,))
+        raise NoMarkerError(_unanchored_message(view.num_lines, original))
+
+
+def _definitions(
+    lines: Sequence[SegmentLine], index: LineIndex, tree: SyntaxTree | None
+) -> list[Replacement]:
+    """What the definitions of the update replace, if it is made of such and they tell."""
+    texts = [line.text for line in lines]
+    language = None if tree is None else tree.language
+    reader = DefinitionFragment(
+        texts,
+        index,
+        symbols=find_definitions(index.lines) if tree is None else tree.symbols,
+        shown=find_definitions(texts) if tree is None else parse_fragment(texts, language),
+        language=language,
+    )
+    return reader.replacements()
+
+
+def _segment(lines: Sequence[SegmentLine], one: Replacement, index: LineIndex) -> Segment:
+    """A replacement, indented as the lines are that give way."""
+    shown = [line for line in lines[one.new : one.new_end] if not line.is_optional]
+    while not shown[-1].text.strip():
+        shown.pop()
+    while not shown[0].text.strip():
+        shown.pop(0)
+    texts = [line.text for line in shown]
+    run = Run(0, len(texts), one.old, one.old_end, 0.0, is_exact=False, is_definition=True)
+    written = reindented(texts, [run], index)
+    indents = indent_of(texts[0]), indent_of(index.lines[one.old])
+    if written == texts and indents[0] != indents[1]:
+        written = reindented_by(texts, dict([indents]))
+    return Segment(
+        lines=tuple(
+            replace(line, text=text) for line, text in zip(shown, written, strict=True)
+        ),
+        old=tuple(index.lines[one.old : one.old_end]),
+        old_line_hint=one.old + 1,
+        is_rest_unclear=one.is_doubtful,
+    )
 
 
 class _Alignment:
     """The filled lines of an update beside those of the original."""
 
     def __init__(self, lines: Sequence[SegmentLine], original: OriginalIndex) -> None:
+        self.num_lines = len(lines)
         self._lines = [line for line in lines if line.text.strip()]
         self._texts = [line.text.strip() for line in self._lines]
         self._original = original
@@ -125,9 +207,9 @@ def _lost_message(line: SegmentLine, num_lost: int, original: OriginalIndex) -> 
     )
 
 
-def _unanchored_message(lines: Sequence[SegmentLine], original: OriginalIndex) -> str:
+def _unanchored_message(num_lines: int, original: OriginalIndex) -> str:
     return (
-        f"the update has {len(lines)} lines without a marker, and the original has"
+        f"the update has {num_lines} lines without a marker, and the original has"
         f" {len(original.lines)}: it is not the whole file, and its borders do not stand in the"
         " original, so applying it could replace everything; add unchanged lines around the change"
         " and a line `// ... existing code ...`, in the comment syntax of the file, for each part"

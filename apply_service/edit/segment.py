@@ -33,7 +33,8 @@ class Segment:
     hunk, the SEARCH side of a block); None leaves them to be found. Without a gap before, the
     segment begins where the previous one ends, or at the start of the file; likewise after.
     Where no marker stands at a border of a lazy update, or of one that is nearly the whole file, a
-    gap there is a guess (`is_gap_guessed`).
+    gap there is a guess (`is_gap_guessed`). So it is, without any marker, whether lines stay that
+    the segment leaves out of a definition (`is_rest_unclear`).
     `next_indent` are the columns of white space before the marker that follows, if one does.
     `old_line_hint` is the line number of a hunk header, from 1; agents often get it wrong.
     """
@@ -44,6 +45,7 @@ class Segment:
     has_gap_after: bool = True
     old_line_hint: int | None = None
     is_gap_guessed: bool = False
+    is_rest_unclear: bool = False
     next_indent: int | None = None
 
     @property

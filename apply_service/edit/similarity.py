@@ -9,6 +9,7 @@ from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 
+from apply_service.edit.alignment import Block, matching_blocks
 from apply_service.edit.definition_names import MAX_REMEMBERED, definition_name
 
 MIN_SIMILARITY = 0.6
@@ -176,6 +177,27 @@ class Similarity:
                 paired = gain + best[row + 1][column + 1] if gain > 0 else 0.0
                 best[row][column] = max(best[row + 1][column], best[row][column + 1], paired)
         return _path(best, ratios)
+
+
+    def aligned(
+        self, old: Sequence[str], new: Sequence[str], *, limit: int
+    ) -> list[tuple[int, int, float]]:
+        """As `pairs`, but equal lines are paired first, and others only between these.
+
+        At most `limit` comparisons are made; where a gap takes more, its lines stay alone.
+        """
+        found: list[tuple[int, int, float]] = []
+        old_start = new_start = 0
+        for block in [*matching_blocks(old, new), Block(len(old), len(new), 0)]:
+            gap = old[old_start : block.old_start], new[new_start : block.new_start]
+            num_compared = len(gap[0]) * len(gap[1])
+            if 0 < num_compared <= limit:
+                limit -= num_compared
+                found += [(a + old_start, b + new_start, ratio) for a, b, ratio in self.pairs(*gap)]
+            steps = range(block.length)
+            found += [(block.old_start + one, block.new_start + one, 1.0) for one in steps]
+            old_start, new_start = block.old_start + block.length, block.new_start + block.length
+        return found
 
 
 def _num_common(left: Counter[str], right: Counter[str]) -> int:

@@ -27,6 +27,7 @@ from apply_service.edit.snippet_error import (
     SnippetError,
     UnsupportedOperationError,
 )
+from apply_service.edit.syntax import SyntaxTree
 
 __all__ = [
     "EmptySnippetError",
@@ -45,8 +46,11 @@ def read_snippet(
     *,
     path: str | None = None,
     language: str | None = None,
+    tree: SyntaxTree | None = None,
 ) -> Snippet:
     """The update in one form, whatever it was written in. Raises SnippetError.
+
+    `tree` is the parsed original; without it that is parsed where the syntax is asked for.
 
     A border of a lazy update without a marker has no gap, unless that would lose more than a few
     lines at the start or end of the file: agents forget the outer markers. A removal may name
@@ -62,16 +66,25 @@ def read_snippet(
             f"the update has {len(update_lines)} lines and none of them is text; send the changed"
             " lines, with markers for what stays"
         )
-    readers = _Readers(original, path=path, language=language)
+    readers = _Readers(original, path=path, language=language, tree=tree)
     return readers.read(parts) if any(original.stripped) else readers.read_new_file(parts)
 
 
 class _Readers:
     """The readers of all formats, for one original."""
 
-    def __init__(self, original: OriginalIndex, *, path: str | None, language: str | None) -> None:
+    def __init__(
+        self,
+        original: OriginalIndex,
+        *,
+        path: str | None,
+        language: str | None,
+        tree: SyntaxTree | None,
+    ) -> None:
         self._original = original
+        self._tree = tree
         language = language_of(path, language, original.lines)
+        self._language = language
         self._scan = MarkerScan(original, language=language)
         self._lazy = LazyReader(original, self._scan)
         self._blocks = BlockReader(original, self._lazy, self._scan, path=path)
@@ -88,8 +101,8 @@ class _Readers:
             return self._lazy.read(parts)
         if any(self._scan.has_inline_marker(line.text) for line in lines):
             return _with_outer_gaps(self._lazy.read(parts))
-        plain = read_plain(lines, self._original)
-        return replace(plain, segments=tuple(map(self._lazy.with_optional, plain.segments)))
+        shown = self._lazy.with_optional(Segment(lines=tuple(lines))).lines
+        return read_plain(shown, self._original, language=self._language, tree=self._tree)
 
     def read_new_file(self, parts: Sequence[Sequence[SegmentLine]]) -> Snippet:
         """The update is the whole file when there is no original."""
