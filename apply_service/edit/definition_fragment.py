@@ -11,8 +11,7 @@ from itertools import pairwise
 from apply_service.edit.balance import balance_of
 from apply_service.edit.definition_names import bound_name, is_attribute
 from apply_service.edit.definitions import BLOCKS, NOT_BLOCKS, SymbolTable
-from apply_service.edit.lazy_places import leaves
-from apply_service.edit.line_index import LineIndex, indent_of
+from apply_service.edit.line_index import LineIndex, indent_of, leaves
 from apply_service.edit.new_definitions import NewDefinitions
 from apply_service.edit.original_index import is_telling
 from apply_service.edit.similarity import MIN_SIMILARITY, Similarity

@@ -115,9 +115,7 @@ def _segment(lines: Sequence[SegmentLine], one: Replacement, index: LineIndex) -
     if written == texts and indents[0] != indents[1]:
         written = reindented_by(texts, dict([indents]))
     return Segment(
-        lines=tuple(
-            replace(line, text=text) for line, text in zip(shown, written, strict=True)
-        ),
+        lines=tuple(replace(line, text=text) for line, text in zip(shown, written, strict=True)),
         old=tuple(index.lines[one.old : one.old_end]),
         old_line_hint=one.old + 1,
         is_rest_unclear=one.is_doubtful,

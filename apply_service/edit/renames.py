@@ -29,9 +29,7 @@ MIN_SHARED_TOKENS = 4
 MIN_RENAMED_SHARE = 0.75
 
 
-def find_renames(
-    segments: Iterable[Sequence[str]], old_lines: Sequence[str]
-) -> Mapping[str, str]:
+def find_renames(segments: Iterable[Sequence[str]], old_lines: Sequence[str]) -> Mapping[str, str]:
     """The old name for each new one that the segments of an update give.
 
     `old_lines` are stripped.

@@ -164,9 +164,7 @@ class SegmentNesting:
         for at in self._filled_from(start):
             if columns(self._index.lines[at]) > depth:
                 end = at + 1
-            elif columns(self._index.lines[at]) == depth and closes_block(
-                self._index.stripped[at]
-            ):
+            elif columns(self._index.lines[at]) == depth and closes_block(self._index.stripped[at]):
                 return at, at
             elif not is_bracket:
                 return end, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.word_weights import WordWeights
@@ -45,7 +46,6 @@ class VariantFinder:
     def __init__(self, index: LineIndex, weights: WordWeights) -> None:
         self._index = index
         self._weights = weights
-        self._places: dict[str, list[int]] | None = None
 
     def find(self, core: Sequence[str], low: int, high: int) -> list[Variant]:
         """The old lines in `[low, high)` that `core` may stand for, most alike first.
@@ -72,11 +72,6 @@ class VariantFinder:
 
     def _starts(self, new: Counter[str], low: int, high: int) -> list[int]:
         """Lines that share a rare word with the new ones."""
-        if self._places is None:
-            self._places = {}
-            for place, text in enumerate(self._index.stripped):
-                for word in self._weights.words(text):
-                    self._places.setdefault(word, []).append(place)
         starts: set[int] = set()
         known = [word for word in new if word in self._places]
         for word in sorted(known, key=lambda word: len(self._places[word])):
@@ -85,6 +80,15 @@ class VariantFinder:
                 break
             starts.update(place for place in places if low <= place < high)
         return sorted(starts)[:MAX_STARTS]
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        """The lines that have a word, rising."""
+        places: dict[str, list[int]] = {}
+        for place, text in enumerate(self._index.stripped):
+            for word in self._weights.words(text):
+                places.setdefault(word, []).append(place)
+        return places
 
     def _from(
         self, start: int, high: int, core: Sequence[str], new: Counter[str]
