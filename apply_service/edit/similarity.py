@@ -164,7 +164,6 @@ class Similarity:
                 best[row][column] = max(best[row + 1][column], best[row][column + 1], paired)
         return _path(best, ratios)
 
-
     def aligned(
         self, old: Sequence[str], new: Sequence[str], *, limit: int
     ) -> list[tuple[int, int, float]]:
