@@ -23,6 +23,8 @@ MAX_LOST = 10
 MIN_WHOLE_SHARE = 0.5
 # The share of a definition's lines that stays in one that ends with another line.
 MIN_KEPT_SHARE = 0.5
+# Classes in classes that are looked into.
+MAX_DEPTH = 8
 # Pairs of changed lines that are compared.
 MAX_COMPARED = 256
 _CLOSING = ("}", ")", "]", "end", "fi", "done", "esac")
@@ -68,6 +70,9 @@ class DefinitionFragment:
         self._index = index
         self._symbols = symbols
         self._shown = shown
+        self._places = {symbol: place for place, symbol in enumerate(symbols)}
+        self._inner = _inner_places(symbols)
+        self._shown_inner = _inner_places(shown)
         self._language = language
         self._similarity = Similarity(index.stripped)
         self._table = SymbolTable(symbols, index, self._similarity)
@@ -75,19 +80,19 @@ class DefinitionFragment:
 
     def replacements(self) -> list[Replacement]:
         """All of them, in the order of the update; none if anything of it has no certain place."""
-        found = self._read(None, range(len(self._texts)), frozenset()) or []
+        found = self._read(None, range(len(self._texts)), frozenset(), depth=0) or []
         spans = sorted((one.old, one.old_end) for one in found)
         return found if all(left[1] <= right[0] for left, right in pairwise(spans)) else []
 
     def _read(
-        self, parent: int | None, rows: range, context: Collection[str]
+        self, parent: int | None, rows: range, context: Collection[str], *, depth: int
     ) -> list[Replacement] | None:
         """What the definitions directly inside `parent` replace, or None if that is not certain.
 
         Every other line with text on `rows` is to be of `context`. A new definition follows the
         one before it.
         """
-        inner = _inside(self._shown, parent)
+        inner = [(place, self._shown[place]) for place in self._shown_inner.get(parent, ())]
         covered = {row for _, symbol in inner for row in range(symbol.start, symbol.end)}
         outside = {self._stripped[row] for row in rows if row not in covered}
         if not outside <= {"", *context}:
@@ -97,7 +102,7 @@ class DefinitionFragment:
         for place, symbol in inner:
             matches = self._matches(symbol)
             if len(matches) == 1:
-                parts = self._parts(place, matches[0])
+                parts = self._parts(place, matches[0], depth=depth)
                 if not parts:
                     return None
                 found.extend(parts)
@@ -131,16 +136,16 @@ class DefinitionFragment:
         if len(indents) > 1 or any(self._stripped[before.end : symbol.start]):
             return False
         if symbol.kind == "constant":
-            return all(name != symbol.name for name, _ in self._num_bound)
+            return symbol.name not in self._bound
         return symbol.header in self._new_rows
 
-    def _parts(self, place: int, old: Symbol) -> list[Replacement] | None:
+    def _parts(self, place: int, old: Symbol, *, depth: int) -> list[Replacement] | None:
         """What a definition of the update replaces: all of `old`, or those parts that it shows."""
         new = self._shown[place]
         if not new.is_complete or not self._is_in_scope(new, old):
             return None
         if not self._is_whole(new, old):
-            return self._shown_parts(place, old)
+            return self._shown_parts(place, old, depth=depth)
         starts = self._starts(new, old)
         if starts is None:
             return None
@@ -158,6 +163,10 @@ class DefinitionFragment:
     @cached_property
     def _num_bound(self) -> Counter[tuple[str | None, str]]:
         return Counter(map(_binding, self._index.lines))
+
+    @cached_property
+    def _bound(self) -> frozenset[str | None]:
+        return frozenset(name for name, _ in self._num_bound)
 
     def _is_whole(self, new: Symbol, old: Symbol) -> bool:
         """Whether nothing speaks against `new` being all of what `old` is to be."""
@@ -204,25 +213,23 @@ class DefinitionFragment:
 
     def _has_all_inside(self, new: Symbol, old: Symbol) -> bool:
         """Whether `new` accounts for all definitions in `old`, and for the lines between them."""
-        inner = _inside(self._symbols, self._symbols.index(old))
-        if not any(symbol.kind in _INNER for _, symbol in inner):
-            return True
+        inner = self._definitions_in(old)
         names = {symbol.name for symbol in self._shown if new.start <= symbol.header < new.end}
-        if any(symbol.name not in names for _, symbol in inner if symbol.kind in _INNER):
-            return False
+        if not inner or any(symbol.name not in names for symbol in inner):
+            return not inner
         return old.kind == "function" or self._has_lines_between(new, old)
 
     def _lines_between(self, old: Symbol, start: int) -> list[str]:
         """The lines of a definition of the original, from `start`, that are in none inside it."""
-        inner = _inside(self._symbols, self._symbols.index(old))
-        covered = {
-            place
-            for _, symbol in inner
-            if symbol.kind in _INNER
-            for place in range(symbol.start, symbol.end)
-        }
+        inner = self._definitions_in(old)
+        covered = {place for symbol in inner for place in range(symbol.start, symbol.end)}
         places = range(start, old.end)
         return [self._index.stripped[place] for place in places if place not in covered]
+
+    def _definitions_in(self, old: Symbol) -> list[Symbol]:
+        """The functions, classes and the like directly inside a definition of the original."""
+        places = self._inner.get(self._places[old], ())
+        return [self._symbols[place] for place in places if self._symbols[place].kind in _INNER]
 
     def _has_lines_between(self, new: Symbol, old: Symbol) -> bool:
         """Whether the lines between the definitions in `old` stand in `new`, or lines like them."""
@@ -234,10 +241,10 @@ class DefinitionFragment:
             for line in lost
         )
 
-    def _shown_parts(self, place: int, old: Symbol) -> list[Replacement] | None:
+    def _shown_parts(self, place: int, old: Symbol, *, depth: int) -> list[Replacement] | None:
         """What the definitions inside one replace, if all else of it stands in the original."""
         new, context = self._shown[place], set(self._lines_between(old, old.start))
-        if old.kind == "function" or not _inside(self._shown, place):
+        if old.kind == "function" or depth == MAX_DEPTH:
             return None
         found: list[Replacement] = []
         header, old_header = self._stripped[new.header], self._index.stripped[old.header]
@@ -246,7 +253,7 @@ class DefinitionFragment:
                 return None
             context.add(header)
             found.append(Replacement(new.header, new.header + 1, old.header, old.header + 1))
-        parts = self._read(place, range(new.start, new.end), context)
+        parts = self._read(place, range(new.start, new.end), context, depth=depth + 1)
         if not parts:
             return None
         num_old = self._index.num_filled(old.header, old.end)
@@ -265,24 +272,24 @@ class DefinitionFragment:
         aligned = self._similarity.aligned(old_lead, lead, limit=MAX_COMPARED)
         pairs = [pair for pair in aligned if pair[2] >= MIN_SIMILARITY and lead[pair[1]]]
         if not pairs:
-            is_alike = old_lead[0][:2] == lead[0][:2]
-            return None if is_alike else (new.start, old.header)
+            kinds, old_kinds = ({_is_comment(text) for text in one} for one in (lead, old_lead))
+            return (new.start, old.header) if kinds.isdisjoint(old_kinds) else None
         first = pairs[0][0]
         paired = {number for number, _, _ in pairs}
         is_covered = all(
-            number in paired or not text or (text.startswith(_COMMENTS) and not is_attribute(text))
+            number in paired or not text or _is_comment(text)
             for number, text in enumerate(old_lead[first:], first)
         )
         return (new.start, old.start + first) if is_covered else None
 
 
-def _inside(symbols: Sequence[Symbol], parent: int | None) -> list[tuple[int, Symbol]]:
-    """The definitions directly inside another one, with their places among all."""
-    return [
-        (place, symbol)
-        for place, symbol in enumerate(symbols)
-        if symbol.parent == parent and symbol.kind not in NOT_BLOCKS
-    ]
+def _inner_places(symbols: Sequence[Symbol]) -> dict[int | None, list[int]]:
+    """For each definition, and None for the whole text, the places of those directly inside it."""
+    inner: dict[int | None, list[int]] = {}
+    for place, symbol in enumerate(symbols):
+        if symbol.kind not in NOT_BLOCKS:
+            inner.setdefault(symbol.parent, []).append(place)
+    return inner
 
 
 def _shown(lines: Sequence[str]) -> list[tuple[int, str]]:
@@ -290,6 +297,10 @@ def _shown(lines: Sequence[str]) -> list[tuple[int, str]]:
     filled = [line for line in lines if line.strip()]
     margin = len(indent_of(filled[0]))
     return [(len(indent_of(line)) - margin, line.strip()) for line in filled]
+
+
+def _is_comment(text: str) -> bool:
+    return text.startswith(_COMMENTS) and not is_attribute(text)
 
 
 def _binding(line: str) -> tuple[str | None, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 
@@ -46,11 +46,12 @@ class NewDefinitions:
         that gets another name would be.
         """
         rows: set[int] = set()
+        names = {symbol.name for symbol in fragment}
         cut = sorted(symbol.header for symbol in fragment if not symbol.is_complete)
         for symbol in fragment:
             is_whole = bisect_left(cut, symbol.header) == bisect_left(cut, symbol.end)
             is_new = is_whole and symbol.kind in BLOCKS and not self._is_known(symbol.name)
-            if is_new and not self._has_kin(symbol, texts):
+            if is_new and not self._has_kin(symbol, texts, names):
                 has_lead = texts[symbol.start].strip().startswith(LEADING)
                 rows.update(range(symbol.start if has_lead else symbol.header, symbol.end))
         return rows
@@ -95,10 +96,11 @@ class NewDefinitions:
                     places.append(place)
         return found
 
-    def _has_kin(self, new: Symbol, texts: Sequence[str]) -> bool:
+    def _has_kin(self, new: Symbol, texts: Sequence[str], names: Container[str]) -> bool:
         """Whether an old definition has many lines of `new`, or its header, or alone what it says.
 
-        That is a comment, or an attribute with a text of its own (not "@property").
+        That is a comment, or an attribute with a text of its own (not "@property"). What has one of
+        the `names` that the segment defines gets no other name.
         """
         if self._index.places(texts[new.header].strip()):
             return True
@@ -117,7 +119,9 @@ class NewDefinitions:
             if holder is not None
         )
         return any(
-            count >= MIN_KIN_SHARE * len(shown) and not self._is_needed(self._table.symbols[holder])
+            count >= MIN_KIN_SHARE * len(shown)
+            and (old := self._table.symbols[holder]).name not in names
+            and not self._is_needed(old)
             for holder, count in holders.items()
         )
 

@@ -43,6 +43,7 @@ def read_plain(
     if view.is_nearly_whole():
         return _nearly_whole(segment, view)
     index = LineIndex(original.lines)
+    lines = [line for line in lines if not line.is_optional] or lines
     found = _definitions(lines, index, tree or parse(original.lines, language))
     if found and not any(one.is_open for one in found):
         return _replacing(lines, found, index)
@@ -103,11 +104,8 @@ def _definitions(
 
 def _segment(lines: Sequence[SegmentLine], one: Replacement, index: LineIndex) -> Segment:
     """A replacement, indented as the lines are that give way."""
-    shown = [line for line in lines[one.new : one.new_end] if not line.is_optional]
-    while not shown[-1].text.strip():
-        shown.pop()
-    while not shown[0].text.strip():
-        shown.pop(0)
+    filled = [row for row in range(one.new, one.new_end) if lines[row].text.strip()]
+    shown = lines[filled[0] : filled[-1] + 1]
     texts = [line.text for line in shown]
     run = Run(0, len(texts), one.old, one.old_end, 0.0, is_exact=False, is_definition=True)
     written = reindented(texts, [run], index)

@@ -69,6 +69,12 @@ def test_a_lone_short_line_at_the_border_of_an_update_is_inside_the_file() -> No
     assert borders(read("<html>\n<!-- ... -->\n", page, "a.html").segments[0]) == (False, True)
 
 
+def test_an_update_that_ends_with_a_line_inside_the_file_is_no_end_of_it() -> None:
+    page = ["suite(() => {", "  first(() => {", "    a()", "  })", "  second(() => {", "  })", "})"]
+    update = "  first(() => {\n    // ...\n  })\n\n  b()\n  second(() => {"
+    assert borders(read(update, page, "a.js").segments[-1]) == (True, True)
+
+
 def test_an_update_of_markers_alone_says_nothing() -> None:
     assert read("# ... existing code ...").segments == ()
 
