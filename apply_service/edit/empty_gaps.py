@@ -19,7 +19,8 @@ def without_empty_gaps(
 ) -> list[list[Placement]]:
     """The candidates of all segments, those lighter that touch the best ones of the neighbours.
 
-    Only where the best path leaves a marker nothing. What is certain stays as it is.
+    Only where the best path leaves a marker nothing. What is certain stays as it is, and so does
+    what changes nothing: it stands where it stood.
     """
     weighed = [list(one) for one in candidates]
     path = PathSearch([weighed[number] for number in order]).best_path() or ()
@@ -27,17 +28,18 @@ def without_empty_gaps(
         if index.num_filled(left.end, right.start):
             continue
         weighed[left.segment] = [
-            _lighter(one, touches=not index.num_filled(one.end, right.start))
+            _lighter(one, index, touches=not index.num_filled(one.end, right.start))
             for one in weighed[left.segment]
         ]
         weighed[right.segment] = [
-            _lighter(one, touches=not index.num_filled(left.end, one.start))
+            _lighter(one, index, touches=not index.num_filled(left.end, one.start))
             for one in weighed[right.segment]
         ]
     return [sorted(one, key=lambda placement: -placement.weight) for one in weighed]
 
 
-def _lighter(placement: Placement, *, touches: bool) -> Placement:
-    if placement.is_certain or not touches:
+def _lighter(placement: Placement, index: LineIndex, *, touches: bool) -> Placement:
+    is_idle = placement.lines == tuple(index.lines[placement.start : placement.end])
+    if placement.is_certain or is_idle or not touches:
         return placement
     return replace(placement, weight=placement.weight - EMPTY_GAP_COST)

@@ -139,7 +139,7 @@ class LazyReader:
         is_lone = self._is_lone_inside(filled[:1], places)
         if self._is_continued(segment, is_end=is_end) and not is_lone:
             return False
-        is_outermost = self._is_outermost(filled[0], segment, is_end=is_end)
+        is_outermost = self._is_outermost(filled, segment, is_end=is_end)
         if is_outermost is not None:
             return not is_outermost
         has_anchor = False
@@ -159,23 +159,46 @@ class LazyReader:
         names = definition_names(segment.texts)
         return bool(names) and not names.isdisjoint(definition_names(original.lines))
 
-    def _is_outermost(self, text: str, segment: Segment, *, is_end: bool) -> bool | None:
+    def _is_outermost(self, shown: Sequence[str], segment: Segment, *, is_end: bool) -> bool | None:
         """Whether the line at the border of the update is the one at the file's border.
 
         It is if it is equal to that one or a variant of it, or if it is an import and the ones
-        before it went. None if it is like no line that says anything.
+        before it went. None if it is like no line that says anything. `shown` are the filled lines
+        from the border inwards.
         """
-        original = self._original
+        original, text = self._original, shown[0]
         border = len(original.filled) - 1 if is_end else 0
         says_much = is_telling(text) and not _is_bare_attribute(text)
+        if not says_much and self._is_deeper(segment, is_end=is_end):
+            return False
         if text == original.filled_at(border):
-            return True if says_much else None
+            return not self._is_met_before(shown, is_end=is_end) if says_much else None
         if text in original.counts:
             if original.counts[text] > 1 and not says_much:
                 return None
             return not is_end and self._begins_imports(text, segment)
         rank = original.variant_rank(text)
         return None if rank is None else rank == border
+
+    def _is_deeper(self, segment: Segment, *, is_end: bool) -> bool:
+        """Whether the line at the border of the update is deeper than the one at the file's."""
+        step = -1 if is_end else 1
+        new, old = (
+            next(line for line in lines[::step] if line.strip())
+            for lines in (segment.texts, self._original.lines)
+        )
+        return _width_of_indent(new) > _width_of_indent(old)
+
+    def _is_met_before(self, shown: Sequence[str], *, is_end: bool) -> bool:
+        """Whether the border's line also stands nearer to the next line that stands but once."""
+        original = self._original
+        unique = (text for text in shown[1:] if original.counts[text] == 1 and is_telling(text))
+        anchor = next(unique, None)
+        if anchor is None:
+            return False
+        place = original.filled_places[anchor][0]
+        met = original.filled_places[shown[0]]
+        return len(met) > 1 and (place < met[-2] if is_end else met[1] < place)
 
     def _begins_imports(self, text: str, segment: Segment) -> bool:
         """Whether an import has nothing before it but imports that are hardly needed any more."""

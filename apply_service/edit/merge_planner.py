@@ -84,6 +84,7 @@ class MergePlanner:
         )
         self._findings: list[Finding] = []
         self._rooms: dict[int, Room] = {}
+        self._ending_inside: set[int] = set()
 
     def draw(self) -> DrawnMerge:
         """All that a plan needs."""
@@ -129,9 +130,11 @@ class MergePlanner:
             if segment.old is not None:
                 candidates.append(self._explicit.of(number, segment))
                 continue
+            room = nesting.enter(segment)
+            if room is not None and self._index.num_filled(room.high, len(self._index)):
+                self._ending_inside.add(number)
             is_first, is_last = self._is_at_border(number, segment)
             found = self._lazy.of(number, segment, is_first=is_first, is_last=is_last)
-            room = nesting.enter(segment)
             if room is not None:
                 found = self._inside(number, segment, room, found)
             nesting.leave(segment, found[0] if found else None)
@@ -155,8 +158,12 @@ class MergePlanner:
         return inside
 
     def _is_at_border(self, number: int, segment: Segment) -> tuple[bool, bool]:
-        """Whether a segment begins the file, and whether it ends it."""
+        """Whether a segment begins the file, and whether it ends it.
+
+        What ends in a block that ends before the file does not, though no marker follows.
+        """
         is_last = number == len(self._snippet.segments) - 1 and not segment.has_gap_after
+        is_last = is_last and number not in self._ending_inside
         return number == 0 and not segment.has_gap_before, is_last
 
     def _order(self, candidates: Sequence[Sequence[Placement]]) -> list[int]:

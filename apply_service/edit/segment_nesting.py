@@ -7,18 +7,14 @@ marker after it is deeper.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from apply_service.edit.block_bounds import BlockBounds, closes_block, columns
 from apply_service.edit.line_index import OPENERS, LineIndex
 from apply_service.edit.placement import Placement
 from apply_service.edit.segment import Segment
 from apply_service.edit.symbol import Symbol
-
-_CLOSERS = ("}", ")", "]", "</")
-_CLOSING_WORDS = frozenset({"end", "end;", "end,", "end)", "fi", "done", "esac"})
-# Lines of the original that are searched for the header of a block.
-_MAX_SEARCHED = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +42,7 @@ class Room:
             return False
         return not self.closes or (
             placement.start == self.low
-            and closes_block(next(filter(str.strip, placement.lines), ""))
+            and closes_block(next(filter(str.strip, placement.lines), "").strip())
         )
 
 
@@ -70,7 +66,11 @@ class SegmentNesting:
 
     def __init__(self, index: LineIndex, symbols: Sequence[Symbol]) -> None:
         self._index = index
-        self._symbol_ends = {symbol.header: symbol.end for symbol in symbols}
+        self._bounds = BlockBounds(index)
+        self._symbol_ends: dict[int, int] = {}
+        for symbol in symbols:
+            known = self._symbol_ends.get(symbol.header, 0)
+            self._symbol_ends[symbol.header] = max(known, symbol.end)
         self._blocks: list[_Block] = []
 
     def enter(self, segment: Segment) -> Room | None:
@@ -93,22 +93,27 @@ class SegmentNesting:
     def leave(self, segment: Segment, placement: Placement | None) -> None:
         """Take in the blocks that `segment` leaves open; `placement` is where it stands."""
         rows = _filled_rows(segment)
-        opened: list[tuple[int, str]] = []
-        for (indent, text), (below, _) in zip(rows, [*rows[1:], (None, "")], strict=True):
-            while opened and opened[-1][0] >= indent:
+        opened: list[int] = []
+        for row, (indent, text) in enumerate(rows):
+            while opened and rows[opened[-1]][0] >= indent:
                 opened.pop()
             while self._blocks and self._blocks[-1].indent >= indent:
                 self._blocks.pop()
-            if below is None:
+            if row + 1 < len(rows):
+                is_deeper = rows[row + 1][0] > indent
+            else:
                 is_deeper = segment.next_indent is not None and segment.next_indent > indent
                 is_deeper = is_deeper or text.endswith(OPENERS)
-            else:
-                is_deeper = below > indent
             if is_deeper and segment.has_gap_after:
-                opened.append((indent, text))
-        for indent, text in opened:
+                opened.append(row)
+        depths = _placed_depths(rows, placement)
+        for row in opened:
+            indent, depth = rows[row][0], depths[row]
             is_marked = segment.next_indent is not None and segment.next_indent > indent
-            self._blocks.append(self._block(indent, text, placement, is_marked=is_marked))
+            block = None
+            if placement is not None and depth is not None:
+                block = self._try_block(indent, depth, placement.end, is_marked=is_marked)
+            self._blocks.append(block or _Block(indent, is_marked=is_marked))
 
     def _inner_room(self, rows: Sequence[tuple[int, str]], low: int) -> Room:
         """The room in the open blocks, some of which the rows may leave again."""
@@ -126,70 +131,27 @@ class SegmentNesting:
                 closers.append(block.closer)
         return Room(low, len(self._index), tuple(closers))
 
-    def _block(
-        self, indent: int, text: str, placement: Placement | None, *, is_marked: bool
-    ) -> _Block:
-        unknown = _Block(indent, is_marked=is_marked)
-        if placement is None:
-            return unknown
-        depths = [columns(line) for line in placement.lines if line.strip() == text]
-        header = self._header(placement, depths[-1]) if depths else None
+    def _try_block(self, indent: int, depth: int, border: int, *, is_marked: bool) -> _Block | None:
+        """The block by `depth` columns of the original that is still open at `border`."""
+        header = self._bounds.header_of(border, depth)
         if header is None:
-            return unknown
-        end, closer = self._block_end(header, placement.end, depths[-1])
-        if end is None:
-            return unknown
-        return _Block(indent, placement.end, end, closer, is_marked)
-
-    def _header(self, placement: Placement, depth: int) -> int | None:
-        """The line of the original that opens the block by `depth` columns that is still open."""
-        low = max(placement.start, placement.end - _MAX_SEARCHED)
-        for at in range(placement.end - 1, low - 1, -1):
-            if self._index.stripped[at]:
-                found = columns(self._index.lines[at])
-                if found <= depth:
-                    return at if found == depth else None
-        return None
-
-    def _block_end(self, header: int, start: int, depth: int) -> tuple[int | None, int | None]:
-        """Where the block of `header` ends behind `start`, and the line that closes it."""
-        known = self._symbol_ends.get(header)
-        if known is not None and known >= start:
-            last = known - 1
-            if last >= start and closes_block(self._index.stripped[last]):
-                return last, last
-            return known, None
-        is_bracket = self._index.stripped[header].endswith(("{", "(", "["))
-        end = start
-        for at in self._filled_from(start):
-            if columns(self._index.lines[at]) > depth:
-                end = at + 1
-            elif columns(self._index.lines[at]) == depth and closes_block(self._index.stripped[at]):
-                return at, at
-            elif not is_bracket:
-                return end, None
-        return (None, None) if is_bracket else (end, None)
-
-    def _filled_from(self, start: int) -> Iterator[int]:
-        return (at for at in range(start, len(self._index)) if self._index.stripped[at])
+            return None
+        known = self._symbol_ends.get(header, 0)
+        if known >= border:
+            is_closed = known > border and self._bounds.is_closed_by(header, known - 1)
+            bounds = (known - 1, known - 1) if is_closed else (known, None)
+        else:
+            bounds = self._bounds.end_of(header)
+        if bounds is None:
+            return None
+        low = max(border, self._bounds.body_of(header))
+        return _Block(indent, low, max(low, bounds[0]), bounds[1], is_marked)
 
 
 def is_cut(segment: Segment) -> bool:
     """Whether the marker after a segment stands for the rest of the block of its last line."""
     rows = _filled_rows(segment)
     return bool(rows) and segment.next_indent is not None and segment.next_indent > rows[-1][0]
-
-
-def closes_block(text: str) -> bool:
-    """Whether a stripped line ends a block: a bracket, `end` or a closing tag."""
-    text = text.strip()
-    return text.startswith(_CLOSERS) or text in _CLOSING_WORDS
-
-
-def columns(line: str) -> int:
-    """The width of the white space before a line; a tab reaches to the next multiple of eight."""
-    shown = line.expandtabs()
-    return len(shown) - len(shown.lstrip())
 
 
 def _filled_rows(segment: Segment) -> list[tuple[int, str]]:
@@ -199,3 +161,15 @@ def _filled_rows(segment: Segment) -> list[tuple[int, str]]:
         for line in segment.lines
         if line.text.strip() and not line.is_optional
     ]
+
+
+def _placed_depths(
+    rows: Sequence[tuple[int, str]], placement: Placement | None
+) -> list[int | None]:
+    """The columns of the rows where `placement` writes them; None for one that it does not."""
+    lines = iter(placement.lines if placement is not None else ())
+    depths: list[int | None] = []
+    for _, text in rows:
+        line = next((line for line in lines if line.strip() == text), None)
+        depths.append(None if line is None else columns(line))
+    return depths
