@@ -139,7 +139,9 @@ class SegmentNesting:
         known = self._symbol_ends.get(header, 0)
         if known >= border:
             is_closed = known > border and self._bounds.is_closed_by(header, known - 1)
-            bounds = (known - 1, known - 1) if is_closed else (known, None)
+            bounds: tuple[int, int | None] | None = (known, None)
+            if is_closed:
+                bounds = known - 1, known - 1
         else:
             bounds = self._bounds.end_of(header)
         if bounds is None:
