@@ -1,0 +1,47 @@
+"""Edits that agents wrote for files of their own, with the file that is meant: shares by rules alone.
+
+Those of `agent_edits.jsonl` are what the merge was mended with. Those of `unseen_agent_edits.jsonl`
+were not looked at, and are to stay so: their share is what a user may expect.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from apply_service.bench.cases import Case, read_cases
+from apply_service.conclusion import try_conclude_alone
+from apply_service.edit.snippet_error import SnippetError
+from apply_service.edit.text_file import TextFile
+from apply_service.edit_plan import plan_edit
+from apply_service.edit_request import EditRequest
+
+FOLDER = Path(__file__).parents[1] / "cases"
+
+
+def end_of(case: Case) -> tuple[str, bool]:
+    """The status without a model, and whether the file is the expected one."""
+    edit = EditRequest(
+        original=TextFile.from_text(case.original),
+        update=case.update,
+        path=case.path,
+        use_model="never",
+    )
+    try:
+        outcome = try_conclude_alone(plan_edit(edit, max_file_bytes=1 << 20))
+    except SnippetError:
+        return "refused", False
+    assert outcome is not None
+    return outcome.verdict.status, outcome.file.join(outcome.lines) == case.expected
+
+
+@pytest.mark.parametrize(
+    ("name", "num_right", "num_silent"),
+    [("agent_edits.jsonl", 200, 0), ("unseen_agent_edits.jsonl", 91, 2)],
+)
+def test_most_are_merged_as_meant(name: str, num_right: int, num_silent: int) -> None:
+    ends = Counter(end_of(case) for case in read_cases(FOLDER / name))
+    assert sum(count for (_, is_right), count in ends.items() if is_right) >= num_right
+    assert ends["applied", False] <= num_silent
