@@ -1,4 +1,4 @@
-"""Edits that agents wrote for files of their own, with the file that is meant: shares by rules alone.
+"""Edits that agents wrote for files of their own: how many the rules alone merge as meant.
 
 Those of `agent_edits.jsonl` are what the merge was mended with. Those of `unseen_agent_edits.jsonl`
 were not looked at, and are to stay so: their share is what a user may expect.
