@@ -2,7 +2,8 @@
 
 Where a changed line is an old one but for one word, which is new to the file, while the update does
 not show the old word any more, it renames. A line that defines or assigns the name tells nothing,
-nor does one in a new definition: new definitions resemble those beside them.
+nor does one in a new definition: new definitions resemble those beside them. A definition of which
+hardly a line is old has no old name either.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from apply_service.edit.line_index import indent_of
 _TOKEN = re.compile(r"[^\W\d]\w*|\d+|[^\w\s]")
 _NAME = re.compile(r"[^\W\d]\w*")
 _DECLARATION = re.compile(
-    r"\s*(?P<type>\w+)[\w<>\[\],.*&?: ]*?[ *&](?P<name>[^\W\d]\w*)\s*\([^;{}]*\)\s*"
+    r"\s*(?P<type>\w++)[\w<>\[\],.*&?: ]*?[ *&](?P<name>[^\W\d]\w*+)\s*+\([^;{}]*\)\s*"
 )
 _NO_TYPES = frozenset({"return", "await", "yield", "throw", "raise", "new", "else", "if", "while"})
 MAX_NEW_LINES = 400
@@ -27,6 +28,8 @@ MAX_TOKENS = 80
 MIN_SHARED_TOKENS = 4
 # Of the lines that use the old name so many must be shown with the new one.
 MIN_RENAMED_SHARE = 0.75
+# Of the lines in a definition with the new name so many must be old ones.
+MIN_KEPT_SHARE = 0.3
 
 
 def find_renames(segments: Iterable[Sequence[str]], old_lines: Sequence[str]) -> Mapping[str, str]:
@@ -39,13 +42,29 @@ def find_renames(segments: Iterable[Sequence[str]], old_lines: Sequence[str]) ->
     suspects = []
     shown: set[str] = set()
     shown_lines: set[str] = set()
+    inside: dict[str, set[str]] = {}
     for texts in segments:
         shown_lines.update(map(str.strip, texts))
         shown.update(word for line in texts for word in _NAME.findall(line))
-        for line in _outside_new_definitions(texts, old_words):
+        for line, definition in _with_new_definitions(texts, old_words):
+            if definition is not None:
+                inside.setdefault(definition, set()).add(line)
+                continue
             new_words = [] if line in known else list(set(_NAME.findall(line)) - old_words)
             if len(new_words) == 1 and bound_name(line) != new_words[0]:
                 suspects.append((_TOKEN.findall(line), new_words[0]))
+    renames = _compared(suspects[:MAX_NEW_LINES], old_lines, shown)
+    return {
+        name: former
+        for name, former in _everywhere(renames, shown_lines, old_lines).items()
+        if _is_kept(inside.get(name, ()), name, former, known)
+    }
+
+
+def _compared(
+    suspects: Sequence[tuple[Sequence[str], str]], old_lines: Sequence[str], shown: Set[str]
+) -> dict[str, str]:
+    """For each new name the word in the old line that is equal otherwise; none of those `shown`."""
     if not suspects:
         return {}
     by_size: dict[int, list[list[str]]] = {}
@@ -55,7 +74,7 @@ def find_renames(segments: Iterable[Sequence[str]], old_lines: Sequence[str]) ->
             by_size.setdefault(len(tokens), []).append(tokens)
     renames: dict[str, str] = {}
     num_compared = 0
-    for tokens, name in suspects[:MAX_NEW_LINES]:
+    for tokens, name in suspects:
         for old in by_size.get(len(tokens), [])[:MAX_OLD_LINES]:
             num_compared += 1
             if num_compared > MAX_COMPARED:
@@ -63,38 +82,56 @@ def find_renames(segments: Iterable[Sequence[str]], old_lines: Sequence[str]) ->
             former = _former(tokens, old, name)
             if former is not None and former not in shown:
                 renames.setdefault(name, former)
+    return renames
+
+
+def _everywhere(
+    renames: Mapping[str, str], new_lines: Collection[str], old_lines: Sequence[str]
+) -> dict[str, str]:
+    """The renames that leave hardly a line that uses the old name."""
+    uses: dict[str, set[str]] = {former: set() for former in renames.values()}
+    for line in set(old_lines) if uses else ():
+        for former in uses.keys() & _NAME.findall(line):
+            if bound_name(line) != former:
+                uses[former].add(line)
     return {
         name: former
         for name, former in renames.items()
-        if _is_everywhere(name, former, shown_lines, old_lines)
+        if sum(_replaced(line, former, name) in new_lines for line in uses[former])
+        >= MIN_RENAMED_SHARE * len(uses[former])
     }
 
 
-def _is_everywhere(
-    name: str, former: str, new_lines: Collection[str], old_lines: Sequence[str]
-) -> bool:
-    """Whether hardly a line is left that uses the old name."""
-    word = re.compile(rf"\b{re.escape(former)}\b")
-    uses = {line for line in old_lines if word.search(line) and bound_name(line) != former}
-    num_renamed = sum(word.sub(name, line) in new_lines for line in uses)
-    return num_renamed >= MIN_RENAMED_SHARE * len(uses)
+def _is_kept(inside: Collection[str], name: str, former: str, known: Set[str]) -> bool:
+    """Whether the lines in a definition with the new name are those of an old one."""
+    num_kept = sum(_replaced(line, name, former) in known for line in inside)
+    return num_kept >= MIN_KEPT_SHARE * len(inside)
 
 
-def _outside_new_definitions(texts: Sequence[str], old_words: Set[str]) -> Iterator[str]:
-    """The stripped lines that do not stand in a definition whose name the file lacks."""
-    depth: int | None = None
+def _replaced(line: str, word: str, other: str) -> str:
+    return re.sub(rf"\b{re.escape(word)}\b", other, line)
+
+
+def _with_new_definitions(
+    texts: Sequence[str], old_words: Set[str]
+) -> Iterator[tuple[str, str | None]]:
+    """The stripped lines that do not begin a definition whose name the file lacks.
+
+    With each line in such a definition comes its name.
+    """
+    depth, inside = 0, None
     for text in texts:
         line = text.strip()
         if not line:
             continue
         indent = len(indent_of(text))
-        if depth is not None and indent <= depth:
-            depth = None
-        name = _defined(text) if depth is None else None
+        if inside is not None and indent <= depth:
+            inside = None
+        name = _defined(text) if inside is None else None
         if name is not None and name not in old_words:
-            depth = indent
-        elif depth is None:
-            yield line
+            depth, inside = indent, name
+        else:
+            yield line, inside
 
 
 def _defined(text: str) -> str | None:

@@ -17,6 +17,9 @@ MAX_DIFFERENCE = 3
 # A word that stands in more lines leads to no variant, and so many lines are looked at.
 MAX_LINES_OF_WORD = 64
 MAX_STARTS = 400
+# After so many lines only a few are looked at for each segment.
+MAX_STARTS_IN_ALL = 4_000
+MAX_STARTS_LATE = 16
 MAX_VARIANTS = 8
 # The share of the old lines' words that must stay, and of the words of both.
 MIN_KEPT = 0.6
@@ -46,6 +49,7 @@ class VariantFinder:
     def __init__(self, index: LineIndex, weights: WordWeights) -> None:
         self._index = index
         self._weights = weights
+        self._num_starts = 0
 
     def find(self, core: Sequence[str], low: int, high: int) -> list[Variant]:
         """The old lines in `[low, high)` that `core` may stand for, most alike first.
@@ -71,19 +75,21 @@ class VariantFinder:
         return kept
 
     def _starts(self, new: Counter[str], low: int, high: int) -> list[int]:
-        """Lines that share a rare word with the new ones."""
-        starts: set[int] = set()
-        known = [word for word in new if word in self._places]
-        for word in sorted(known, key=lambda word: len(self._places[word])):
-            places = self._places[word]
-            if len(places) > MAX_LINES_OF_WORD or len(starts) > MAX_STARTS:
+        """Lines that share a word with the new ones, those with the rarest first."""
+        limit = MAX_STARTS if self._num_starts < MAX_STARTS_IN_ALL else MAX_STARTS_LATE
+        starts: dict[int, None] = {}
+        known = [self._places[word] for word in new if word in self._places]
+        for places in sorted(known, key=len):
+            if len(places) > MAX_LINES_OF_WORD or len(starts) > limit:
                 break
-            starts.update(place for place in places if low <= place < high)
-        return sorted(starts)[:MAX_STARTS]
+            starts.update(dict.fromkeys(place for place in places if low <= place < high))
+        found = list(starts)[:limit]
+        self._num_starts += len(found)
+        return found
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
-        """The lines that have a word, rising."""
+        """Where each word stands."""
         places: dict[str, list[int]] = {}
         for place, text in enumerate(self._index.stripped):
             for word in self._weights.words(text):
@@ -97,20 +103,53 @@ class VariantFinder:
         if indent_of(lines[start]) != indent_of(core[0]):
             return
         num_new = sum(1 for line in core if line.strip())
-        old: Counter[str] = Counter()
         num_old = 0
+        overlap = _Overlap(new, self._weights)
         for place in range(start, min(high, start + len(core) + MAX_DIFFERENCE)):
             text = self._index.stripped[place]
             if not text:
                 continue
-            old = old + self._weights.words(text)
+            overlap.add(self._weights.words(text))
             num_old += 1
             if num_old > num_new + MAX_DIFFERENCE:
                 return
             if indent_of(lines[place]) != indent_of(core[-1]) and num_old != num_new:
                 continue
-            if len(old & new) < MIN_WORDS:
+            if len(overlap.words) < MIN_WORDS:
                 continue
-            kept, common = self._weights.shares(old, new)
-            if kept >= MIN_KEPT and common >= MIN_COMMON:
-                yield Variant(start, place + 1, kept, (kept + common) / 2)
+            if overlap.kept >= MIN_KEPT and overlap.common >= MIN_COMMON:
+                score = (overlap.kept + overlap.common) / 2
+                yield Variant(start, place + 1, overlap.kept, score)
+
+
+class _Overlap:
+    """What old lines have in common with new ones, as `WordWeights.shares`, line by line."""
+
+    def __init__(self, new: Counter[str], weights: WordWeights) -> None:
+        self.words: set[str] = set()
+        self._weights = weights
+        self._left = dict(new)
+        self._new_weight = weights.weight(new)
+        self._old_weight = self._common_weight = 0.0
+
+    def add(self, words: Counter[str]) -> None:
+        """The old lines have another line of these words."""
+        for word, count in words.items():
+            weight = self._weights.of(word)
+            self._old_weight += count * weight
+            num_common = min(count, self._left.get(word, 0))
+            if num_common:
+                self.words.add(word)
+                self._left[word] -= num_common
+                self._common_weight += num_common * weight
+
+    @property
+    def kept(self) -> float:
+        """What the common words weigh against the old ones."""
+        return self._common_weight / self._old_weight if self._old_weight else 0.0
+
+    @property
+    def common(self) -> float:
+        """What they weigh against both."""
+        total = self._old_weight + self._new_weight
+        return 2 * self._common_weight / total if total else 0.0

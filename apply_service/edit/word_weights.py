@@ -18,6 +18,7 @@ class WordWeights:
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
         self._words: dict[str, Counter[str]] = {}
+        self._known: dict[str, float] = {}
 
     def words(self, line: str) -> Counter[str]:
         """The words of a line, with how often each stands there."""
@@ -33,12 +34,16 @@ class WordWeights:
         return together
 
     def weight(self, words: Counter[str]) -> float:
-        """The weights of words, added up: of each the logarithm of how rare it is."""
-        num_lines = len(self._lines) + 2
-        return sum(
-            count * math.log(num_lines / (self.line_counts.get(word, 0) + 0.5))
-            for word, count in words.items()
-        )
+        """The weights of words, added up."""
+        return sum(count * self.of(word) for word, count in words.items())
+
+    def of(self, word: str) -> float:
+        """The weight of one word: the logarithm of how rare it is."""
+        known = self._known.get(word)
+        if known is None:
+            known = math.log((len(self._lines) + 2) / (self.line_counts.get(word, 0) + 0.5))
+            self._known[word] = known
+        return known
 
     @cached_property
     def line_counts(self) -> Counter[str]:
