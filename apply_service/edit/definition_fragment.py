@@ -11,6 +11,7 @@ from itertools import pairwise
 from apply_service.edit.balance import balance_of
 from apply_service.edit.definition_names import bound_name, is_attribute
 from apply_service.edit.definitions import BLOCKS, NOT_BLOCKS, SymbolTable
+from apply_service.edit.indentation import lacks_first_indent
 from apply_service.edit.line_index import LineIndex, indent_of, leaves
 from apply_service.edit.new_definitions import NewDefinitions
 from apply_service.edit.original_index import is_telling
@@ -184,8 +185,12 @@ class DefinitionFragment:
 
     def _is_closed(self, new: Symbol, old: Symbol) -> bool:
         """Whether the update shows where the definition ends."""
-        shown = _shown(self._texts[new.header : new.end])
-        old_shown = _shown(self._index.lines[old.header : old.end])
+        texts = self._texts[new.header : new.end]
+        old_texts = self._index.lines[old.header : old.end]
+        old_margin = len(indent_of(old_texts[0]))
+        is_first_alone = lacks_first_indent(texts, old_texts)
+        shown = _shown(texts, old_margin if is_first_alone else len(indent_of(texts[0])))
+        old_shown = _shown(old_texts, old_margin)
         (depth, last), (old_depth, old_last) = shown[-1], old_shown[-1]
         if new.kind == "constant" or shown[-1] == old_shown[-1]:
             return True
@@ -203,12 +208,12 @@ class DefinitionFragment:
             return True
         if not self._is_last(new):
             return True
-        texts = {text for _, text in shown}
-        num_kept = sum(text in texts for _, text in old_shown[1:])
+        known = {text for _, text in shown}
+        num_kept = sum(text in known for _, text in old_shown[1:])
         return len(shown) >= len(old_shown) and num_kept >= MIN_KEPT_SHARE * (len(old_shown) - 1)
 
     def _is_last(self, new: Symbol) -> bool:
-        """Whether nothing of the update follows a definition."""
+        """Whether nothing follows a definition in the update: only there that may break off."""
         return not any(self._stripped[new.end :])
 
     def _has_all_inside(self, new: Symbol, old: Symbol) -> bool:
@@ -292,11 +297,9 @@ def _inner_places(symbols: Sequence[Symbol]) -> dict[int | None, list[int]]:
     return inner
 
 
-def _shown(lines: Sequence[str]) -> list[tuple[int, str]]:
-    """The lines with text, each with how much deeper it stands than the first one."""
-    filled = [line for line in lines if line.strip()]
-    margin = len(indent_of(filled[0]))
-    return [(len(indent_of(line)) - margin, line.strip()) for line in filled]
+def _shown(lines: Sequence[str], margin: int) -> list[tuple[int, str]]:
+    """The lines with text, each with how much deeper than `margin` it stands."""
+    return [(len(indent_of(line)) - margin, line.strip()) for line in lines if line.strip()]
 
 
 def _is_comment(text: str) -> bool:

@@ -50,6 +50,17 @@ def reindented_by(texts: Sequence[str], pairs: dict[str, str]) -> list[str]:
     return list(texts) if shifted is None else shifted
 
 
+def lacks_first_indent(texts: Sequence[str], old: Sequence[str]) -> bool:
+    """Whether only the first line of `texts`, a new version of `old`, lost its indentation."""
+    is_less = len(indent_of(texts[0])) < len(indent_of(old[0]))
+    return is_less and _margin(texts[1:]) == _margin(old[1:])
+
+
+def _margin(texts: Sequence[str]) -> int:
+    """The least indentation of the lines with text."""
+    return min((len(indent_of(text)) for text in texts if text.strip()), default=0)
+
+
 def _shifted(texts: Sequence[str], pairs: dict[str, str]) -> list[str] | None:
     """All lines moved by the same amount, None if that is not what the pairs say."""
     if all(new == old for new, old in pairs.items()):

@@ -65,6 +65,19 @@ def border_unclear(segment: Segment) -> Finding:
     )
 
 
+def few_left_out(segment: Segment, num_lines: int, *, is_end: bool) -> Finding:
+    """An update leaves out a few lines at a border of the file, and no marker stands there."""
+    return Finding(
+        code="border_unclear",
+        severity="warning",
+        message=f"no marker stands {'behind' if is_end else 'before'} the update, which leaves out"
+        f" the {'last' if is_end else 'first'} {num_lines} lines of the original; whether they stay"
+        " is unclear",
+        hint="send a marker for the lines that stay, or the name of what goes in `// remove NAME`",
+        line=segment.lines[-1].number if is_end else _number(segment),
+    )
+
+
 def place_guessed(segment: Segment, placement: Placement, index: LineIndex) -> Finding:
     """No line of the segment stands in the original."""
     before = index.stripped[placement.start - 1] if placement.start > 0 else ""

@@ -15,6 +15,7 @@ from apply_service.edit.merge_findings import (
     ambiguous_place,
     anchor_not_found,
     border_unclear,
+    few_left_out,
     no_common_order,
     place_guessed,
     too_many_segments,
@@ -26,7 +27,7 @@ from apply_service.edit.removal_context import with_removal_context
 from apply_service.edit.removals import removed_spans
 from apply_service.edit.renames import find_renames
 from apply_service.edit.segment import Segment, Snippet
-from apply_service.edit.segment_nesting import Room, SegmentNesting, is_cut
+from apply_service.edit.segment_nesting import Room, SegmentNesting, closes_block, is_cut
 from apply_service.edit.similarity import Similarity
 from apply_service.edit.sound_merges import SoundMerges
 from apply_service.edit.syntax import SyntaxTree
@@ -35,6 +36,9 @@ from apply_service.edit.word_weights import WordWeights
 # Segments leave the file's order only if their own places are better than this together.
 OUT_OF_ORDER_GAIN = 4.0
 MAX_SEGMENTS = 400
+# As many lines at a border of the file may have been left out so that they go.
+MAX_LEFT_OUT = 3
+_FILE_HEADS = ("#!", "package ", "<?php", "<?xml", "<!DOCTYPE", "#pragma once")
 # How much better a place must be that is not in the block a marker was written in.
 NESTED_GAIN = 6.0
 
@@ -259,6 +263,20 @@ class MergePlanner:
         self._findings += findings
         return removed
 
+    def _note_few_left_out(self, path: Sequence[Placement]) -> None:
+        """Lines at the border of the file may go, if they are few and no marker stands for them."""
+        spans = {one.segment: (one.start, one.end) for one in path}
+        last = len(self._snippet.segments) - 1
+        for number, is_end in ((0, False), (last, True)):
+            segment = self._snippet.segments[number]
+            if number not in spans or not segment.is_gap_guessed:
+                continue
+            start, end = spans[number]
+            left_out = self._index.stripped[end:] if is_end else self._index.stripped[:start]
+            code = [text for text in left_out if text and not _stays(text)]
+            if 0 < len(code) <= MAX_LEFT_OUT:
+                self._findings.append(few_left_out(segment, len(code), is_end=is_end))
+
     def _note_doubts(self, candidates: Sequence[Sequence[Placement]], order: Sequence[int]) -> None:
         if any(finding.severity == "error" for finding in self._findings):
             return
@@ -266,6 +284,8 @@ class MergePlanner:
         if best is None:
             self._findings.append(no_common_order(self._snippet))
             return
+        if self._snippet.format == "lazy":
+            self._note_few_left_out(best)
         for placement in best:
             segment = self._snippet.segments[placement.segment]
             others = [
@@ -281,3 +301,8 @@ class MergePlanner:
             ):
                 places = sorted({placement.start, *(other.start for other in others)})
                 self._findings.append(ambiguous_place(segment, places, self._index))
+
+
+def _stays(text: str) -> bool:
+    """Whether no edit takes a line away from the border of a file: it names it, or ends a block."""
+    return closes_block(text) or text.startswith(_FILE_HEADS)

@@ -11,7 +11,7 @@ from apply_service.edit.changed_stretch import ChangedStretch
 from apply_service.edit.definition_fragment import DefinitionFragment, Replacement
 from apply_service.edit.definition_names import definition_name, definition_names
 from apply_service.edit.definitions import find_definitions
-from apply_service.edit.indentation import reindented, reindented_by
+from apply_service.edit.indentation import lacks_first_indent, reindented, reindented_by
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.original_index import OriginalIndex, is_telling
 from apply_service.edit.runs import Run
@@ -108,13 +108,15 @@ def _segment(lines: Sequence[SegmentLine], one: Replacement, index: LineIndex) -
     shown = lines[filled[0] : filled[-1] + 1]
     texts = [line.text for line in shown]
     run = Run(0, len(texts), one.old, one.old_end, 0.0, is_exact=False, is_definition=True)
+    old = index.lines[one.old : one.old_end]
     written = reindented(texts, [run], index)
-    indents = indent_of(texts[0]), indent_of(index.lines[one.old])
+    indents = indent_of(texts[0]), indent_of(old[0])
     if written == texts and indents[0] != indents[1]:
-        written = reindented_by(texts, dict([indents]))
+        moved = texts[:1] if lacks_first_indent(texts, old) else texts
+        written = [*reindented_by(moved, dict([indents])), *texts[len(moved) :]]
     return Segment(
         lines=tuple(replace(line, text=text) for line, text in zip(shown, written, strict=True)),
-        old=tuple(index.lines[one.old : one.old_end]),
+        old=tuple(old),
         old_line_hint=one.old + 1,
         is_rest_unclear=one.is_doubtful,
     )

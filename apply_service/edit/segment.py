@@ -30,11 +30,11 @@ class Segment:
     """Lines that stand together in the result, in the place of some lines of the original.
 
     `old` are the lines that give way, if the format names them (context and removed lines of a
-    hunk, the SEARCH side of a block); None leaves them to be found. Without a gap before, the
-    segment begins where the previous one ends, or at the start of the file; likewise after.
-    Where no marker stands at a border of a lazy update, or of one that is nearly the whole file, a
-    gap there is a guess (`is_gap_guessed`). So it is, without any marker, whether lines stay that
-    the segment leaves out of a definition (`is_rest_unclear`).
+    hunk, the SEARCH side of a block) or the lines of a fragment tell; None leaves them to be
+    found. Without a gap before, the segment begins where the previous one ends, or at the start of
+    the file; likewise after. Where no marker stands at a border of a lazy update, or of one that is
+    nearly the whole file, a gap there is a guess (`is_gap_guessed`). So it is of a fragment whether
+    lines of a definition stay that it leaves out (`is_rest_unclear`).
     `next_indent` are the columns of white space before the marker that follows, if one does.
     `old_line_hint` is the line number of a hunk header, from 1; agents often get it wrong.
     """

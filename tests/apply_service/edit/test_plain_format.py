@@ -416,6 +416,9 @@ PLACED = {
         "\n".join(line[4:] for line in TOTAL.split("\n")),
         ((OLD_TOTAL, TOTAL),),
     ),
+    "a method of which the first line has no indentation": Piece(
+        "orders.py", ORDERS, TOTAL.lstrip(), ((OLD_TOTAL, TOTAL),)
+    ),
     "two methods apart, a new one behind the first": Piece(
         "orders.py",
         ORDERS,

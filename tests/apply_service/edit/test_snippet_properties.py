@@ -80,9 +80,8 @@ def test_reading_ends_with_segments_or_a_snippet_error(
     assert all(1 <= number <= len(update) for number in numbers)
     for segment in snippet.segments:
         assert segment.lines or segment.old
-        if snippet.format != "fragment":
-            names_old = snippet.format in ("diff", "patch", "search_replace")
-            assert (segment.old is not None) == names_old
+        is_explicit = snippet.format in ("diff", "patch", "search_replace")
+        assert (segment.old is not None) == is_explicit or snippet.format == "fragment"
     for removal in snippet.removals:
         assert 0 <= removal.before_segment <= len(snippet.segments)
 
