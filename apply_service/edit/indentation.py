@@ -75,7 +75,10 @@ def _shifted(texts: Sequence[str], pairs: dict[str, str]) -> list[str] | None:
 
 
 def _aligned(run: Run, texts: Sequence[str], index: LineIndex) -> list[tuple[str, str]]:
-    """Indentations of the segment's lines and of the original's, where these are equal."""
+    """Indentations of the segment's lines and of the original's, where these are equal.
+
+    Of a definition also those of its first lines, whatever they say.
+    """
     if not run.is_definition:
         return [
             (indent_of(texts[run.new + step]), indent_of(index.lines[run.old + step]))
@@ -87,11 +90,14 @@ def _aligned(run: Run, texts: Sequence[str], index: LineIndex) -> list[tuple[str
         old_places.setdefault(index.stripped[place], []).append(place)
     new_texts = Counter(text.strip() for text in texts[run.new : run.new_end])
     return [
-        (indent_of(text), indent_of(index.lines[old_places[text.strip()][0]]))
-        for text in texts[run.new : run.new_end]
-        if text.strip()
-        and len(old_places.get(text.strip(), ())) == 1
-        and new_texts[text.strip()] == 1
+        (indent_of(texts[run.new]), indent_of(index.lines[run.old])),
+        *(
+            (indent_of(text), indent_of(index.lines[old_places[text.strip()][0]]))
+            for text in texts[run.new : run.new_end]
+            if text.strip()
+            and len(old_places.get(text.strip(), ())) == 1
+            and new_texts[text.strip()] == 1
+        ),
     ]
 
 

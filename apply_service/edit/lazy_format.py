@@ -23,7 +23,7 @@ from apply_service.edit.segment import Removal, Segment, SegmentLine, Snippet
 
 # An update that begins (or ends) without a marker still may stand in the middle of the file. It
 # does if this many more lines than it shows would be lost at the border otherwise.
-MAX_LOST_AT_BORDER = 3
+MAX_LOST_AT_BORDER = 1
 # Lines that still use what an import at the start of the file brought, if it is left out.
 MAX_DROPPED_USES = 2
 # Context lines at the border of the file that are looked for in front of new ones.

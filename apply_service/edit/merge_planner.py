@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from apply_service.edit.block_bounds import closes_block
 from apply_service.edit.definitions import SymbolTable, find_definitions
 from apply_service.edit.empty_gaps import without_empty_gaps
 from apply_service.edit.explicit_placements import ExplicitPlacements
@@ -27,7 +28,7 @@ from apply_service.edit.removal_context import with_removal_context
 from apply_service.edit.removals import removed_spans
 from apply_service.edit.renames import find_renames
 from apply_service.edit.segment import Segment, Snippet
-from apply_service.edit.segment_nesting import Room, SegmentNesting, closes_block, is_cut
+from apply_service.edit.segment_nesting import Room, SegmentNesting, is_cut
 from apply_service.edit.similarity import Similarity
 from apply_service.edit.sound_merges import SoundMerges
 from apply_service.edit.syntax import SyntaxTree

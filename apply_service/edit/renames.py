@@ -74,12 +74,12 @@ def _compared(
             by_size.setdefault(len(tokens), []).append(tokens)
     renames: dict[str, str] = {}
     num_compared = 0
-    for tokens, name in suspects:
-        for old in by_size.get(len(tokens), [])[:MAX_OLD_LINES]:
+    for new, name in suspects:
+        for old in by_size.get(len(new), [])[:MAX_OLD_LINES]:
             num_compared += 1
             if num_compared > MAX_COMPARED:
                 return {}
-            former = _former(tokens, old, name)
+            former = _former(new, old, name)
             if former is not None and former not in shown:
                 renames.setdefault(name, former)
     return renames
