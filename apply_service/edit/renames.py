@@ -62,7 +62,7 @@ def find_renames(segments: Iterable[Sequence[str]], old_lines: Sequence[str]) ->
 
 
 def _compared(
-    suspects: Sequence[tuple[Sequence[str], str]], old_lines: Sequence[str], shown: Set[str]
+    suspects: Sequence[tuple[list[str], str]], old_lines: Sequence[str], shown: Set[str]
 ) -> dict[str, str]:
     """For each new name the word in the old line that is equal otherwise; none of those `shown`."""
     if not suspects:

@@ -136,18 +136,19 @@ class SegmentNesting:
         header = self._bounds.header_of(border, depth)
         if header is None:
             return None
-        known = self._symbol_ends.get(header, 0)
-        if known >= border:
-            is_closed = known > border and self._bounds.is_closed_by(header, known - 1)
-            bounds: tuple[int, int | None] | None = (known, None)
-            if is_closed:
-                bounds = known - 1, known - 1
-        else:
-            bounds = self._bounds.end_of(header)
+        bounds = self._end_of(header, border)
         if bounds is None:
             return None
         low = max(border, self._bounds.body_of(header))
         return _Block(indent, low, max(low, bounds[0]), bounds[1], is_marked)
+
+    def _end_of(self, header: int, border: int) -> tuple[int, int | None] | None:
+        """As `BlockBounds.end_of`, but of a definition as the parser says, if it goes on there."""
+        end = self._symbol_ends.get(header, 0)
+        if end < border:
+            return self._bounds.end_of(header)
+        is_closed = end > border and self._bounds.is_closed_by(header, end - 1)
+        return (end - 1, end - 1) if is_closed else (end, None)
 
 
 def is_cut(segment: Segment) -> bool:
