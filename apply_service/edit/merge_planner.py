@@ -269,9 +269,9 @@ class MergePlanner:
         spans = {one.segment: (one.start, one.end) for one in path}
         last = len(self._snippet.segments) - 1
         for number, is_end in ((0, False), (last, True)):
-            segment = self._snippet.segments[number]
-            if number not in spans or not segment.is_gap_guessed:
+            if number not in spans or not self._snippet.segments[number].is_gap_guessed:
                 continue
+            segment = self._snippet.segments[number]
             start, end = spans[number]
             left_out = self._index.stripped[end:] if is_end else self._index.stripped[:start]
             code = [text for text in left_out if text and not _stays(text)]
