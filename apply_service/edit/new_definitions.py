@@ -28,7 +28,10 @@ class NewDefinitions:
     """Tells the new definitions of the segments of one request from those that get another name."""
 
     def __init__(
-        self, table: SymbolTable, index: LineIndex, renames: Mapping[str, str] = MappingProxyType({})
+        self,
+        table: SymbolTable,
+        index: LineIndex,
+        renames: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """`renames` holds the old name for each new one that the update gives."""
         self._renames = renames

@@ -79,7 +79,8 @@ class OrderPlacements:
         """Places in `[low, high]`, best first; `has_definition`: the new lines define something.
 
         With `has_neighbour` a segment that has its place stands directly before, and `low` is its
-        end. `is_cut`: the definition goes on behind a marker. With `is_first` the update begins with the segment, and no marker stands before it.
+        end. `is_cut`: the definition goes on behind a marker. With `is_first` the update begins
+        with the segment, and no marker stands before it.
         """
         core = _core(texts)
         if has_definition:
@@ -105,9 +106,7 @@ class OrderPlacements:
                 break
         return placements
 
-    def changed(
-        self, number: int, texts: Sequence[str], *, low: int, high: int
-    ) -> list[Placement]:
+    def changed(self, number: int, texts: Sequence[str], *, low: int, high: int) -> list[Placement]:
         """Lines in `[low, high)` that the new ones hardly are anything but changed versions of."""
         found = self._variants_of(number, _core(texts), low, high)
         return found if found and found[0].reason == "variant" else []
@@ -151,9 +150,7 @@ class OrderPlacements:
         found = self._variants.find(list(map(self._similarity.with_old_names, core)), low, high)
         balance = balance_of(core)
         found = [
-            one
-            for one in found
-            if balance_of(self._index.lines[one.start : one.end]) == balance
+            one for one in found if balance_of(self._index.lines[one.start : one.end]) == balance
         ]
         rival = found[1].score if len(found) > 1 else 0.0
         for one in found:
@@ -170,9 +167,7 @@ class OrderPlacements:
             placements.insert(0, replace(sure, end=bound + 1, reason="variant"))
         return placements
 
-    def _header_of(
-        self, number: int, core: Sequence[str], low: int, high: int
-    ) -> list[Placement]:
+    def _header_of(self, number: int, core: Sequence[str], low: int, high: int) -> list[Placement]:
         """The header of a definition with another name and a body that a marker stands for."""
         if len(core) > 1:
             return []

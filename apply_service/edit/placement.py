@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-PlacementReason = Literal[
-    "explicit", "context", "symbol", "similar", "order", "border", "variant"
-]
+PlacementReason = Literal["explicit", "context", "symbol", "similar", "order", "border", "variant"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

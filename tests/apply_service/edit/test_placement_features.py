@@ -13,8 +13,8 @@ from apply_service.edit.line_index import LineIndex
 from apply_service.edit.placement import Placement
 from apply_service.edit.placement_change import change_of
 from apply_service.edit.placement_features import FEATURES, PlacementFeatures
-from apply_service.edit.word_weights import WordWeights
 from apply_service.edit.placement_ranking import FEATURE_WEIGHTS, weight_of
+from apply_service.edit.word_weights import WordWeights
 
 ORIGINAL = [
     "import os",
