@@ -142,9 +142,17 @@ class MergePlanner:
             found = self._lazy.of(number, segment, is_first=is_first, is_last=is_last)
             if room is not None:
                 found = self._inside(number, segment, room, found)
-            nesting.leave(segment, found[0] if found else None)
+            nesting.leave(segment, found[0] if found else self._try_header(number, segment))
             candidates.append(found)
         return candidates
+
+    def _try_header(self, number: int, segment: Segment) -> Placement | None:
+        """Where the header of a block has another name, if a marker stands for the rest of it."""
+        if not is_cut(segment):
+            return None
+        total = len(self._index)
+        changed = self._guesses.changed(number, segment.texts, low=0, high=total)
+        return changed[0] if changed else None
 
     def _inside(
         self, number: int, segment: Segment, room: Room, found: list[Placement]

@@ -20,6 +20,7 @@ _DECLARATION = re.compile(
     r"\s*(?P<type>\w++)[\w<>\[\],.*&?: ]*?[ *&](?P<name>[^\W\d]\w*+)\s*+\([^;{}]*\)\s*"
 )
 _NO_TYPES = frozenset({"return", "await", "yield", "throw", "raise", "new", "else", "if", "while"})
+_NO_KEYS = frozenset({"else", "try", "finally", "default", "do", "loop"})
 MAX_NEW_LINES = 400
 MAX_OLD_LINES = 2_000
 # Pairs of lines that are compared in all, and tokens of one line.
@@ -64,7 +65,10 @@ def find_renames(segments: Iterable[Sequence[str]], old_lines: Sequence[str]) ->
 def _compared(
     suspects: Sequence[tuple[list[str], str]], old_lines: Sequence[str], shown: Set[str]
 ) -> dict[str, str]:
-    """For each new name the word in the old line that is equal otherwise; none of those `shown`."""
+    """For each new name the word in the first old line that is equal otherwise.
+
+    It is none of those `shown`, and each new name has another one.
+    """
     if not suspects:
         return {}
     by_size: dict[int, list[list[str]]] = {}
@@ -73,6 +77,7 @@ def _compared(
         if MIN_SHARED_TOKENS <= len(tokens) <= MAX_TOKENS:
             by_size.setdefault(len(tokens), []).append(tokens)
     renames: dict[str, str] = {}
+    taken = set(shown)
     num_compared = 0
     for new, name in suspects:
         for old in by_size.get(len(new), [])[:MAX_OLD_LINES]:
@@ -80,8 +85,9 @@ def _compared(
             if num_compared > MAX_COMPARED:
                 return {}
             former = _former(new, old, name)
-            if former is not None and former not in shown:
-                renames.setdefault(name, former)
+            if former is not None and former not in taken and name not in renames:
+                renames[name] = former
+                taken.add(former)
     return renames
 
 
@@ -120,26 +126,29 @@ def _with_new_definitions(
     With each line in such a definition comes its name.
     """
     depth, inside = 0, None
-    for text in texts:
-        line = text.strip()
-        if not line:
-            continue
+    filled = list(filter(str.strip, texts))
+    for text, below in zip(filled, [*filled[1:], ""], strict=False):
         indent = len(indent_of(text))
         if inside is not None and indent <= depth:
             inside = None
-        name = _defined(text) if inside is None else None
+        opens = len(indent_of(below)) > indent
+        name = _defined(text, opens=opens) if inside is None else None
         if name is not None and name not in old_words:
             depth, inside = indent, name
         else:
-            yield line, inside
+            yield text.strip(), inside
 
 
-def _defined(text: str) -> str | None:
-    """The name that a line defines, also where the block begins on the next line."""
+def _defined(text: str, *, opens: bool) -> str | None:
+    """The name that a line defines, also where the block begins on the next line.
+
+    With `opens` deeper lines follow: then a key or an assignment is as good as a definition.
+    """
     match = _DECLARATION.fullmatch(text[:MAX_LINE_LENGTH])
     if match is not None and match["type"] not in _NO_TYPES:
         return match["name"]
-    return definition_name(text)
+    name = bound_name(text) if opens else definition_name(text)
+    return None if name in _NO_KEYS else name
 
 
 def _former(new: Sequence[str], old: Sequence[str], name: str) -> str | None:

@@ -352,6 +352,15 @@ def test_a_lone_closing_line_ends_the_block_and_what_follows_stands_behind_it() 
     )
 
 
+def test_a_header_with_another_name_opens_its_block_too() -> None:
+    header = "func Middle(context Context, input io.Reader, limit int) error {"
+    original = GO.replace("func Second(w io.Writer) error {", header)
+    update = f"// ...\n{header.replace('Middle', 'Other')}\n\t// ...\n}}\n// ...\n"
+    plan = planned(original, update, "go")
+    assert merged(original, update, "go") == original.replace("Middle", "Other")
+    assert plan.candidates[1][0].is_certain
+
+
 def test_a_closing_line_that_changes_nothing_is_certain() -> None:
     update = (
         "// ...\n"
