@@ -11,12 +11,14 @@ Syntax: `syntax` parses with the grammars of `grammars` and `languages` by `tree
 Merging: `merge` asks `merge_planner` for placements (`placement`) of all segments.
 `explicit_placements` finds named old lines, `lazy_placements` the places of lazy segments, from
 `line_index`, `runs`, `chains`, `segment_borders`, `insertions` and `lazy_places`; `similarity`,
-`balance` and `indentation` serve these, `new_definitions` says which lines tell no place.
+`balance` and `indentation` serve these, `new_definitions` says which lines tell no place, `renames`
+what had another name, `segment_nesting` (by `block_bounds`) in which block a segment stands.
 `placement_change`, `placement_features` and `placement_ranking` say how likely a place is,
 `placement_layer` and `placement_trees` how likely beside its rivals, `empty_gaps` whether it leaves
 a marker anything, `sound_merges` whether it keeps the syntax; `order_placements` guesses, by
-`definition_levels`, `removals` and `removal_context` follow directives, `path_search` puts a merge
-together, `merge_findings` tells the doubts. `valid_merge` defines what all of them look for.
+`definition_levels` and by the `variants` of old lines (`word_weights`), `removals` and
+`removal_context` follow directives, `path_search` puts a merge together, `merge_findings` tells the
+doubts. `valid_merge` defines what all of them look for.
 `regions` and `regional_update` cut out what a model has to see.
 Judging: `verdict` compares the three texts (`comparison`, `alignment`, `blank_lines`) by `checks`,
 `loss_checks` and `place_checks`; `finding` is what they report.

@@ -188,7 +188,7 @@ class OrderPlacements:
         ]
 
     def _bound_alike(self, core: Sequence[str], low: int, high: int) -> int | None:
-        """The only line as deep as a lone new one that binds its name."""
+        """The only line as deep as a lone new one that binds its name, with the same brackets."""
         name = bound_name(self._similarity.with_old_names(core[0])) if len(core) == 1 else None
         if name is None:
             return None
@@ -199,7 +199,9 @@ class OrderPlacements:
             and bound_name(self._index.lines[place]) == name
             and indent_of(self._index.lines[place]) == indent_of(core[0])
         ]
-        return places[0] if len(places) == 1 else None
+        if len(places) != 1 or balance_of([self._index.lines[places[0]]]) != balance_of(core):
+            return None
+        return places[0]
 
     def _import_spans(self) -> list[tuple[int, int]]:
         spans: list[tuple[int, int]] = []

@@ -149,3 +149,44 @@ def test_the_only_line_of_its_name_gives_way() -> None:
     )
     update = "// ...\n        public int Size => 2;\n// ...\n"
     assert merged(planned(original, update, "csharp")) == original.replace("1;", "2;")
+
+
+FIND = """\
+def find(items, key):
+    \"\"\"The item with the key.\"\"\"
+    for item in items:
+        if item.key == key:
+            return item
+    raise KeyError(key)
+
+
+def other(items):
+    return sorted(items)
+"""
+HEAD, _, OLD_BODY = FIND.split("\n\n\n")[0].partition('key."""\n')
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    item = items.get(key)\n    return item or None",
+        "    item = items.get(key)\n    check(item)\n    raise KeyError(item)",
+    ],
+    ids=["returns", "raises"],
+)
+def test_a_definition_that_is_left_for_good_is_whole(body: str) -> None:
+    """Its last line is like one in the middle of the old definition, yet nothing follows it."""
+    update = f'# ...\n{HEAD}key."""\n{body}\n# ...\n'
+    assert merged(planned(FIND, update)) == FIND.replace(OLD_BODY, body)
+
+
+def test_a_definition_that_is_left_in_an_inner_block_goes_on() -> None:
+    update = (
+        f'# ...\n{HEAD}key."""\n    for item in items:\n'
+        "        if item.key == key and item.is_open:\n            return item\n# ...\n"
+    )
+    plan = planned(FIND, update)
+    assert merged(plan) == FIND.replace("== key:", "== key and item.is_open:")
+    assert plan.is_unique
+    end = FIND.splitlines().index("    raise KeyError(key)")
+    assert all(one.end <= end for one in plan.candidates[0])

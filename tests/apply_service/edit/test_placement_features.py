@@ -115,6 +115,38 @@ def test_a_variant_that_stays_beside_a_new_line_counts_unless_it_is_sent() -> No
     assert "num_stale" not in told(4, 6, [ORIGINAL[4], variant, ORIGINAL[5]])
 
 
+@pytest.mark.parametrize(
+    ("line", "low", "high"),
+    [
+        ("        return sys.argv[count]", 0.0, 0.0),
+        ("    return sys.argv[count + 1]", 0.0, 0.0),
+        ("    return sys.argv[-1]", 0.1, 0.5),
+        ("    return total", 0.5, 0.9),
+        ("    pass", 1.0, 1.0),
+    ],
+    ids=["deeper", "more", "one goes", "one stays", "all go"],
+)
+def test_of_the_words_of_lost_lines_those_that_go_have_a_share(
+    line: str, low: float, high: float
+) -> None:
+    found = features(8, 9, [line])
+    assert low <= found["lost_share"] <= high
+    assert (found["lost_words"] > 0) == (high > 0)
+
+
+def test_nothing_is_lost_where_lines_are_added() -> None:
+    found = features(3, 5, ["limit = 10", "", "x = y", "def first(path):"])
+    assert (found["lost_share"], found["lost_words"]) == (0.0, 0.0)
+
+
+def test_words_that_another_segment_shows_are_not_gone() -> None:
+    """`limit` stands in the import of the other segment; `border` nowhere."""
+    gone = features(0, 1, ["x"], ["border = 10", "print()"])
+    shown = features(0, 1, ["x"], ["limit = 10", "print()"])
+    assert gone["lost_share"] == shown["lost_share"] == 1.0
+    assert shown["lost_words"] < gone["lost_words"]
+
+
 def test_a_change_counts_lines_that_stay_in_the_middle() -> None:
     change = change_of(["a", "b", "", "c", "d"], ["a", "x", "c", "y", "d"])
     assert (change.lost, change.added, change.num_kept) == (("b",), ("x", "y"), 1)

@@ -61,6 +61,101 @@ def test_forgotten_outer_markers_are_gaps() -> None:
     assert borders(read("# ...\ndef third():\n    return 3").segments[0]) == (True, False)
 
 
+def ends(update: str, original: str, path: str = "a.py") -> tuple[bool, bool]:
+    """Whether the update leaves lines before its first segment, and behind its last."""
+    snippet = read(update, original.splitlines(), path)
+    assert snippet.format == "lazy"
+    return snippet.segments[0].has_gap_before, snippet.segments[-1].has_gap_after
+
+
+SUMS = """\
+import math
+import os
+import sys
+
+START = 0
+
+
+def first(values):
+    total = START
+    for value in values:
+        total += value
+    return total
+
+
+def second(values):
+    total = 1
+    for value in values:
+        total *= value
+    return total
+"""
+BOX = """\
+import { a } from "./a";
+
+export class Box {
+  open() {
+    return a(this);
+  }
+
+  close() {
+    return a(this);
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_inside"),
+    [
+        ("import math\nimport re", False),
+        ("import math as m", False),
+        ("import os\nimport re", False),
+        ("START = 1", True),
+        ("def first(values):\n    total = 1", True),
+        ("import re\nimport typing", False),
+    ],
+    ids=["first line", "variant", "imports went", "variant below", "below", "new"],
+)
+def test_an_update_begins_the_file_if_its_first_line_does(shown: str, is_inside: bool) -> None:
+    assert ends(f"{shown}\n# ...\n", SUMS) == (is_inside, True)
+
+
+def test_imports_that_are_still_needed_do_not_go_unseen() -> None:
+    used = SUMS.replace("total = 1\n", "total = math.pi\n    math.sin(1)\n    math.cos(1)\n")
+    assert ends("import os\nimport re\n# ...\n", used) == (True, True)
+    shown = "import os\nimport math\nimport re\n# ...\n"
+    assert ends(shown, used) == (False, True), "the import of math moves down"
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_inside"),
+    [
+        ("        total *= 2 * value\n    return total", False),
+        ("def second(values):\n    return math.prod(values)", False),
+        ("def first(values):\n    total = 7\n    return total", True),
+        ("    for value in values:\n        total += 2 * value", True),
+    ],
+    ids=["last line", "its definition", "equal to the last line", "above"],
+)
+def test_an_update_ends_the_file_if_its_last_line_does(shown: str, is_inside: bool) -> None:
+    assert ends(f"# ...\n{shown}\n", SUMS) == (True, is_inside)
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_inside"),
+    [
+        ("  close() {\n    return a(this, true);\n  }", True),
+        ("  shut() {\n    return a(this);\n  }", True),
+        ("  close() {\n    return a(this, true);\n  }\n}", False),
+    ],
+    ids=["method", "new method", "class"],
+)
+def test_a_lone_bracket_ends_the_file_only_where_it_stands_as_far_left(
+    shown: str, is_inside: bool
+) -> None:
+    assert ends(f"// ...\n{shown}\n", BOX, "a.ts") == (True, is_inside)
+
+
 def test_a_lone_short_line_at_the_border_of_an_update_is_inside_the_file() -> None:
     page = ["<html>", "<head>", "  <title>Shop</title>", "</head>", "</html>"]
     first, last = read("<head>\n  <!-- ... -->\n  <meta>\n</head>", page, "a.html").segments
@@ -117,6 +212,21 @@ def test_a_fragment_has_gaps_on_both_sides(update: str) -> None:
 def test_a_text_that_anchors_nowhere_is_refused() -> None:
     with pytest.raises(NoMarkerError, match="existing code"):
         read("def fourth():\n    return 4")
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        "SELECT name FROM people\nWHERE age > 10",
+        "body {\n  margin: 0;\n}\n\n.card {\n  padding: 1rem;\n}",
+        "def fourth(number):\n    print(number)\n\n\ndef fifth(name):\n    return [name]",
+        "Sure, I will make that change for you.",
+    ],
+    ids=["another language", "brackets", "other definitions", "prose"],
+)
+def test_an_update_that_is_nothing_like_the_file_is_refused(update: str) -> None:
+    with pytest.raises(NoMarkerError, match="existing code"):
+        read(update)
 
 
 def test_lines_lost_inside_a_fragment_are_refused_with_the_place_of_the_marker() -> None:
