@@ -131,7 +131,7 @@ def test_imports_that_are_still_needed_do_not_go_unseen() -> None:
     ("shown", "is_inside"),
     [
         ("        total *= 2 * value\n    return total", False),
-        ("def second(values):\n    return math.prod(values)", False),
+        ("def second(values):\n    return math.prod(values)", True),
         ("def first(values):\n    total = 7\n    return total", True),
         ("    for value in values:\n        total += 2 * value", True),
     ],
