@@ -234,14 +234,17 @@ def test_a_deadline_that_cannot_be_kept_is_refused_at_once(oracle: OracleService
 def test_an_edit_that_others_make_late_is_sent_away_and_not_blamed(oracle: OracleService) -> None:
     async def scenario() -> None:
         async with session(oracle) as here:
-            oracle.runner.step_s = 0.02
+            oracle.runner.step_s = 0.1
             await here.collect(FAR)
-            with pytest.raises(DeadlineTooShortError) as alone:
-                await here.pipeline.start(replace(FAR, deadline_s=0.05))
+            estimates_s = []
+            for _ in range(3):
+                with pytest.raises(DeadlineTooShortError) as alone:
+                    await here.pipeline.start(replace(FAR, deadline_s=0.05))
+                estimates_s.append(alone.value.value)
             oracle.runner.gate.clear()
             runs = [await here.pipeline.start(FAR) for _ in range(5)]
             with pytest.raises(BusyError, match="with the edits before it") as caught:
-                await here.pipeline.start(replace(FAR, deadline_s=alone.value.value + 0.01))
+                await here.pipeline.start(replace(FAR, deadline_s=min(estimates_s) + 0.01))
             assert caught.value.retry_after_s > 0
             for run in runs:
                 run.cancel()
