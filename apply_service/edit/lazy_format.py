@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import pairwise
 
 from apply_service.edit.bindings import bound_names, is_import
 from apply_service.edit.definition_names import (
@@ -24,8 +24,6 @@ from apply_service.edit.segment import Removal, Segment, SegmentLine, Snippet
 # An update that begins (or ends) without a marker still may stand in the middle of the file. It
 # does if this many more lines than it shows would be lost at the border otherwise.
 MAX_LOST_AT_BORDER = 1
-# Lines that still use what an import at the start of the file brought, if it is left out.
-MAX_DROPPED_USES = 2
 # Context lines at the border of the file that are looked for in front of new ones.
 MAX_CONTINUED = 64
 # Each inline marker is looked for in the whole original.
@@ -201,19 +199,17 @@ class LazyReader:
         return len(met) > 1 and (place < met[-2] if is_end else met[1] < place)
 
     def _begins_imports(self, text: str, segment: Segment) -> bool:
-        """Whether an import has nothing before it but imports that are hardly needed any more."""
+        """Whether an import has nothing before it but imports of names that nothing uses."""
         filled = self._original.filled
         lost = filled[: filled.index(text)]
         if not all(map(is_import, [*lost, text])):
             return False
         names = frozenset().union(*map(bound_names, lost))
         names -= frozenset().union(*map(bound_names, segment.texts))
-        uses = (
-            line
+        return not any(
+            not names.isdisjoint(WORD.findall(line[:MAX_LINE_LENGTH])) and not is_import(line)
             for line in filled[len(lost) :]
-            if not names.isdisjoint(WORD.findall(line[:MAX_LINE_LENGTH])) and not is_import(line)
         )
-        return len(list(islice(uses, MAX_DROPPED_USES + 1))) <= MAX_DROPPED_USES
 
     def _is_shown(self, lost: Sequence[str], segment: Segment) -> bool:
         """Whether the segment defines whatever these few lines of the original define."""

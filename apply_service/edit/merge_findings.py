@@ -67,12 +67,13 @@ def border_unclear(segment: Segment) -> Finding:
 
 def few_left_out(segment: Segment, num_lines: int, *, is_end: bool) -> Finding:
     """An update leaves out a few lines at a border of the file, and no marker stands there."""
+    lines = "line" if num_lines == 1 else f"{num_lines} lines"
     return Finding(
         code="border_unclear",
         severity="warning",
         message=f"no marker stands {'behind' if is_end else 'before'} the update, which leaves out"
-        f" the {'last' if is_end else 'first'} {num_lines} lines of the original; whether they stay"
-        " is unclear",
+        f" the {'last' if is_end else 'first'} {lines} of the original; whether"
+        f" {'it stays' if num_lines == 1 else 'they stay'} is unclear",
         hint="send a marker for the lines that stay, or the name of what goes in `// remove NAME`",
         line=segment.lines[-1].number if is_end else _number(segment),
     )

@@ -12,7 +12,7 @@ from apply_service.edit.definition_levels import DefinitionLevels, opens
 from apply_service.edit.definition_names import bound_name, definition_name
 from apply_service.edit.line_index import LineIndex, indent_of, leaves
 from apply_service.edit.placement import Placement
-from apply_service.edit.similarity import Similarity
+from apply_service.edit.similarity import MIN_SIMILARITY, Similarity
 from apply_service.edit.symbol import Symbol
 from apply_service.edit.variants import SURE_KEPT, VariantFinder
 from apply_service.edit.word_weights import WordWeights
@@ -20,9 +20,8 @@ from apply_service.edit.word_weights import WordWeights
 # Guesses weigh less than anything that the lines themselves speak for.
 GUESS_WEIGHT = -4.0
 MAX_GUESSES = 24
-# Lines that are compared with a lone new one, and how alike they must be.
+# Lines that are compared with a lone new one.
 MAX_VARIANTS = 2_000
-MIN_VARIANT_RATIO = 0.6
 VARIANT_GAIN = 1.0
 # What a better likeness adds, and by how much the best must be ahead of all others.
 VARIANT_SLOPE = 12.0
@@ -135,7 +134,7 @@ class OrderPlacements:
             place: self._similarity.ratio(self._index.stripped[place], text) for place in places
         }
         best = max(places, key=ratios.__getitem__, default=None)
-        if best is None or ratios[best] < MIN_VARIANT_RATIO:
+        if best is None or ratios[best] < MIN_SIMILARITY:
             return []
         if not has_neighbour and (name is None or len(places) > 1):
             return []
@@ -184,7 +183,7 @@ class OrderPlacements:
                 end=place + 1,
             )
             for place in found
-            if ratios[place] >= MIN_VARIANT_RATIO
+            if ratios[place] >= MIN_SIMILARITY
         ]
 
     def _bound_alike(self, core: Sequence[str], low: int, high: int) -> int | None:

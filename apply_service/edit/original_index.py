@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from apply_service.edit.definition_names import bound_name, known_names
-from apply_service.edit.similarity import Similarity
+from apply_service.edit.similarity import MIN_SIMILARITY, Similarity
 
 # A line with less than this much of words and digits ("}", "else:") anchors nothing by itself.
 MIN_ANCHOR_LETTERS = 5
-# How alike a line and its variant must be, and how many lines are looked at.
-MIN_VARIANT_RATIO = 0.6
+# Lines that are looked at for the one that a new line is a variant of.
 MAX_COMPARED_LINES = 4_000
 _NOT_WORD = re.compile(r"[\W_]+")
 
@@ -101,7 +100,7 @@ class OriginalIndex:
         ranks = bound or range(min(len(self.filled), MAX_COMPARED_LINES))
         ratios = {rank: self._similarity.ratio(self.filled[rank], text) for rank in ranks}
         best = max(ratios, key=ratios.__getitem__, default=None)
-        return best if best is not None and ratios[best] >= MIN_VARIANT_RATIO else None
+        return best if best is not None and ratios[best] >= MIN_SIMILARITY else None
 
     @cached_property
     def _bound_ranks(self) -> dict[str, list[int]]:

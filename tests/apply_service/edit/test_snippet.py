@@ -123,6 +123,8 @@ def test_an_update_begins_the_file_if_its_first_line_does(shown: str, is_inside:
 def test_imports_that_are_still_needed_do_not_go_unseen() -> None:
     used = SUMS.replace("total = 1\n", "total = math.pi\n    math.sin(1)\n    math.cos(1)\n")
     assert ends("import os\nimport re\n# ...\n", used) == (True, True)
+    once = SUMS.replace("total = 1\n", "total = math.pi\n")
+    assert ends("import os\nimport re\n# ...\n", once) == (True, True)
     shown = "import os\nimport math\nimport re\n# ...\n"
     assert ends(shown, used) == (False, True), "the import of math moves down"
 
