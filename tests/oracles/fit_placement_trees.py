@@ -6,7 +6,9 @@ of each segment makes the true result. Where the first placement is not certain,
 As agents forget markers, every fourth of the other updates has lost the one at its start or end.
 As they are brief, there are terse updates as well. A segment whose true placement is not offered
 teaches nothing; of terse updates it is printed how many do.
-With `--out` the trees are written; LightGBM must be installed.
+Planning takes most of the time: with `--layers` what was planned of the first file is kept in a
+NumPy archive, and taken from there if it exists. With `--out` the trees are written; LightGBM must
+be installed.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import random
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -53,6 +56,7 @@ SETTINGS = {
     "verbosity": -1,
 }
 FORGETFUL_SHARE = 0.25
+_CASES_PER_REPORT = 500
 # Significant digits of a threshold and of a leaf that are kept; a threshold may be just below 0.
 _NUM_DIGITS = 9
 _ERRORS_ALLOWED = (2, 5, 12)
@@ -82,6 +86,16 @@ class Layers:
             is_true,
             sizes,
         )
+
+    @classmethod
+    def read(cls, path: Path) -> Layers:
+        """What `write` wrote."""
+        with np.load(path) as archive:
+            return cls(**archive)
+
+    def write(self, path: Path) -> None:
+        """Keep all of it in a NumPy archive."""
+        np.savez_compressed(path, **vars(self))
 
     def likelihoods(self, scores: Vector) -> Vector:
         """The softmax of scores within each layer."""
@@ -132,7 +146,12 @@ def layers(
         patch.multiple(lazy_placements, corrected=_as_they_are, confirmed=_as_they_are),
         multiprocessing.get_context("fork").Pool(num_processes) as pool,
     ):
-        of_cases = list(pool.imap(partial(_layers_of, num_updates, num_terse), cases, chunksize=8))
+        of_cases = []
+        plan = partial(_layers_of, num_updates, num_terse)
+        for number, found in enumerate(pool.imap(plan, cases, chunksize=8), start=1):
+            of_cases.append(found)
+            if number % _CASES_PER_REPORT == 0:
+                print(f"{path}: {number} cases planned", file=sys.stderr, flush=True)
     if num_terse:
         offered = share(sum(o.num_offered for o in of_cases), sum(o.num_terse for o in of_cases))
         print(f"{path}: terse segments with their true placement offered {offered}", flush=True)
@@ -284,10 +303,16 @@ def main() -> None:
     parser.add_argument("--num-terse", type=int, default=3, help="terse updates for each edit")
     parser.add_argument("--every", type=int, default=1, help="take each n-th case")
     parser.add_argument("--processes", type=int, default=1, help="that plan the cases")
+    parser.add_argument("--layers", type=Path, default=None, help="file of planned cases")
     parser.add_argument("--out", type=Path, default=None, help="where the trees are written")
     args = parser.parse_args()
     planned = partial(layers, every=args.every, num_processes=args.processes)
-    found = planned(args.cases, num_updates=args.updates, num_terse=args.num_terse)
+    if args.layers is not None and args.layers.exists():
+        found = Layers.read(args.layers)
+    else:
+        found = planned(args.cases, num_updates=args.updates, num_terse=args.num_terse)
+        if args.layers is not None:
+            found.write(args.layers)
     trees = stored(fit(found))
     _report(str(args.cases), found, trees)
     for path in args.check:
