@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from apply_service.edit.bindings import bound_names, is_import
 from apply_service.edit.definition_names import (
-    MAX_LINE_LENGTH,
-    WORD,
     bound_name,
     definition_names,
     is_attribute,
@@ -111,14 +108,10 @@ class LazyReader:
         """Give the outer borders without a marker a gap where one was forgotten."""
         if segments and not segments[0].has_gap_before:
             is_inside = self._is_inside(segments[0])
-            segments[0] = replace(segments[0], has_gap_before=is_inside, is_gap_guessed=is_inside)
+            segments[0] = replace(segments[0], has_gap_before=is_inside, is_start_guessed=is_inside)
         if segments and not segments[-1].has_gap_after:
             is_inside = self._is_inside(segments[-1], is_end=True)
-            segments[-1] = replace(
-                segments[-1],
-                has_gap_after=is_inside,
-                is_gap_guessed=is_inside or segments[-1].is_gap_guessed,
-            )
+            segments[-1] = replace(segments[-1], has_gap_after=is_inside, is_end_guessed=is_inside)
 
     def _is_inside(self, segment: Segment, *, is_end: bool = False) -> bool:
         """Whether a border segment without a marker leaves lines of the original beyond it.
@@ -160,9 +153,8 @@ class LazyReader:
     def _is_outermost(self, shown: Sequence[str], segment: Segment, *, is_end: bool) -> bool | None:
         """Whether the line at the border of the update is the one at the file's border.
 
-        It is if it is equal to that one or a variant of it, or if it is an import and the ones
-        before it went. None if it is like no line that says anything. `shown` are the filled lines
-        from the border inwards.
+        It is if it is equal to that one or a variant of it. None if it is like no line that says
+        anything. `shown` are the filled lines from the border inwards.
         """
         original, text = self._original, shown[0]
         border = len(original.filled) - 1 if is_end else 0
@@ -174,7 +166,7 @@ class LazyReader:
         if text in original.counts:
             if original.counts[text] > 1 and not says_much:
                 return None
-            return not is_end and self._begins_imports(text, segment)
+            return False
         rank = original.variant_rank(text)
         return None if rank is None else rank == border
 
@@ -197,19 +189,6 @@ class LazyReader:
         place = original.filled_places[anchor][0]
         met = original.filled_places[shown[0]]
         return len(met) > 1 and (place < met[-2] if is_end else met[1] < place)
-
-    def _begins_imports(self, text: str, segment: Segment) -> bool:
-        """Whether an import has nothing before it but imports of names that nothing uses."""
-        filled = self._original.filled
-        lost = filled[: filled.index(text)]
-        if not all(map(is_import, [*lost, text])):
-            return False
-        names = frozenset().union(*map(bound_names, lost))
-        names -= frozenset().union(*map(bound_names, segment.texts))
-        return not any(
-            not names.isdisjoint(WORD.findall(line[:MAX_LINE_LENGTH])) and not is_import(line)
-            for line in filled[len(lost) :]
-        )
 
     def _is_shown(self, lost: Sequence[str], segment: Segment) -> bool:
         """Whether the segment defines whatever these few lines of the original define."""

@@ -14,6 +14,7 @@ from apply_service.edit.definition_names import definition_name
 from apply_service.edit.definitions import BLOCKS, SymbolTable, find_definitions
 from apply_service.edit.indentation import reindented
 from apply_service.edit.lazy_places import LazyPlacer, Spot
+from apply_service.edit.left_out_lines import may_go
 from apply_service.edit.line_index import OPENERS, LineIndex
 from apply_service.edit.new_definitions import NewDefinitions
 from apply_service.edit.placement import Placement
@@ -60,6 +61,8 @@ _IDLE_SHARE = 0.5
 _MIN_IDLE_LINES = 3
 _DROPPED_COST = 1.5
 _BORDER_COST = 10.0
+# What changes nothing and has no marker behind it rather says that the file ends there.
+_IDLE_END_GAIN = 1.0
 # Of lines that say nothing ("}") the first place after the neighbours is meant.
 _LATER_COST = 1e-4
 _MAX_DROPPED = 3
@@ -147,9 +150,16 @@ class LazyPlacements:
         is_last: bool,
     ) -> list[Placement]:
         """Without a marker at its border the segment may begin or end the file all the same."""
+        can_begin = number == 0 and (is_first or self._may_begin(texts, best[0]))
+        is_end = number == len(self._segments) - 1
+        if is_end and number and not is_last and self._is_idle(best[0]):
+            ends = replace(best[0], end=len(self._index), weight=best[0].weight + _IDLE_END_GAIN)
+            return [replace(one, is_certain=False) for one in (ends, *best)]
+        can_end = is_end and (is_last or self._may_end(texts, best[0]))
+        if (can_begin, can_end) == (is_first, is_last):
+            return list(best)
         found = [replace(one, is_certain=False) for one in best]
         taken = {(one.start, one.end, one.lines) for one in best}
-        can_begin, can_end = number == 0, number == len(self._segments) - 1
         for begins, ends in ((can_begin, is_last), (is_first, can_end), (can_begin, can_end)):
             if (begins, ends) == (is_first, is_last):
                 continue
@@ -158,6 +168,27 @@ class LazyPlacements:
                     taken.add((one.start, one.end, one.lines))
                     found.append(replace(one, weight=one.weight - _BORDER_COST, is_certain=False))
         return found
+
+    def _may_begin(self, texts: Sequence[str], best: Placement) -> bool:
+        """Whether what stands above a segment may go: it is little, or the segment has it anew."""
+        outermost = next(filter(str.strip, texts)).strip()
+        if outermost != next(filter(None, self._index.stripped[best.start : best.end]), ""):
+            return True
+        return may_go(self._index.lines[: best.start], self._unknown(texts))
+
+    def _may_end(self, texts: Sequence[str], best: Placement) -> bool:
+        """Whether what stands below a segment may go."""
+        outermost = next(filter(str.strip, reversed(texts))).strip()
+        if outermost != next(filter(None, self._index.stripped[best.start : best.end][::-1]), ""):
+            return True
+        return may_go(self._index.lines[best.end :], self._unknown(texts))
+
+    def _is_idle(self, placement: Placement) -> bool:
+        return list(placement.lines) == list(self._index.lines[placement.start : placement.end])
+
+    def _unknown(self, texts: Iterable[str]) -> list[str]:
+        """Those lines that the original does not have."""
+        return [text for text in texts if not self._index.places(text.strip())]
 
     def _with_optional(
         self,

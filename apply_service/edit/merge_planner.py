@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from apply_service.edit.block_bounds import closes_block
 from apply_service.edit.definitions import SymbolTable, find_definitions
 from apply_service.edit.empty_gaps import without_empty_gaps
 from apply_service.edit.explicit_placements import ExplicitPlacements
 from apply_service.edit.finding import Finding
 from apply_service.edit.lazy_placements import CERTAIN_MARGIN, LazyPlacements
+from apply_service.edit.left_out_lines import MAX_LEFT_OUT, first_lines_fate, is_code
 from apply_service.edit.line_index import LineIndex
 from apply_service.edit.merge_findings import (
     ambiguous_place,
@@ -23,7 +23,7 @@ from apply_service.edit.merge_findings import (
 )
 from apply_service.edit.order_placements import OrderPlacements
 from apply_service.edit.path_search import NO_PATH, PathSearch
-from apply_service.edit.placement import Placement, RemovedSpan
+from apply_service.edit.placement import MergePath, Placement, RemovedSpan
 from apply_service.edit.removal_context import with_removal_context
 from apply_service.edit.removals import removed_spans
 from apply_service.edit.renames import find_renames
@@ -37,9 +37,6 @@ from apply_service.edit.word_weights import WordWeights
 # Segments leave the file's order only if their own places are better than this together.
 OUT_OF_ORDER_GAIN = 4.0
 MAX_SEGMENTS = 400
-# As many lines at a border of the file may have been left out so that they go.
-MAX_LEFT_OUT = 3
-_FILE_HEADS = ("#!", "package ", "<?php", "<?xml", "<!DOCTYPE", "#pragma once")
 # How much better a place must be that is not in the block a marker was written in.
 NESTED_GAIN = 6.0
 
@@ -112,6 +109,8 @@ class MergePlanner:
             candidates = SoundMerges(
                 self._index.lines, self._tree, order=order, removed=removed
             ).settle(candidates)
+        if self._snippet.format == "lazy":
+            candidates = self._with_first_lines_settled(candidates, order, removed)
         self._note_doubts(candidates, order)
         return DrawnMerge(
             candidates=tuple(map(tuple, candidates)),
@@ -272,19 +271,37 @@ class MergePlanner:
         self._findings += findings
         return removed
 
-    def _note_few_left_out(self, path: Sequence[Placement]) -> None:
-        """Lines at the border of the file may go, if they are few and no marker stands for them."""
-        spans = {one.segment: (one.start, one.end) for one in path}
+    def _with_first_lines_settled(
+        self,
+        candidates: Sequence[list[Placement]],
+        order: Sequence[int],
+        removed: Sequence[RemovedSpan],
+    ) -> list[list[Placement]]:
+        """Without the lines at the start of the file that go though no marker stands for them."""
+        settled = list(candidates)
+        placements = PathSearch([candidates[number] for number in order]).best_path()
+        if not placements or not self._snippet.segments[0].is_start_guessed or order[0]:
+            return settled
+        path = MergePath(placements=placements, removed=tuple(removed))
+        fate = first_lines_fate(self._index.lines, path)
+        best = placements[0]
+        if fate == "goes":
+            begins = replace(best, start=0)
+            settled[0] = [begins, *(one for one in candidates[0] if one not in (best, begins))]
+        elif fate == "unclear":
+            num_lines = sum(map(is_code, self._index.stripped[: best.start]))
+            self._findings.append(few_left_out(self._snippet.segments[0], num_lines, is_end=False))
+        return settled
+
+    def _note_last_left_out(self, path: Sequence[Placement]) -> None:
+        """Lines at the end of the file may go, if they are few and no marker stands for them."""
         last = len(self._snippet.segments) - 1
-        for number, is_end in ((0, False), (last, True)):
-            if number not in spans or not self._snippet.segments[number].is_gap_guessed:
-                continue
-            segment = self._snippet.segments[number]
-            start, end = spans[number]
-            left_out = self._index.stripped[end:] if is_end else self._index.stripped[:start]
-            code = [text for text in left_out if text and not _stays(text)]
-            if 0 < len(code) <= MAX_LEFT_OUT:
-                self._findings.append(few_left_out(segment, len(code), is_end=is_end))
+        end = next((one.end for one in path if one.segment == last), None)
+        if end is not None and self._snippet.segments[last].is_end_guessed:
+            segment = self._snippet.segments[last]
+            num_lines = sum(map(is_code, self._index.stripped[end:]))
+            if 0 < num_lines <= MAX_LEFT_OUT:
+                self._findings.append(few_left_out(segment, num_lines, is_end=True))
 
     def _note_doubts(self, candidates: Sequence[Sequence[Placement]], order: Sequence[int]) -> None:
         if any(finding.severity == "error" for finding in self._findings):
@@ -294,7 +311,7 @@ class MergePlanner:
             self._findings.append(no_common_order(self._snippet))
             return
         if self._snippet.format == "lazy":
-            self._note_few_left_out(best)
+            self._note_last_left_out(best)
         for placement in best:
             segment = self._snippet.segments[placement.segment]
             others = [
@@ -310,8 +327,3 @@ class MergePlanner:
             ):
                 places = sorted({placement.start, *(other.start for other in others)})
                 self._findings.append(ambiguous_place(segment, places, self._index))
-
-
-def _stays(text: str) -> bool:
-    """Whether no edit takes a line away from the border of a file: it names it, or ends a block."""
-    return closes_block(text) or text.startswith(_FILE_HEADS)

@@ -64,7 +64,8 @@ def _nearly_whole(segment: Segment, view: _Alignment) -> Snippet:
         segment,
         has_gap_before=has_gaps[0],
         has_gap_after=has_gaps[1],
-        is_gap_guessed=any(has_gaps),
+        is_start_guessed=has_gaps[0],
+        is_end_guessed=has_gaps[1],
     )
     return Snippet(format="fragment" if any(has_gaps) else "whole", segments=(segment,))
 

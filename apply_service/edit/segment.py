@@ -32,9 +32,9 @@ class Segment:
     `old` are the lines that give way, if the format names them (context and removed lines of a
     hunk, the SEARCH side of a block) or the lines of a fragment tell; None leaves them to be
     found. Without a gap before, the segment begins where the previous one ends, or at the start of
-    the file; likewise after. Where no marker stands at a border of a lazy update, or of one that is
-    nearly the whole file, a gap there is a guess (`is_gap_guessed`). So it is of a fragment whether
-    lines of a definition stay that it leaves out (`is_rest_unclear`).
+    the file; likewise after. Where no marker stands at a border of a lazy update, or of one that
+    is nearly the whole file, a gap there is a guess (`is_start_guessed`, `is_end_guessed`). So it
+    is of a fragment whether lines of a definition stay that it leaves out (`is_rest_unclear`).
     `next_indent` are the columns of white space before the marker that follows, if one does.
     `old_line_hint` is the line number of a hunk header, from 1; agents often get it wrong.
     """
@@ -44,9 +44,15 @@ class Segment:
     has_gap_before: bool = True
     has_gap_after: bool = True
     old_line_hint: int | None = None
-    is_gap_guessed: bool = False
+    is_start_guessed: bool = False
+    is_end_guessed: bool = False
     is_rest_unclear: bool = False
     next_indent: int | None = None
+
+    @property
+    def is_gap_guessed(self) -> bool:
+        """Whether the gap at either border is a guess."""
+        return self.is_start_guessed or self.is_end_guessed
 
     @property
     def texts(self) -> list[str]:
