@@ -258,8 +258,8 @@ def test_an_edit_that_others_make_late_is_sent_away_and_not_blamed(oracle: Oracl
 
 def test_a_deadline_in_the_first_try_leaves_the_certain_merge(oracle: OracleService) -> None:
     oracle.will_answer([f"line {number}" for number in range(60)])
-    oracle.runner.step_s = 0.02
-    slow = {"deadline_s": 0.3, "max_draft_tokens": 0}
+    oracle.runner.step_s = 0.05
+    slow = {"deadline_s": 1.0, "max_draft_tokens": 0}
     items = run_edit(oracle, replace(FAR, **slow))
     result = outcome_of(items)
     assert (result.verdict.status, result.source) == ("applied", "merge")
