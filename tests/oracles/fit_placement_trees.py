@@ -41,14 +41,14 @@ from apply_service.edit.text_file import TextFile
 from training.case_file import TrainingCase, read_training_cases
 from training.served import rewrite, rewrite_tersely
 
-NUM_TREES = 250
+NUM_TREES = 150
 SETTINGS = {
     "objective": "none",
     "learning_rate": 0.12,
-    "num_leaves": 31,
-    "min_data_in_leaf": 30,
-    "feature_fraction": 0.5,
-    "lambda_l2": 10.0,
+    "num_leaves": 127,
+    "min_data_in_leaf": 60,
+    "feature_fraction": 0.3,
+    "lambda_l2": 30.0,
     "max_bin": 63,
     "num_threads": 1,
     "deterministic": True,
