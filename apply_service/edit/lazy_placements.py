@@ -152,9 +152,9 @@ class LazyPlacements:
         """Without a marker at its border the segment may begin or end the file all the same."""
         can_begin = number == 0 and (is_first or self._may_begin(texts, best[0]))
         is_end = number == len(self._segments) - 1
-        if is_end and number and not is_last and self._is_idle(best[0]):
-            ends = replace(best[0], end=len(self._index), weight=best[0].weight + _IDLE_END_GAIN)
-            return [replace(one, is_certain=False) for one in (ends, *best)]
+        if is_end and number and not is_last and best[0].is_idle_in(self._index.lines):
+            rest = replace(best[0], end=len(self._index), weight=best[0].weight + _IDLE_END_GAIN)
+            return [replace(one, is_certain=False) for one in (rest, *best)]
         can_end = is_end and (is_last or self._may_end(texts, best[0]))
         if (can_begin, can_end) == (is_first, is_last):
             return list(best)
@@ -182,9 +182,6 @@ class LazyPlacements:
         if outermost != next(filter(None, self._index.stripped[best.start : best.end][::-1]), ""):
             return True
         return may_go(self._index.lines[best.end :], self._unknown(texts))
-
-    def _is_idle(self, placement: Placement) -> bool:
-        return list(placement.lines) == list(self._index.lines[placement.start : placement.end])
 
     def _unknown(self, texts: Iterable[str]) -> list[str]:
         """Those lines that the original does not have."""

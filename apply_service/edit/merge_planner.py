@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from apply_service.edit.block_bounds import columns
 from apply_service.edit.definitions import SymbolTable, find_definitions
 from apply_service.edit.empty_gaps import without_empty_gaps
 from apply_service.edit.explicit_placements import ExplicitPlacements
@@ -39,6 +40,8 @@ OUT_OF_ORDER_GAIN = 4.0
 MAX_SEGMENTS = 400
 # How much better a place must be that is not in the block a marker was written in.
 NESTED_GAIN = 6.0
+# How much worse one is that leaves nothing in the block for the marker behind it.
+REST_GAIN = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,9 +144,28 @@ class MergePlanner:
             found = self._lazy.of(number, segment, is_first=is_first, is_last=is_last)
             if room is not None:
                 found = self._inside(number, segment, room, found)
+            found = self._with_rest(segment, found)
             nesting.leave(segment, found[0] if found else self._try_header(number, segment))
             candidates.append(found)
         return candidates
+
+    def _with_rest(self, segment: Segment, found: list[Placement]) -> list[Placement]:
+        """Unless one is certain: after the others those that leave a marker nothing to stand for.
+
+        In the block where the marker is written, that is.
+        """
+        filled = [line.text for line in segment.lines if line.text.strip()]
+        deeper = 0 if segment.next_indent is None else segment.next_indent - columns(filled[0])
+        if deeper <= 0 or not found or found[0].is_certain:
+            return found
+
+        def weight_of(one: Placement) -> float:
+            depth = deeper + columns(next(filter(str.strip, one.lines), ""))
+            below = next(filter(str.strip, self._index.lines[one.end :]), "")
+            return one.weight - (REST_GAIN if columns(below) < depth else 0.0)
+
+        weighed = [replace(one, weight=weight_of(one)) for one in found]
+        return sorted(weighed, key=lambda one: -one.weight)
 
     def _try_header(self, number: int, segment: Segment) -> Placement | None:
         """Where the header of a block has another name, if a marker stands for the rest of it."""
@@ -164,8 +186,7 @@ class MergePlanner:
             return found
         self._rooms[number] = room
         if room.closes:
-            lines = self._index.lines
-            idle = [one for one in inside if list(one.lines) == list(lines[one.start : one.end])]
+            idle = [one for one in inside if one.is_idle_in(self._index.lines)]
             return [replace(one, is_certain=True) for one in idle[:1]] or inside
         return inside
 
@@ -286,7 +307,7 @@ class MergePlanner:
         fate = first_lines_fate(self._index.lines, path)
         best = placements[0]
         if fate == "goes":
-            begins = replace(best, start=0)
+            begins = replace(best, start=0, is_certain=best.is_idle_in(self._index.lines))
             settled[0] = [begins, *(one for one in candidates[0] if one not in (best, begins))]
         elif fate == "unclear":
             num_lines = sum(map(is_code, self._index.stripped[: best.start]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -27,6 +28,10 @@ class Placement:
     reason: PlacementReason
     is_certain: bool = False
     features: tuple[float, ...] = field(default=(), compare=False, repr=False)
+
+    def is_idle_in(self, original_lines: Sequence[str]) -> bool:
+        """Whether it leaves the original as it is."""
+        return list(self.lines) == list(original_lines[self.start : self.end])
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,8 @@ _QUOTED = re.compile(r"(?P<quote>['\"])[^'\"]+(?P=quote)")
 _PATH = re.compile(r"[\w.$:/@-]*")
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
 _IMPORT_WORDS = frozenset({"import", "from", "export", "const", "require", "use", "type", "js"})
+# `State::Done => …`, `case "a": …`: what a branch is for.
+_BRANCH = re.compile(r"(?P<name>case\s.{1,80}?(?=:(?!:)|=>|->)|[^=(]{1,80}=>)")
 _FIRST_WORD = re.compile(r"[#@]?\w+|\W")
 
 
@@ -300,9 +302,11 @@ class PlacementFeatures:
         return min(len(added.intersection(map(self._bound_place, beside))), MAX_NAMES)
 
     def _bound_place(self, line: str) -> tuple[str, str | None]:
-        """How far a line is indented, and the name that it binds."""
+        """How far a line is indented, and the name that it binds or what it is the branch for."""
         if line not in self._bound_places:
-            self._bound_places[line] = indent_of(line), bound_name(line)
+            branch = _BRANCH.match(line.strip())
+            name = bound_name(line) if branch is None else branch["name"]
+            self._bound_places[line] = indent_of(line), name
         return self._bound_places[line]
 
     def _shown_definitions(self, placement: Placement) -> frozenset[tuple[str, int]]:

@@ -31,7 +31,7 @@ def with_removal_context(
         context = [
             one
             for one in layer
-            if list(one.lines) == list(index.lines[one.start : one.end])
+            if one.is_idle_in(index.lines)
             and (
                 (number in befores and _is_above(one.end, starts, index))
                 or (number - 1 in befores and _is_below(one.start, ends, index))

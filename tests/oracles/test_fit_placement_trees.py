@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
-from oracles.fit_placement_trees import Layers, PlannedUpdate, fit, stored
+from oracles.fit_placement_trees import SETTINGS, Layers, PlannedUpdate, fit, stored
 from rival_places import ORIGINAL, merge_case, sure_update
 
 from apply_service.bench.snippet_writer.written_segments import WrittenSegment
@@ -36,7 +37,8 @@ def test_likelihoods_of_a_layer_add_up_to_one() -> None:
 
 def test_stored_trees_say_what_lightgbm_says_and_it_is_what_is_true() -> None:
     layers, unseen = drawn(1, 1500), drawn(2, 200)
-    booster = fit(layers, num_trees=25)
+    with patch.dict(SETTINGS, feature_fraction=1.0, min_data_in_leaf=20):
+        booster = fit(layers, num_trees=25)
     trees = stored(booster)
     expected = booster.predict(unseen.rows, raw_score=True)
     found = [trees.sum_of(row) for row in unseen.rows.tolist()]
