@@ -1,9 +1,10 @@
 """Measures what an adapter's probabilities are worth, and writes it beside the weights.
 
 `python -m training.calibrate --base MODEL_DIR --adapter DIR` asks about the dev cases what the
-service asks, along the true answers. First the scale at which the model's word and the merge's
-weights surprise least together (Platt scaling of a sum of log-odds), or nearly so and the model is
-heard less; then the least confidence from which on hardly an answer is wrong.
+service asks, along the true answers, each with its update and with a brief one. First the scale at
+which the model's word and the merge's weights surprise least together (Platt scaling of a sum of
+log-odds), or nearly so and the model is heard less; then the least confidence from which on hardly
+an answer is wrong.
 """
 
 from __future__ import annotations
@@ -31,7 +32,13 @@ from apply_service.prompts.profile import Profile
 from kernels.linear import has_fast_bfloat16
 from training.adapter_model import DTYPES, WEIGHTS_NAME, AdapterModel, choice_log_probs
 from training.case_file import TrainingCase, read_training_cases
-from training.served import questions_of, rewrite, to_example, unscaled_profile
+from training.served import (
+    questions_of,
+    rewrite,
+    rewrite_tersely,
+    to_example,
+    unscaled_profile,
+)
 
 PRIOR_SCALES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0)
 THRESHOLDS = (0.9, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 1.0)
@@ -81,13 +88,14 @@ def ask(
     *,
     max_tokens: int,
     num_updates: int = 1,
+    num_terse: int = 0,
 ) -> Iterator[tuple[AskedChoice, ...]]:
     """The choices of each question along its true answer, of some none.
 
-    Each case is asked about with `num_updates` updates for the same edit.
+    Each case is asked about with `num_updates` updates for the same edit, and `num_terse` more
+    that are as brief as agents can be.
     """
-    every_update = (rewrite(case, number) for case in cases for number in range(num_updates))
-    for case in filter(None, every_update):
+    for case in (new for one in cases for new in _rewritten(one, num_updates, num_terse)):
         for question in questions_of(case, profile):
             example = to_example(question, case, max_tokens=max_tokens)
             if example is None or not question.is_path:
@@ -101,6 +109,12 @@ def ask(
                 AskedChoice(tuple(log_probs.tolist()), choice.log_prior, truth)
                 for choice, (log_probs, truth) in zip(example.choices, found, strict=True)
             )
+
+
+def _rewritten(case: TrainingCase, num_updates: int, num_terse: int) -> Iterator[TrainingCase]:
+    yield from filter(None, (rewrite(case, number) for number in range(num_updates)))
+    for terse in filter(None, (rewrite_tersely(case, number) for number in range(num_terse))):
+        yield terse[0]
 
 
 def surprise(choices: Sequence[AskedChoice], prior_scale: float) -> float:
@@ -180,6 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cases", type=Path, default=Path("build/cases/dev.jsonl"))
     parser.add_argument("--every", type=int, default=1, help="only each n-th case")
     parser.add_argument("--updates", type=int, default=1, help="updates for each edit")
+    parser.add_argument("--num-terse", type=int, default=1, help="brief updates for each edit")
     parser.add_argument("--max-tokens", type=int, default=1600, help="leave longer questions out")
     parser.add_argument(
         "--dtype", choices=sorted(DTYPES), default=served, help="by default what serves on this CPU"
@@ -189,7 +204,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cases = islice(read_training_cases(chosen.cases), 0, None, chosen.every)
     profile = unscaled_profile(chosen.base)
     asked = list(
-        ask(cases, profile, model, max_tokens=chosen.max_tokens, num_updates=chosen.updates)
+        ask(
+            cases,
+            profile,
+            model,
+            max_tokens=chosen.max_tokens,
+            num_updates=chosen.updates,
+            num_terse=chosen.num_terse,
+        )
     )
     found = calibrate(asked)
     choices = [choice for one in asked for choice in one]

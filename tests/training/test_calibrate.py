@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from training.calibrate import (
     PRIOR_SCALES,
     AskedChoice,
     JudgedAnswer,
+    ask,
     calibrate,
     judge,
     least_confidence,
@@ -26,7 +28,8 @@ from training.calibrate import (
     reliability,
     surprise,
 )
-from training.case_file import write_cases
+from training.case_file import read_training_cases, write_cases
+from training.served import unscaled_profile
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
 
@@ -107,6 +110,15 @@ def write_open_cases(path: Path) -> Path:
         cases.append(training_case(lines, expected, update, name=f"open-{number}"))
     write_cases(path, cases)
     return path
+
+
+def test_brief_updates_are_asked_about_too(tiny_model_dir: Path, tmp_path: Path) -> None:
+    cases = list(read_training_cases(write_open_cases(tmp_path / "cases.jsonl")))
+    model = AdapterModel(tiny_model_dir, rank=2, alpha=2, seed=0)
+    asked = partial(ask, cases, unscaled_profile(tiny_model_dir), model, max_tokens=400)
+    num_asked = len(list(asked(num_terse=0)))
+    assert num_asked == len(cases)
+    assert num_asked < len(list(asked(num_terse=2))) <= 3 * num_asked
 
 
 def test_the_file_holds_for_its_weights_alone(
