@@ -16,6 +16,8 @@ from apply_service.edit.symbol import Symbol
 
 # A new definition with this share of the lines of an old one may be that one under another name.
 MIN_KIN_SHARE = 0.4
+# A key with fewer lines is a value rather than a block.
+MIN_KEY_LINES = 3
 # Names that are looked for in all lines, as no definition that the parser saw has them.
 MAX_LOOKED_FOR = 64
 MAX_USES = 64
@@ -47,11 +49,12 @@ class NewDefinitions:
         """
         rows: set[int] = set()
         names = {symbol.name for symbol in fragment}
+        words = frozenset().union(*map(WORD.findall, texts))
         cut = sorted(symbol.header for symbol in fragment if not symbol.is_complete)
         for symbol in fragment:
             is_whole = bisect_left(cut, symbol.header) == bisect_left(cut, symbol.end)
-            is_new = is_whole and symbol.kind in BLOCKS and not self._is_known(symbol.name)
-            if is_new and not self._has_kin(symbol, texts, names):
+            is_new = is_whole and _is_block(symbol) and not self._is_known(symbol.name)
+            if is_new and not self._has_kin(symbol, texts, names, words):
                 has_lead = texts[symbol.start].strip().startswith(LEADING)
                 rows.update(range(symbol.start if has_lead else symbol.header, symbol.end))
         return rows
@@ -96,11 +99,13 @@ class NewDefinitions:
                     places.append(place)
         return found
 
-    def _has_kin(self, new: Symbol, texts: Sequence[str], names: Container[str]) -> bool:
+    def _has_kin(
+        self, new: Symbol, texts: Sequence[str], names: Container[str], words: Container[str]
+    ) -> bool:
         """Whether an old definition has many lines of `new`, or its header, or alone what it says.
 
         That is a comment, or an attribute with a text of its own (not "@property"). What has one of
-        the `names` that the segment defines gets no other name.
+        the `names` that the segment defines, or of the `words` in it, gets no other name.
         """
         if self._index.places(texts[new.header].strip()):
             return True
@@ -121,17 +126,20 @@ class NewDefinitions:
         return any(
             count >= MIN_KIN_SHARE * len(shown)
             and (old := self._table.symbols[holder]).name not in names
-            and not self._is_needed(old)
+            and not self._is_needed(old, words)
             for holder, count in holders.items()
         )
 
-    def _is_needed(self, symbol: Symbol) -> bool:
+    def _is_needed(self, symbol: Symbol, words: Container[str]) -> bool:
         """Whether something outside of a definition uses its name: it can hardly get another.
 
-        A test block or the like has a title that nothing uses.
+        Among `words` may be some of the update. A test block or the like has a title that nothing
+        uses.
         """
         if symbol.kind == "other":
             return False
+        if symbol.name in words:
+            return True
         places = self._used_at.get(symbol.name, ())
         return any(not symbol.start <= place < symbol.end for place in places)
 
@@ -147,6 +155,12 @@ class NewDefinitions:
         """For each line of the original the innermost function or class around it."""
         holders: list[int | None] = [None] * len(self._index)
         for place, symbol in enumerate(self._table.symbols):
-            if symbol.kind in BLOCKS:
+            if _is_block(symbol):
                 holders[symbol.start : symbol.end] = [place] * (symbol.end - symbol.start)
         return holders
+
+
+def _is_block(symbol: Symbol) -> bool:
+    """Whether it is a function, a class or the like, or a key over several lines."""
+    is_long = symbol.end - symbol.header >= MIN_KEY_LINES
+    return symbol.kind in BLOCKS or (symbol.kind == "key" and is_long)

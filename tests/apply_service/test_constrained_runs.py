@@ -31,7 +31,7 @@ NUM_CASES = 60
 MAX_CHARACTERS = 3600
 LIMITS = PipelineLimits(max_file_bytes=20_000, max_draft_tokens=64)
 GREEDY = SamplingOptions()
-DRAWN = SamplingOptions(temperature=2.0, seed=11)
+DRAWN = SamplingOptions(temperature=8.0, seed=11)
 
 
 def small_cases() -> Iterator[tuple[Case, EditPlan]]:

@@ -277,3 +277,50 @@ def test_a_new_field_goes_behind_the_others() -> None:
     added = "on_delete=models.CASCADE)\n    pages = models.IntegerField()\n"
     expected = MODELS.replace("on_delete=models.CASCADE)\n", added)
     assert best_merge(MODELS, update, "python") == expected
+
+
+WORKFLOW = """\
+jobs:
+  lint:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - run: make lint
+
+  test:
+    runs-on: ubuntu-latest
+    needs: lint
+    steps:
+      - uses: actions/checkout@v4
+      - run: make test
+
+  publish:
+    runs-on: ubuntu-latest
+    needs: [lint, test]
+    if: github.ref == 'refs/heads/main'
+    steps:
+      - uses: actions/checkout@v4
+      - run: make publish
+"""
+BENCH_JOB = """\
+  bench:
+    runs-on: ubuntu-latest
+    needs: test
+    steps:
+      - uses: actions/checkout@v4
+      - run: make bench
+
+"""
+
+
+def test_a_new_job_above_another_takes_the_place_of_none_that_is_like_it() -> None:
+    shown = "  publish:\n    runs-on: ubuntu-latest\n    needs: [lint, test, bench]\n"
+    lines = WORKFLOW.splitlines()
+    update = f"# ...\n\n{BENCH_JOB}{shown}# ...\n"
+    plan = plan_merge(
+        lines, read_snippet(update.splitlines(), lines, language="yaml"), language="yaml"
+    )
+    assert plan.best is not None
+    expected = WORKFLOW.replace("  publish:\n", f"{BENCH_JOB}  publish:\n")
+    expected = expected.replace("needs: [lint, test]", "needs: [lint, test, bench]")
+    assert splice(lines, plan.best) == expected.splitlines()
