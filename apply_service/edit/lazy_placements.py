@@ -171,14 +171,14 @@ class LazyPlacements:
 
     def _may_begin(self, texts: Sequence[str], best: Placement) -> bool:
         """Whether what stands above a segment may go: it is little, or the segment has it anew."""
-        outermost = next(filter(str.strip, texts)).strip()
+        outermost = next(filter(str.strip, texts), "").strip()
         if outermost != next(filter(None, self._index.stripped[best.start : best.end]), ""):
             return True
         return may_go(self._index.lines[: best.start], self._unknown(texts))
 
     def _may_end(self, texts: Sequence[str], best: Placement) -> bool:
         """Whether what stands below a segment may go."""
-        outermost = next(filter(str.strip, reversed(texts))).strip()
+        outermost = next(filter(str.strip, reversed(texts)), "").strip()
         if outermost != next(filter(None, self._index.stripped[best.start : best.end][::-1]), ""):
             return True
         return may_go(self._index.lines[best.end :], self._unknown(texts))

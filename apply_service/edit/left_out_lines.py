@@ -7,7 +7,6 @@ Of anything else that binds a name it is unclear.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -25,7 +24,7 @@ MAX_IN_DOUBT = 8
 _FILE_HEADS = ("#!", "package ", "<?php", "<?xml", "<!DOCTYPE", "#pragma once")
 # These bring names along that cannot be told from the line, or pass theirs on.
 _OPAQUE = ("using ", "export ", "#include", "pub ")
-_IMPORT_LIST = re.compile(r"(?:import\b|from\b.*\bimport\b|use\b)[^()]*[({]\s*$")
+_IMPORTS = ("import ", "from ", "use ")
 
 
 def is_code(text: str) -> bool:
@@ -86,7 +85,8 @@ def _imported(lines: Iterable[str]) -> frozenset[str]:
     names: set[str] = set()
     is_open = False
     for line in lines:
-        if is_open or _IMPORT_LIST.match(line):
+        begins_list = line.startswith(_IMPORTS) and line.rstrip().endswith(("(", "{"))
+        if is_open or begins_list:
             names.update(WORD.findall(line))
             is_open = not any(closer in line for closer in ")}")
         elif is_import(line):

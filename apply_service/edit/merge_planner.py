@@ -161,8 +161,9 @@ class MergePlanner:
 
         def weight_of(one: Placement) -> float:
             depth = deeper + columns(next(filter(str.strip, one.lines), ""))
-            below = next(filter(str.strip, self._index.lines[one.end :]), "")
-            return one.weight - (REST_GAIN if columns(below) < depth else 0.0)
+            place = one.end + self._index.blank_after(one.end)
+            has_rest = place < len(self._index) and columns(self._index.lines[place]) >= depth
+            return one.weight - (0.0 if has_rest else REST_GAIN)
 
         weighed = [replace(one, weight=weight_of(one)) for one in found]
         return sorted(weighed, key=lambda one: -one.weight)
