@@ -26,7 +26,7 @@ from apply_service.edit.order_placements import OrderPlacements
 from apply_service.edit.path_search import NO_PATH, PathSearch
 from apply_service.edit.placement import MergePath, Placement, RemovedSpan
 from apply_service.edit.removal_context import with_removal_context
-from apply_service.edit.removals import removed_spans
+from apply_service.edit.removals import removed_spans, unheard_removals
 from apply_service.edit.renames import find_renames
 from apply_service.edit.segment import Segment, Snippet
 from apply_service.edit.segment_nesting import Room, SegmentNesting, is_cut
@@ -334,6 +334,7 @@ class MergePlanner:
             return
         if self._snippet.format == "lazy":
             self._note_last_left_out(best)
+            self._findings += unheard_removals(self._snippet.segments, self._index)
         for placement in best:
             segment = self._snippet.segments[placement.segment]
             others = [

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from apply_service.edit.definitions import SymbolTable
 from apply_service.edit.finding import Finding
+from apply_service.edit.instruction_comments import is_comment
 from apply_service.edit.line_index import OPENERS, LineIndex
+from apply_service.edit.markers import comment_bodies
 from apply_service.edit.placement import RemovedSpan
-from apply_service.edit.segment import Removal
+from apply_service.edit.segment import Removal, Segment
 
 MAX_LISTED = 8
+MAX_COMMENT_LENGTH = 200
 _CLOSERS = ("}", ")", "]", "end")
+_REQUEST = re.compile(
+    r"\W*(?:please )?(?:remov|delet)(?:e|ed|ing)\b|.* (?:removed|deleted)\W*$", re.IGNORECASE
+)
 
 
 def removed_spans(
@@ -41,6 +47,37 @@ def removed_spans(
             findings.setdefault(removal.number, problem)
         spans += [RemovedSpan(start, end, removal.name) for start, end in found[:1]]
     return _with_blank_lines(spans, index), list(findings.values())
+
+
+def unheard_removals(segments: Iterable[Segment], index: LineIndex) -> Iterator[Finding]:
+    """A finding for each new comment, alone between blank lines, that may ask for a removal.
+
+    Nothing was removed for it, as it names no definition of the original.
+    """
+    for segment in segments:
+        texts = ["", *(text.strip() for text in segment.texts), ""]
+        for line, (above, text, below) in zip(segment.lines, _in_threes(texts), strict=True):
+            if above or below or not _asks_for_removal(text) or index.places(text):
+                continue
+            yield Finding(
+                code="ambiguous_removal",
+                severity="warning",
+                message=f"line {line.number} of the update (`{text[:80]}`) may ask to remove"
+                " something, for which nothing was removed",
+                hint="name the definition that goes in `// remove NAME`, or show the lines around"
+                " it without it",
+                line=line.number,
+            )
+
+
+def _in_threes(texts: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    return zip(texts, texts[1:], texts[2:], strict=False)
+
+
+def _asks_for_removal(text: str) -> bool:
+    if len(text) > MAX_COMMENT_LENGTH or not is_comment(text):
+        return False
+    return any(_REQUEST.match(" ".join(body.split())) for body, _ in comment_bodies(text))
 
 
 def _spans(name: str, index: LineIndex, table: SymbolTable) -> list[tuple[int, int]]:

@@ -182,3 +182,31 @@ def test_a_method_goes_by_its_name_where_its_definition_has_the_type_in_front() 
     for note in ("remove Close", "Server.Close removed", "[Close removed]"):
         found = plan(f"// ...\n// {note}\n// ...", original + close + run, "go")
         assert merged(found) == original + run
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["# Remove the rounding helpers", "# Deleted the code for rounding.", "# [helpers removed]"],
+)
+def test_a_comment_alone_that_asks_for_a_removal_is_not_passed_over(comment: str) -> None:
+    found = plan(
+        f"# ...\n        return len(self.load())\n\n\n{comment}\n\n\ndef last(values):\n# ...\n"
+    )
+    (finding,) = [one for one in found.findings if one.code == "ambiguous_removal"]
+    assert comment in finding.message
+    assert finding.line == 5
+    assert not found.is_unique
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "    # Remove what is left.\n    values.clear()\n",
+        "\n    # What nobody needs is removed by hand.\n\n    values.clear()\n",
+        "\n    # Nothing to remove.\n\n    values.clear()\n",
+    ],
+)
+def test_a_comment_about_removing_is_a_comment(shown: str) -> None:
+    found = plan(f"# ...\ndef last(values):\n{shown}    return values[-1]\n")
+    assert "ambiguous_removal" not in [one.code for one in found.findings]
+    assert merged(found) == SHOP.replace("    return values[-1]", f"{shown}    return values[-1]")
