@@ -12,7 +12,8 @@ Merging: `merge` asks `merge_planner` for placements (`placement`) of all segmen
 `explicit_placements` finds named old lines, `lazy_placements` the places of lazy segments, from
 `line_index`, `runs`, `chains`, `segment_borders`, `insertions` and `lazy_places`; `similarity`,
 `balance` and `indentation` serve these, `new_definitions` says which lines tell no place, `renames`
-what had another name, `segment_nesting` (by `block_bounds`) in which block a segment stands.
+what had another name, `segment_nesting` (by `block_bounds`) in which block a segment stands,
+`left_out_lines` what becomes of lines beyond an update that has no marker there.
 `placement_change`, `placement_features` and `placement_ranking` say how likely a place is,
 `placement_layer` and `placement_trees` how likely beside its rivals, `empty_gaps` whether it leaves
 a marker anything, `sound_merges` whether it keeps the syntax; `order_placements` guesses, by

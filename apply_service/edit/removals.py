@@ -8,14 +8,13 @@ from itertools import pairwise
 
 from apply_service.edit.definitions import SymbolTable
 from apply_service.edit.finding import Finding
-from apply_service.edit.instruction_comments import is_comment
+from apply_service.edit.instruction_comments import MAX_COMMENT_LENGTH, is_comment
 from apply_service.edit.line_index import OPENERS, LineIndex
 from apply_service.edit.markers import comment_bodies
 from apply_service.edit.placement import RemovedSpan
 from apply_service.edit.segment import Removal, Segment
 
 MAX_LISTED = 8
-MAX_COMMENT_LENGTH = 200
 _CLOSERS = ("}", ")", "]", "end")
 _REQUEST = re.compile(
     r"\W*(?:please )?(?:remov|delet)(?:e|ed|ing)\b|.* (?:removed|deleted)\W*$", re.IGNORECASE
@@ -52,7 +51,7 @@ def removed_spans(
 def unheard_removals(segments: Iterable[Segment], index: LineIndex) -> Iterator[Finding]:
     """A finding for each new comment, alone between blank lines, that may ask for a removal.
 
-    Nothing was removed for it, as it names no definition of the original.
+    It was taken for a comment of the file, as it names no definition of the original.
     """
     for segment in segments:
         texts = ["", *(text.strip() for text in segment.texts), ""]
@@ -63,7 +62,7 @@ def unheard_removals(segments: Iterable[Segment], index: LineIndex) -> Iterator[
                 code="ambiguous_removal",
                 severity="warning",
                 message=f"line {line.number} of the update (`{text[:80]}`) may ask to remove"
-                " something, for which nothing was removed",
+                " something; it was taken for a comment of the file",
                 hint="name the definition that goes in `// remove NAME`, or show the lines around"
                 " it without it",
                 line=line.number,
