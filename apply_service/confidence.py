@@ -85,30 +85,31 @@ class Testimony:
 
     @property
     def confidence(self) -> float:
-        """The least probability of a way taken over all decisions; 1 where there was none."""
-        return min((decision.probability for decision in self.decisions), default=1.0)
+        """The least certainty of a way taken over all decisions; 1 where there was none."""
+        return min((decision.certainty for decision in self.decisions), default=1.0)
 
     def doubts(self) -> Iterator[Finding]:
         """Findings about choices that were a toss-up, and about wishes that were not granted."""
-        least = min(self.decisions, key=lambda one: one.probability, default=None)
-        if least is not None and least.probability < self.calibration.min_confidence:
+        least = min(self.decisions, key=lambda one: one.certainty, default=None)
+        if least is not None and least.certainty < self.calibration.min_confidence:
             yield _low_confidence(least)
         if self.disagreement is not None:
             yield _model_disagrees(self.disagreement)
 
 
 def place_probability(decisions: Sequence[Decision], segment: int) -> float:
-    """How probable all choices together are that decided where a segment goes."""
-    return prod(one.probability for one in decisions if segment in one.segments)
+    """How certain all choices together are that decided where a segment goes."""
+    return prod(one.certainty for one in decisions if segment in one.segments)
 
 
 def _low_confidence(decision: Decision) -> Finding:
-    others = " or ".join(map(_quoted, decision.alternatives[:2]))
+    different = [branch for branch in decision.alternatives if branch.same_text_share < 1]
+    others = " or ".join(map(_quoted, different[:2]))
     return Finding(
         code="low_confidence",
         severity="warning",
         message=f"on line {decision.line} of the result the model chose"
-        f" {_quoted(decision.chosen)}, with {_percent(decision.probability)}, before {others}",
+        f" {_quoted(decision.chosen)}, with {_percent(decision.certainty)}, before {others}",
         hint="compare the places, or send an unchanged line before and after the new ones",
         line=decision.line,
     )

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from apply_service.merge_constraint import MergeConstraint
     from apply_service.prompts.merge_form import AnyMergeGrammar
 
+# None is that of prose, for all that is known.
+_LANGUAGES_OF_PARAGRAPHS = (None, "markdown")
+
 
 class _Line(NamedTuple):
     text: str
@@ -68,7 +71,8 @@ class ConstrainedReading:
         self._starts = constraint.form.symbol_starts(token_ids)
         grammar = constraint.grammar()
         grammar.advance_all(token_ids)
-        self._lines = self._completed(grammar)
+        self._choices = _heaviest_choices(grammar)
+        self._lines = [*self._spelled(self._choices), self._line_behind()]
 
     def decisions(self, evidence: Sequence[RowEvidence]) -> list[Decision]:
         """All decisions of the answer, each of which has a row of evidence."""
@@ -100,8 +104,14 @@ class ConstrainedReading:
         # Where one way ends a line and another goes on in it, that line is where they part.
         start = self._starts[made.offset]
         place = _parting(ways.values(), min(_place_of(lines, start) for lines in ways.values()))
+        same_text_shares = self._same_text_shares(made)
         branches = {
-            token_id: Branch(ways[token_id][place].text, ways[token_id][place].origin, probability)
+            token_id: Branch(
+                ways[token_id][place].text,
+                ways[token_id][place].origin,
+                probability,
+                same_text_share=same_text_shares.get(token_id, 0.0),
+            )
             for token_id, probability in branch_probabilities(
                 row, prior_scale=self._constraint.rules.prior_scale
             ).items()
@@ -120,16 +130,36 @@ class ConstrainedReading:
             ),
         )
 
-    def _completed(self, grammar: AnyMergeGrammar) -> list[_Line]:
-        """The lines of the heaviest answer from here on, and the line behind the region.
+    def _same_text_shares(self, made: MergeDecision) -> dict[int, float]:
+        """How much of each way is for placements that make the text that was made.
 
-        The grammar stands where it stood.
+        That is but for blank lines, of the first segment at stake. Empty where more than its
+        placement is, or where blank lines mean something.
         """
-        here = grammar.snapshot()
-        grammar.advance_all(grammar.draft().token_ids)
-        choices = grammar.chosen()
-        grammar.restore(here)
-        return [*self._spelled(choices), self._line_behind()]
+        if self._plan.language in _LANGUAGES_OF_PARAGRAPHS:
+            return {}
+        at_stake = [choice for _, choices in made.alternatives for choice in choices]
+        if not at_stake or any(choice.omitted_line is not None for choice in at_stake):
+            return {}
+        segment = min(choice.segment for choice in at_stake)
+        offered = self._constraint.placements[segment]
+        taken = next(offered[one.placement] for one in self._choices if one.segment == segment)
+        shares = {}
+        for token_id, choices in made.alternatives:
+            ahead = [offered[one.placement] for one in choices if one.segment == segment]
+            heaviest = max((one.weight for one in ahead), default=0.0)
+            odds = [math.exp(one.weight - heaviest) for one in ahead]
+            same = (
+                odd
+                for one, odd in zip(ahead, odds, strict=True)
+                if one.makes_same_text(taken, self._plan.original_lines)
+            )
+            shares[token_id] = sum(same) / sum(odds) if odds else 0.0
+        return shares
+
+    def _completed(self, grammar: AnyMergeGrammar) -> list[_Line]:
+        """The lines of the heaviest answer from here on, and the line behind the region."""
+        return [*self._spelled(_heaviest_choices(grammar)), self._line_behind()]
 
     def _spelled(self, choices: Sequence[MergeChoice]) -> Iterator[_Line]:
         """The lines that choices mean, which are in the order in which they were made."""
@@ -188,6 +218,15 @@ class ConstrainedReading:
         if end < len(original):
             return _Line(original[end], _kept_origin(end), 0)
         return _Line("", "ends the file", 0)
+
+
+def _heaviest_choices(grammar: AnyMergeGrammar) -> Sequence[MergeChoice]:
+    """The choices of the heaviest answer from here on. The grammar stands where it stood."""
+    here = grammar.snapshot()
+    grammar.advance_all(grammar.draft().token_ids)
+    choices = grammar.chosen()
+    grammar.restore(here)
+    return choices
 
 
 def _kept_origin(place: int) -> str:

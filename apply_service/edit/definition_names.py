@@ -39,7 +39,7 @@ _NOT_NAMES = frozenset(
 # Names that a line binds without being a definition: `NAME = …`, `"name": …`, an import.
 _BOUND_NAME = re.compile(
     r"\s*(?:export\s+|const\s+|let\s+|var\s+|val\s+|static\s+|local\s+|pub\s+)*"
-    r"[\"']?(?P<name>[\w$.-]+)[\"']?\s*(?::=?|=)(?!=)"
+    r"[\"']?@?(?P<name>[\w$.-]+(?:/[\w$.-]+)?)[\"']?\s*(?::=?|[-+*/%|&^]?=)(?!=)"
 )
 _IMPORT = re.compile(r"\s*(?:import|from|use|using|require|#\s*include|@import)\b")
 

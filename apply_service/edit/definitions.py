@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from apply_service.edit.definition_names import definition_name
+from apply_service.edit.block_bounds import columns
+from apply_service.edit.definition_names import definition_name, is_attribute
 from apply_service.edit.line_index import LineIndex, indent_of, leaves
 from apply_service.edit.runs import REPEATED_SHARE, Run
 from apply_service.edit.similarity import Similarity
@@ -144,11 +145,14 @@ class SymbolTable:
                     break
         return found
 
-    def runs(self, fragment: Sequence[Symbol], texts: Sequence[str]) -> list[Run]:
+    def runs(
+        self, fragment: Sequence[Symbol], texts: Sequence[str], *, next_indent: int | None = None
+    ) -> list[Run]:
         """A run for each definition of a segment, and each one of its name.
 
         Of a definition that is cut off that is its header. A name that the segment defines again
-        and again says nothing of a place.
+        and again says nothing of a place. `next_indent` are the columns before the marker that
+        follows the segment, if one does.
         """
         runs: list[Run] = []
         num_named = Counter(symbol.name for symbol in fragment)
@@ -160,7 +164,7 @@ class SymbolTable:
             for old in self.matches(fragment, symbol):
                 if not symbol.is_complete:
                     runs.extend(self._header_runs(symbol, old, texts))
-                elif not self.is_cut(symbol, old, texts):
+                elif not self.is_cut(symbol, old, texts, next_indent=next_indent):
                     runs.extend(self._variants(symbol, old, texts))
         return runs
 
@@ -171,8 +175,23 @@ class SymbolTable:
         fitting = (self.symbols[place] for place in named)
         return [old for old in fitting if self._fits(old, symbol, owners)][:MAX_SAME_NAME]
 
-    def is_cut(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> bool:
-        """Whether the segment's definition ends with a line from the middle of the old one."""
+    def is_cut(
+        self,
+        new: Symbol,
+        old: Symbol,
+        texts: Sequence[str],
+        *,
+        next_indent: int | None = None,
+    ) -> bool:
+        """Whether the segment's definition ends with a line from the middle of the old one.
+
+        It does not if the segment goes on behind it, or with a marker beside its header.
+        """
+        if any(map(str.strip, texts[new.end :])):
+            return False
+        header = texts[new.header]
+        if header[:1].isspace() and next_indent == columns(header):
+            return False
         last = next(text for row in range(new.end - 1, -1, -1) if (text := texts[row].strip()))
         *inner, old_last = [text for text in self._index.stripped[old.header : old.end] if text]
         if last == old_last or self._is_left(new, texts):
@@ -209,9 +228,13 @@ class SymbolTable:
     def _variants(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> list[Run]:
         """From header to end, and, if both have comments or attributes above, from these on."""
         runs = [self._run(new, old, new.header, old.header, texts)]
+        attribute, old_attribute = _attribute_of(new, texts), _attribute_of(old, self._index.lines)
+        if attribute is not None and old_attribute is not None:
+            runs.append(self._run(new, old, attribute, old_attribute, texts))
         if new.start < new.header and old.start < old.header:
             first, old_first = texts[new.start].strip(), self._index.stripped[old.start]
-            if first[:2] == old_first[:2]:
+            is_other = (new.start, old.start) != (attribute, old_attribute)
+            if is_other and first[:2] == old_first[:2]:
                 runs.append(self._run(new, old, new.start, old.start, texts))
         return runs
 
@@ -254,6 +277,12 @@ class SymbolTable:
 def _parts(name: str) -> list[str]:
     """`Server.close`, `Server::close` and `Server#close` in their parts."""
     return [part for part in re.split(r"[.:#]+", name) if part] or [name]
+
+
+def _attribute_of(symbol: Symbol, texts: Sequence[str]) -> int | None:
+    """The first attribute or decorator above the header of a definition."""
+    above = range(symbol.start, symbol.header)
+    return next((row for row in above if is_attribute(texts[row])), None)
 
 
 def _ends_header(line: str) -> bool:

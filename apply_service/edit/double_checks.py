@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from apply_service.edit.comparison import Comparison, shown
 from apply_service.edit.finding import Finding
+from apply_service.edit.languages import OVERLOADING
 from apply_service.edit.line_index import indent_of
 from apply_service.edit.syntax import SyntaxTree
 
 _KINDS = frozenset({"function", "class", "constant"})
-# Here functions of one name are told apart by what they take.
-_OVERLOADING = frozenset({"java", "csharp", "cpp", "kotlin", "swift", "scala", "typescript", "tsx"})
-
 # Names from the outermost definition to the symbol, its kind and its depth in columns.
 _Key = tuple[tuple[str, ...], str, int]
 
@@ -31,7 +29,7 @@ def check_defined_twice(comparison: Comparison) -> Iterator[Finding]:
         header = comparison.result_texts[symbol.header]
         if not is_doubled or not comparison.sent_counts[header]:
             continue
-        is_overload = symbol.kind == "function" and comparison.tree.language in _OVERLOADING
+        is_overload = symbol.kind == "function" and comparison.tree.language in OVERLOADING
         if is_overload and result_counts[header] < 2:
             continue
         after[key] = 0

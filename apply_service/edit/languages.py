@@ -11,6 +11,8 @@ LANGUAGES: tuple[str, ...] = (
     *("ruby", "php", "kotlin", "swift", "scala", "lua", "html", "css", "json", "yaml", "toml"),
     *("markdown", "sql", "bash"),
 )
+# Here functions of one name are told apart by what they take.
+OVERLOADING = frozenset({"java", "csharp", "cpp", "kotlin", "swift", "scala", "typescript", "tsx"})
 
 # Other names that callers use, editors' language ids among them.
 _ALIASES: Mapping[str, str] = MappingProxyType(

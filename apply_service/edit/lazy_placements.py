@@ -13,12 +13,13 @@ from apply_service.edit.bindings import Bindings
 from apply_service.edit.definition_names import definition_name
 from apply_service.edit.definitions import BLOCKS, SymbolTable, find_definitions
 from apply_service.edit.indentation import reindented
+from apply_service.edit.languages import OVERLOADING
 from apply_service.edit.lazy_places import LazyPlacer, Spot
 from apply_service.edit.left_out_lines import may_go
 from apply_service.edit.line_index import OPENERS, LineIndex
 from apply_service.edit.new_definitions import NewDefinitions
 from apply_service.edit.placement import Placement
-from apply_service.edit.placement_features import PlacementFeatures
+from apply_service.edit.placement_features import FEATURES, PlacementFeatures
 from apply_service.edit.placement_ranking import weight_of
 from apply_service.edit.placement_trees import confirmed, corrected
 from apply_service.edit.runs import Run
@@ -70,6 +71,9 @@ _MAX_INSIDE = 32
 # As many blank lines beside markers are a habit.
 MIN_AIRY_SIDES = 2
 _WORD = re.compile(r"\w+")
+# What a definition costs that would stand twice; of agents' updates none meant that.
+_DOUBLED_COST = 3.0
+_DOUBLED = FEATURES.index("num_doubled_definitions")
 
 
 class LazyPlacements:
@@ -95,7 +99,8 @@ class LazyPlacements:
         self._weights = weights
         self._balances = BalanceIndex(index.lines)
         self._table = SymbolTable(symbols, index, similarity)
-        self._new = NewDefinitions(self._table, index, renames)
+        words = frozenset(_words_of([text for segment in segments for text in segment.texts]))
+        self._new = NewDefinitions(self._table, index, renames, words)
         self._core: list[str] = []
         self._room: Room | None = None
         self._is_airy = is_airy(segments)
@@ -127,9 +132,29 @@ class LazyPlacements:
         if all(self._index.fullness(text.strip()) < MIN_FULLNESS for text in texts):
             best = [replace(one, weight=one.weight - _LATER_COST * one.start) for one in best]
         best = sorted(best, key=lambda one: -one.weight)[:MAX_CANDIDATES]
-        if best and best[0].is_certain:
-            return confirmed(best, self._index.lines)
-        return corrected(best, self._index.lines)
+        weigh = confirmed if best and best[0].is_certain else corrected
+        return self._without_doubles(weigh(best, self._index.lines), segment)
+
+    def _without_doubles(self, placements: list[Placement], segment: Segment) -> list[Placement]:
+        """After the others those that define a second time what a file can define once.
+
+        A decorated definition may be one of several.
+        """
+        if self._language is None or self._language in OVERLOADING or not placements:
+            return placements
+        if any(text.lstrip().startswith("@") for text in segment.texts):
+            return placements
+        num_doubled = [one.features[_DOUBLED] if one.features else 0.0 for one in placements]
+        least = min(num_doubled)
+        weighed = [
+            replace(
+                one,
+                weight=one.weight - _DOUBLED_COST * (number - least),
+                is_certain=one.is_certain and number == least,
+            )
+            for one, number in zip(placements, num_doubled, strict=True)
+        ]
+        return sorted(weighed, key=lambda one: -one.weight)
 
     def has_definition(self, number: int, segment: Segment) -> bool:
         """Whether segment `number` defines a function, a class or the like."""
@@ -220,7 +245,9 @@ class LazyPlacements:
         placer = LazyPlacer(
             core,
             self._index if room is None else self._index.within(room.low, room.high),
-            definition_runs=self._table.runs(fragment, core),
+            definition_runs=self._table.runs(
+                fragment, core, next_indent=self._segments[number].next_indent
+            ),
             new_rows=new_rows,
             balances=self._balances,
             similarity=self._similarity,
@@ -264,6 +291,8 @@ class LazyPlacements:
             other_lines=others,
             is_first=is_first,
             is_last=is_last,
+            begins_new=self._new.begins(fragment, core),
+            gaps=(self._segments[number].has_gap_before, self._segments[number].has_gap_after),
         )
         return self._ranked(known.values(), spots, features)
 

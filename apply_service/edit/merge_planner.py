@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from apply_service.edit.block_bounds import columns
+from apply_service.edit.definition_names import definition_name
 from apply_service.edit.definitions import SymbolTable, find_definitions
 from apply_service.edit.empty_gaps import without_empty_gaps
 from apply_service.edit.explicit_placements import ExplicitPlacements
@@ -42,6 +43,8 @@ MAX_SEGMENTS = 400
 NESTED_GAIN = 6.0
 # How much worse one is that leaves nothing in the block for the marker behind it.
 REST_GAIN = 4.0
+# How much better it is to take away what stands between the end of a block and what follows it.
+PASSED_GAIN = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +184,11 @@ class MergePlanner:
     ) -> list[Placement]:
         """Placements that keep to the room, unless one of those `found` is far better."""
         inside = self._lazy.of(number, segment, room=room)
+        passed = self._passed_over(room, inside, found)
+        if passed:
+            return passed
+        if not inside and found and found[0].reason == "symbol" and self._is_named(number - 1):
+            found = []
         if not inside and not found:
             self._rooms[number] = room
         if not inside or (found and found[0].weight > inside[0].weight + NESTED_GAIN):
@@ -190,6 +198,31 @@ class MergePlanner:
             idle = [one for one in inside if one.is_idle_in(self._index.lines)]
             return [replace(one, is_certain=True) for one in idle[:1]] or inside
         return inside
+
+    def _is_named(self, number: int) -> bool:
+        """Whether a segment ends with the header of a class that a marker stands inside of."""
+        if number < 0 or not is_cut(self._snippet.segments[number]):
+            return False
+        texts = self._snippet.segments[number].texts
+        name = definition_name(next(filter(str.strip, reversed(texts))))
+        return name is not None and any(one.kind == "class" for one in self._table.named(name))
+
+    def _passed_over(
+        self, room: Room, inside: Sequence[Placement], found: Sequence[Placement]
+    ) -> list[Placement]:
+        """What follows the end of a block in the update follows it: lines between them are to go.
+
+        That is if all lines of the segment stand further down as they are, behind the end of
+        another block.
+        """
+        lines = self._index.lines
+        behind = next((one for one in found if one.is_idle_in(lines)), None)
+        has_end = any(one.is_idle_in(lines) for one in inside)
+        if behind is None or has_end or not room.closes or behind.start <= room.low:
+            return []
+        weight = max(one.weight for one in (*inside, *found)) + PASSED_GAIN
+        passed = replace(behind, start=room.low, weight=weight, is_certain=False)
+        return [passed, *(replace(one, is_certain=False) for one in (*inside, behind))]
 
     def _is_at_border(self, number: int, segment: Segment) -> tuple[bool, bool]:
         """Whether a segment begins the file, and whether it ends it.

@@ -34,8 +34,13 @@ class NewDefinitions:
         table: SymbolTable,
         index: LineIndex,
         renames: Mapping[str, str] = MappingProxyType({}),
+        words: Container[str] = frozenset(),
     ) -> None:
-        """`renames` holds the old name for each new one that the update gives."""
+        """`renames` holds the old name for each new one that the update gives.
+
+        `words` are those of the whole update: what it names keeps its name.
+        """
+        self._words = words
         self._renames = renames
         self._table = table
         self._index = index
@@ -49,15 +54,28 @@ class NewDefinitions:
         """
         rows: set[int] = set()
         names = {symbol.name for symbol in fragment}
-        words = frozenset().union(*map(WORD.findall, texts))
         cut = sorted(symbol.header for symbol in fragment if not symbol.is_complete)
         for symbol in fragment:
             is_whole = bisect_left(cut, symbol.header) == bisect_left(cut, symbol.end)
             is_new = is_whole and _is_block(symbol) and not self._is_known(symbol.name)
-            if is_new and not self._has_kin(symbol, texts, names, words):
+            if is_new and not self._has_kin(symbol, texts, names):
                 has_lead = texts[symbol.start].strip().startswith(LEADING)
-                rows.update(range(symbol.start if has_lead else symbol.header, symbol.end))
+                start = symbol.start if has_lead else symbol.header
+                # What ends the last key of a block may be the old end of the one before it.
+                rows.update(range(start, symbol.end - (symbol.kind == "key")))
         return rows
+
+    def begins(self, fragment: Sequence[Symbol], texts: Sequence[str]) -> bool:
+        """Whether the first thing that a segment shows is a definition whose name the file lacks.
+
+        It may be an old one under another name all the same.
+        """
+        filled = (row for row, text in enumerate(texts) if text.strip())
+        first = next((row for row in filled if not texts[row].strip().startswith(LEADING)), None)
+        return any(
+            symbol.header == first and symbol.kind in BLOCKS and not self._is_known(symbol.name)
+            for symbol in fragment
+        )
 
     def splits(self, place: int, lines: Sequence[str]) -> bool:
         """Whether `lines`, put before line `place`, take the attributes of the definition there."""
@@ -99,13 +117,11 @@ class NewDefinitions:
                     places.append(place)
         return found
 
-    def _has_kin(
-        self, new: Symbol, texts: Sequence[str], names: Container[str], words: Container[str]
-    ) -> bool:
+    def _has_kin(self, new: Symbol, texts: Sequence[str], names: Container[str]) -> bool:
         """Whether an old definition has many lines of `new`, or its header, or alone what it says.
 
         That is a comment, or an attribute with a text of its own (not "@property"). What has one of
-        the `names` that the segment defines, or of the `words` in it, gets no other name.
+        the `names` that the segment defines, or is named in the update, gets no other name.
         """
         if self._index.places(texts[new.header].strip()):
             return True
@@ -126,19 +142,18 @@ class NewDefinitions:
         return any(
             count >= MIN_KIN_SHARE * len(shown)
             and (old := self._table.symbols[holder]).name not in names
-            and not self._is_needed(old, words)
+            and not self._is_needed(old)
             for holder, count in holders.items()
         )
 
-    def _is_needed(self, symbol: Symbol, words: Container[str]) -> bool:
+    def _is_needed(self, symbol: Symbol) -> bool:
         """Whether something outside of a definition uses its name: it can hardly get another.
 
-        Among `words` may be some of the update. A test block or the like has a title that nothing
-        uses.
+        A test block or the like has a title that nothing uses.
         """
         if symbol.kind == "other":
             return False
-        if symbol.name in words:
+        if symbol.name in self._words:
             return True
         places = self._used_at.get(symbol.name, ())
         return any(not symbol.start <= place < symbol.end for place in places)

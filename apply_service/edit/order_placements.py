@@ -27,6 +27,8 @@ VARIANT_GAIN = 1.0
 VARIANT_SLOPE = 12.0
 CLEAR_LEAD = 0.08
 MAX_HEADERS = 4
+# Longer segments are not looked for by the names that their lines bind.
+MAX_BOUND_LINES = 12
 # Of two lines that leave a block the second is never reached.
 LEAVING_GAIN = 4.5
 # Lines of one kind ("pub const ...", `"os/signal"`) and how far apart they may stand.
@@ -163,7 +165,7 @@ class OrderPlacements:
         if bound is not None:
             placements = [one for one in placements if one.start != bound]
             sure = _guess(number, bound, core, GUESS_WEIGHT + VARIANT_SLOPE / 2)
-            placements.insert(0, replace(sure, end=bound + 1, reason="variant"))
+            placements.insert(0, replace(sure, end=bound + len(core), reason="variant"))
         return placements
 
     def _header_of(self, number: int, core: Sequence[str], low: int, high: int) -> list[Placement]:
@@ -187,20 +189,24 @@ class OrderPlacements:
         ]
 
     def _bound_alike(self, core: Sequence[str], low: int, high: int) -> int | None:
-        """The only line as deep as a lone new one that binds its name, with the same brackets."""
-        name = bound_name(self._similarity.with_old_names(core[0])) if len(core) == 1 else None
-        if name is None:
+        """The only lines as deep as the new ones that bind their names, with the same brackets."""
+        names = [bound_name(self._similarity.with_old_names(line)) for line in core]
+        first = names[0]
+        if first is None or None in names or len(core) > MAX_BOUND_LINES:
             return None
+        lines, depths = self._index.lines, list(map(indent_of, core))
         places = [
             place
-            for place in range(low, min(high, low + MAX_VARIANTS))
-            if name in self._index.stripped[place]
-            and bound_name(self._index.lines[place]) == name
-            and indent_of(self._index.lines[place]) == indent_of(core[0])
+            for place in range(low, min(high - len(core) + 1, low + MAX_VARIANTS))
+            if first in self._index.stripped[place]
+            and [bound_name(line) for line in lines[place : place + len(core)]] == names
+            and [indent_of(line) for line in lines[place : place + len(core)]] == depths
         ]
-        if len(places) != 1 or balance_of([self._index.lines[places[0]]]) != balance_of(core):
+        if len(places) != 1:
             return None
-        return places[0]
+        (place,) = places
+        is_alike = balance_of(lines[place : place + len(core)]) == balance_of(core)
+        return place if is_alike else None
 
     def _import_spans(self) -> list[tuple[int, int]]:
         spans: list[tuple[int, int]] = []

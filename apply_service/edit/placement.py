@@ -33,6 +33,17 @@ class Placement:
         """Whether it leaves the original as it is."""
         return list(self.lines) == list(original_lines[self.start : self.end])
 
+    def makes_same_text(self, other: Placement, original_lines: Sequence[str]) -> bool:
+        """Whether another placement makes the same lines of the original, but for blank ones."""
+        low, high = min(self.start, other.start), max(self.end, other.end)
+
+        def made(placement: Placement) -> list[str]:
+            before = original_lines[low : placement.start]
+            behind = original_lines[placement.end : high]
+            return [line for line in (*before, *placement.lines, *behind) if line.strip()]
+
+        return made(self) == made(other)
+
 
 @dataclass(frozen=True, slots=True)
 class RemovedSpan:

@@ -11,7 +11,7 @@ from itertools import islice, takewhile
 from apply_service.edit.balance import BalanceIndex, balance_of
 from apply_service.edit.bindings import Bindings, bound_names, declared_names, is_import
 from apply_service.edit.definition_names import MAX_LINE_LENGTH, WORD, bound_name, definition_name
-from apply_service.edit.definitions import SymbolTable
+from apply_service.edit.definitions import BLOCKS, SymbolTable
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.placement import Placement
 from apply_service.edit.placement_change import Change, change_of
@@ -56,6 +56,16 @@ FEATURES = (
     # those that no other segment has either (a logarithm).
     "lost_share",
     "lost_words",
+    # Definitions that go and are not named in the segment; those that something else names.
+    "num_dropped",
+    "num_dropped_used",
+    # The same of constants, fields and keys.
+    "num_dropped_values",
+    # The segment begins with a definition whose name the file lacks.
+    "begins_new",
+    # A marker stands before the segment, and behind it.
+    "has_gap_before",
+    "has_gap_after",
 )
 STALE_LINES = 8
 MOVED_LINES = 20
@@ -63,6 +73,7 @@ ALIKE_SHARE = 0.6
 MAX_COMPARED = 24
 MAX_SAME_NAME = 16
 MAX_DOUBLED = 3
+MAX_DROPPED = 4
 # Lines of a change that are searched for names, and names that are counted.
 MAX_SEARCHED = 40
 MAX_NAMES = 3
@@ -92,8 +103,14 @@ class PlacementFeatures:
         other_lines: Sequence[str],
         is_first: bool,
         is_last: bool,
+        begins_new: bool = False,
+        gaps: tuple[bool, bool] = (False, False),
     ) -> None:
-        """`other_lines` are those of the update's other segments."""
+        """`other_lines` are those of the update's other segments.
+
+        `gaps` says whether markers stand before and after the segment, `begins_new` whether it
+        begins with a definition whose name the file lacks.
+        """
         self._index = index
         self._weights = weights
         self._bindings = bindings
@@ -119,6 +136,10 @@ class PlacementFeatures:
             symbol for name in sorted(names) for symbol in table.named(name, limit=MAX_SAME_NAME)
         ]
         self._texts = frozenset(text.strip() for text in core)
+        self._own_words = frozenset(
+            word for text in core for word in WORD.findall(text[:MAX_LINE_LENGTH])
+        )
+        self._constant = (float(begins_new), *map(float, gaps))
 
     def of(self, placement: Placement) -> tuple[float, ...]:
         """The features of one placement, in the order of `FEATURES`."""
@@ -155,7 +176,29 @@ class PlacementFeatures:
             float(self._num_reassigned(placement, change)),
             float(is_open_after and self._is_apart_from_kin(placement)),
             *self._lost_words(change),
+            *self._num_dropped(placement),
+            *self._constant,
         )
+
+    def _num_dropped(self, placement: Placement) -> tuple[float, float, float]:
+        """How many definitions go that the segment does not name; of these, how many are named.
+
+        Last how many values go.
+        """
+        span = (placement.start, placement.end)
+        gone = [
+            symbol
+            for symbol in self._table.inside(*span, limit=MAX_SEARCHED)
+            if not self._own_words.issuperset(WORD.findall(symbol.name))
+        ]
+        dropped = [symbol.name for symbol in gone if symbol.kind in BLOCKS][:MAX_DROPPED]
+        values = [symbol.name for symbol in gone if symbol.kind in ("constant", "key")]
+        used = [
+            name
+            for name in dropped
+            if name in self._used_elsewhere or self._bindings.is_used(name, span)
+        ]
+        return float(len(dropped)), float(len(used)), float(min(len(values), MAX_DROPPED))
 
     def _lost_words(self, change: Change) -> tuple[float, float]:
         """How much of what lost lines say is gone: as a share, and by weight."""

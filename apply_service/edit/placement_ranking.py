@@ -35,6 +35,12 @@ FEATURE_WEIGHTS = {
     "is_apart_from_kin": -1.54,
     "lost_share": 0.0,
     "lost_words": 0.0,
+    "num_dropped": 0.0,
+    "num_dropped_used": 0.0,
+    "num_dropped_values": 0.0,
+    "begins_new": 0.0,
+    "has_gap_before": 0.0,
+    "has_gap_after": 0.0,
 }
 _WEIGHTS = tuple(FEATURE_WEIGHTS[name] for name in FEATURES)
 

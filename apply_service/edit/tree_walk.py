@@ -110,7 +110,9 @@ class _Walk:
         elif traits is None and row == end_row and frame.wrapper_start == NO_ROW:
             frame.last_row = row  # a sign or keyword
             return None
-        last = end_row - 1 if end_column == 0 and end_row > row else end_row
+        last = end_row
+        if end_row > row and not (end_column and self._lines[end_row][:end_column].strip()):
+            last -= 1  # some grammars count the white space before what follows
         if traits is not None and traits.is_leading:
             self._note_lead(frame, row, last)
             return None

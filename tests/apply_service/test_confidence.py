@@ -75,6 +75,27 @@ def test_all_choices_for_a_place_count_together(oracle: OracleService) -> None:
     assert codes(result) == ["ambiguous_place"]
 
 
+@pytest.mark.parametrize(("language", "confidence"), [("python", 1.0), ("markdown", 0.8)])
+def test_how_many_blank_lines_there_are_is_no_reason_for_a_review(
+    oracle: OracleService, language: str, confidence: float
+) -> None:
+    """But for prose, where they tell paragraphs apart."""
+    head = "class Rooms:\n    def first(self):\n        return 1\n\n"
+    head += "    def second(self):\n        return 2\n\n"
+    last = "    def last(self):\n        return 9\n"
+    added = "    def added(self):\n        return 3\n\n"
+    update = f"class Rooms:\n    # ...\n\n{added}    def last(self):\n        # ...\n"
+    lines = (head + added + last).splitlines()
+    oracle.will_answer(lines)
+    oracle.runner.sureness = 0.8
+    edit = make_edit(head + last, update, constraint="merge", language=language)
+    result = outcome(oracle, edit)
+    assert list(result.lines) == lines
+    assert [one.probability for one in result.decisions] == [pytest.approx(0.8)]
+    assert result.confidence == pytest.approx(confidence)
+    assert codes(result) == ([] if confidence == 1.0 else ["low_confidence"])
+
+
 def test_only_choices_about_a_place_count_for_it() -> None:
     def made(probability: float, *segments: int) -> Decision:
         return Decision(

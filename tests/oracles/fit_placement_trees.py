@@ -5,7 +5,8 @@ of each segment makes the true result. Where the first placement is not certain,
 (LightGBM, the softmax over a segment's placements as objective) learn what to add to the weights.
 As agents forget markers, every fourth of the other updates has lost the one at its start or end.
 As they are brief, there are terse updates as well. A segment whose true placement is not offered
-teaches nothing; of terse updates it is printed how many do.
+teaches nothing; of terse updates it is printed how many do. Updates that agents wrote themselves
+(`training/agent_edits.jsonl`) are few and worth the most: each counts as `AGENT_WEIGHT` others.
 Planning takes most of the time: with `--layers` what was planned of the first file is kept in a
 NumPy archive, and taken from there if it exists. With `--out` the trees are written; LightGBM must
 be installed.
@@ -31,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from oracles.verdict_rates import JudgedCase, share
 
+from apply_service.bench.cases import Case, read_cases
 from apply_service.bench.snippet_writer.written_segments import WrittenSegment
 from apply_service.edit import lazy_placements
 from apply_service.edit.markers import is_marker
@@ -56,6 +58,8 @@ SETTINGS = {
     "verbosity": -1,
 }
 FORGETFUL_SHARE = 0.25
+AGENT_WEIGHT = 40.0
+AGENT_EDITS = Path(__file__).parents[2] / "training" / "agent_edits.jsonl"
 _CASES_PER_REPORT = 500
 # Significant digits of a threshold and of a leaf that are kept; a threshold may be just below 0.
 _NUM_DIGITS = 9
@@ -86,6 +90,12 @@ class Layers:
             is_true,
             sizes,
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Layers]) -> Layers:
+        """The layers of all parts, one after another."""
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
 
     @classmethod
     def read(cls, path: Path) -> Layers:
@@ -158,6 +168,13 @@ def layers(
     return Layers.of([layer for one in of_cases for layer in one.found])
 
 
+def layers_as_written(path: Path) -> Layers:
+    """The layers that are open in the updates of a file as they are, weighed without the trees."""
+    with patch.multiple(lazy_placements, corrected=_as_they_are, confirmed=_as_they_are):
+        planned = [PlannedUpdate(case, case.update) for case in read_cases(path)]
+        return Layers.of([layer for one in planned for layer in one.open_layers()])
+
+
 def _as_they_are(placements: Sequence[Placement], lines: Sequence[str]) -> list[Placement]:
     return list(placements)
 
@@ -197,7 +214,7 @@ class PlannedUpdate:
     """
 
     def __init__(
-        self, case: TrainingCase, update: str, segments: Sequence[WrittenSegment] = ()
+        self, case: TrainingCase | Case, update: str, segments: Sequence[WrittenSegment] = ()
     ) -> None:
         self._original = TextFile.from_text(case.original).lines
         self._plan = JudgedCase(case.original, update, case.path).plan
@@ -239,8 +256,10 @@ class PlannedUpdate:
         return None
 
 
-def fit(found: Layers, *, num_trees: int = NUM_TREES) -> lightgbm.Booster:
-    """The trees with the least surprise."""
+def fit(*samples: tuple[Layers, float], num_trees: int = NUM_TREES) -> lightgbm.Booster:
+    """The trees with the least surprise; each sample counts as many times as its number says."""
+    found = Layers.joined([layers for layers, _ in samples])
+    importance = np.concatenate([np.full(len(one.weights), count) for one, count in samples])
     data = lightgbm.Dataset(
         found.rows, label=found.is_true, init_score=found.weights, free_raw_data=False
     )
@@ -248,7 +267,7 @@ def fit(found: Layers, *, num_trees: int = NUM_TREES) -> lightgbm.Booster:
     def objective(scores: Vector, _: object) -> tuple[Vector, Vector]:
         likelihoods = found.likelihoods(scores)
         curvature = np.maximum(2 * likelihoods * (1 - likelihoods), 1e-6)
-        return likelihoods - found.is_true, curvature
+        return importance * (likelihoods - found.is_true), importance * curvature
 
     booster = lightgbm.Booster(SETTINGS, data)
     for _ in range(num_trees):
@@ -304,6 +323,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="take each n-th case")
     parser.add_argument("--processes", type=int, default=1, help="that plan the cases")
     parser.add_argument("--layers", type=Path, default=None, help="file of planned cases")
+    parser.add_argument("--agents", type=Path, default=AGENT_EDITS, help="updates as agents wrote")
     parser.add_argument("--out", type=Path, default=None, help="where the trees are written")
     args = parser.parse_args()
     planned = partial(layers, every=args.every, num_processes=args.processes)
@@ -313,8 +333,10 @@ def main() -> None:
         found = planned(args.cases, num_updates=args.updates, num_terse=args.num_terse)
         if args.layers is not None:
             found.write(args.layers)
-    trees = stored(fit(found))
+    written = layers_as_written(args.agents)
+    trees = stored(fit((found, 1.0), (written, AGENT_WEIGHT)))
     _report(str(args.cases), found, trees)
+    _report(str(args.agents), written, trees)
     for path in args.check:
         _report(str(path), planned(path, num_updates=1, num_terse=0), trees)
         if args.num_terse:

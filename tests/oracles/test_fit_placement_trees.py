@@ -38,7 +38,7 @@ def test_likelihoods_of_a_layer_add_up_to_one() -> None:
 def test_stored_trees_say_what_lightgbm_says_and_it_is_what_is_true() -> None:
     layers, unseen = drawn(1, 1500), drawn(2, 200)
     with patch.dict(SETTINGS, feature_fraction=1.0, min_data_in_leaf=20):
-        booster = fit(layers, num_trees=25)
+        booster = fit((layers, 1.0), num_trees=25)
     trees = stored(booster)
     expected = booster.predict(unseen.rows, raw_score=True)
     found = [trees.sum_of(row) for row in unseen.rows.tolist()]
@@ -48,6 +48,21 @@ def test_stored_trees_say_what_lightgbm_says_and_it_is_what_is_true() -> None:
         return float(-np.log(unseen.likelihoods(scores)[unseen.is_true]).mean())
 
     assert surprise(unseen.weights + expected) < 0.8 * surprise(unseen.weights)
+
+
+def test_a_sample_that_counts_more_is_believed() -> None:
+    """Two samples contradict each other in every layer."""
+    layers = drawn(3, 300)
+    parts = np.split(layers.is_true, np.cumsum(layers.sizes)[:-1])
+    other = replace(layers, is_true=np.concatenate([part[::-1] for part in parts]))
+    found = []
+    for count in (0.05, 20.0):
+        with patch.dict(SETTINGS, feature_fraction=1.0, min_data_in_leaf=20):
+            booster = fit((layers, 1.0), (other, count), num_trees=15)
+        likelihoods = layers.likelihoods(booster.predict(layers.rows, raw_score=True))
+        found.append(likelihoods[layers.is_true].mean() - likelihoods[other.is_true].mean())
+    assert found[0] > 0.1
+    assert found[1] < -0.1
 
 
 def test_the_true_placement_of_a_segment_with_two_places_is_found() -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from apply_service.edit.definitions import SymbolTable, find_definitions
+from apply_service.edit.line_index import LineIndex
 from apply_service.edit.merge import plan_merge, splice
+from apply_service.edit.new_definitions import NewDefinitions
 from apply_service.edit.snippet import read_snippet
+from apply_service.edit.syntax import parse
 
 FIXTURES = """\
 import pytest
@@ -324,3 +328,33 @@ def test_a_new_job_above_another_takes_the_place_of_none_that_is_like_it() -> No
     expected = WORKFLOW.replace("  publish:\n", f"{BENCH_JOB}  publish:\n")
     expected = expected.replace("needs: [lint, test]", "needs: [lint, test, bench]")
     assert splice(lines, plan.best) == expected.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("update", "begins"),
+    [
+        ("@cached\ndef fresh():\n    return 1\n", True),
+        ("# What is new.\ndef fresh():\n    return 1\n", True),
+        ("import os\n\ndef fresh():\n    return 1\n", False),
+        ("def index():\n    return 1\n", False),
+    ],
+)
+def test_a_segment_may_begin_with_a_definition_that_the_file_lacks(
+    update: str, begins: bool
+) -> None:
+    index = LineIndex(["def index():", "    return 0"])
+    table = SymbolTable(find_definitions(index.lines), index)
+    texts = update.splitlines()
+    assert NewDefinitions(table, index).begins(find_definitions(texts), texts) == begins
+
+
+def test_what_the_update_names_gets_no_other_name() -> None:
+    old = ["def release(id):", "    check(id)", "    store.release(id)", "    return done(id)"]
+    new = ["def delete(id):", "    check(id)", "    store.delete(id)", "    return done(id)"]
+    index = LineIndex(old)
+    tree, fragment = parse(old, "python"), parse(new, "python")
+    assert tree is not None
+    assert fragment is not None
+    table, shown = SymbolTable(tree.symbols, index), fragment.symbols
+    assert NewDefinitions(table, index).rows(shown, new) == set()
+    assert NewDefinitions(table, index, words={"release"}).rows(shown, new) == {0, 1, 2, 3}

@@ -164,3 +164,13 @@ def test_each_feature_has_one_weight_and_doubts_weigh_against() -> None:
     assert weight_of([0.0] * len(FEATURES)) == 0.0
     doubts = {"is_idle", "num_lost_closed", "num_moved", "num_stale", "is_unbalanced"}
     assert all(FEATURE_WEIGHTS[name] < 0 for name in doubts)
+
+
+def test_definitions_that_go_are_counted_and_those_that_are_used() -> None:
+    found = features(4, 7, ["def third(path):", "    return path", ""])
+    assert (found["num_dropped"], found["num_dropped_used"]) == (1, 0)
+    used = [*ORIGINAL, "print(first('a'))"]
+    found = features(4, 7, ["def third(path):", "    return path", ""], used)
+    assert (found["num_dropped"], found["num_dropped_used"]) == (1, 1)
+    found = features(4, 7, ["def third(path):", "    return first_of(path)", "first", ""], used)
+    assert (found["num_dropped"], found["num_dropped_used"]) == (0, 0)

@@ -282,7 +282,7 @@ def changed(original: str, old: str, new: str, *, at: int) -> str:
             "// ...\nint second(int a)\n{\n    if (a > 0)\n    {\n        // ...\n"
             "        stop(a);\n    }\n    // ...\n}\n// ...\n",
             "        go(a);\n",
-            "        stop(a);\n",
+            "        go(a);\n        stop(a);\n",
         ),
         (
             C,
@@ -612,3 +612,53 @@ def test_blocks_that_nothing_closes_take_no_time(original: list[str], shown: lis
         nesting.enter(header)
         nesting.leave(header, placement)
     assert time.thread_time() - started < 2.0
+
+
+OWNERS = """\
+class Title:
+    name: str
+
+    @classmethod
+    def from_dict(cls, data):
+        return cls(data["name"])
+
+
+class Copy:
+    shelf: str
+
+    def to_dict(self):
+        return {"shelf": self.shelf}
+"""
+
+
+def test_a_new_method_is_not_the_one_of_that_name_in_another_class() -> None:
+    method = "    @classmethod\n    def from_dict(cls, data):\n        return cls(data['shelf'])\n"
+    update = f"class Copy:\n    # ... fields and to_dict ...\n\n{method}"
+    assert merged(OWNERS, update, "python") == f"{OWNERS}\n{method}"
+
+
+JAVA = """\
+class Bookings {
+    List<Booking> byCustomer(String customer) {
+        return all().filter(customer);
+    }
+
+    List<Booking> bySailing(String sailing) {
+        return all().filter(sailing);
+    }
+
+    private Sailing require(String id) {
+        return sailings.find(id);
+    }
+}
+"""
+
+
+def test_what_follows_a_block_in_the_update_follows_it_in_the_file() -> None:
+    update = (
+        "    List<Booking> byCustomer(String customer) {\n        // ...\n    }\n\n"
+        "    private Sailing require(String id) {\n    // ...\n"
+    )
+    gone = JAVA[JAVA.index("    List<Booking> bySailing") : JAVA.index("    private Sailing")]
+    assert merged(JAVA, update, "java") == JAVA.replace(gone, "")
+    assert not planned(JAVA, update, "java").is_unique
