@@ -10,10 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from apply_service.edit.placement import Placement
 from apply_service.edit.placement_layer import LAYER_FEATURES, heaviest, layer_features
@@ -41,24 +44,63 @@ class Tree(msgspec.Struct, frozen=True):
     rights: list[int]
     values: list[float]
 
-    def value_of(self, row: Sequence[float]) -> float:
-        """What the tree adds to a row of features."""
-        node = 0 if self.features else -1
-        while node >= 0:
-            is_right = row[self.features[node]] > self.thresholds[node]
-            node = self.rights[node] if is_right else self.lefts[node]
-        return self.values[-1 - node]
 
-
-class PlacementTrees(msgspec.Struct, frozen=True):
+class PlacementTrees(msgspec.Struct, frozen=True, dict=True):
     """The trees as they are stored, with the names of the features they were fitted to."""
 
     features: list[str]
     trees: list[Tree]
 
-    def sum_of(self, row: Sequence[float]) -> float:
-        """What all trees add to a row of features."""
-        return sum([tree.value_of(row) for tree in self.trees])
+    def sums_of(self, rows: Sequence[Sequence[float]]) -> list[float]:
+        """What all trees add to each row of features."""
+        if not rows:
+            return []
+        values = np.asarray(rows, dtype=np.float64)  # [num_rows, num_features]
+        num_rows, num_features = values.shape
+        forest = self._forest
+        num_trees = len(forest.roots)
+        nodes = np.tile(forest.roots, num_rows)  # [num_rows * num_trees]
+        starts = np.repeat(np.arange(num_rows) * num_features, num_trees)
+        flat = values.ravel()
+        pending = np.flatnonzero(nodes >= 0)
+        while len(pending):
+            here = nodes[pending]
+            is_right = flat[starts[pending] + forest.features[here]] > forest.thresholds[here]
+            reached = forest.children[2 * here + is_right]
+            nodes[pending] = reached
+            pending = pending[reached >= 0]
+        sums = forest.values[-1 - nodes].reshape(num_rows, num_trees).sum(axis=1)
+        found: list[float] = sums.tolist()
+        return found
+
+    @cached_property
+    def _forest(self) -> _Forest:
+        """The nodes of all trees one after another, and their leaves."""
+        roots, children = [], []
+        num_nodes = num_leaves = 0
+        for tree in self.trees:
+            roots.append(num_nodes if tree.features else -1 - num_leaves)
+            for pair in zip(tree.lefts, tree.rights, strict=True):
+                children += [at + num_nodes if at >= 0 else at - num_leaves for at in pair]
+            num_nodes += len(tree.features)
+            num_leaves += len(tree.values)
+        return _Forest(
+            roots=np.array(roots, dtype=np.int64),
+            features=np.array([one for tree in self.trees for one in tree.features], np.int64),
+            thresholds=np.array([one for tree in self.trees for one in tree.thresholds]),
+            children=np.array(children, dtype=np.int64),
+            values=np.array([one for tree in self.trees for one in tree.values]),
+        )
+
+
+class _Forest(NamedTuple):
+    """As `Tree`, of all trees; `children` are the left and right one of each node in turn."""
+
+    roots: NDArray[np.int64]
+    features: NDArray[np.int64]
+    thresholds: NDArray[np.float64]
+    children: NDArray[np.int64]
+    values: NDArray[np.float64]
 
 
 def corrected(placements: Sequence[Placement], lines: Sequence[str]) -> list[Placement]:
@@ -75,7 +117,7 @@ def corrected(placements: Sequence[Placement], lines: Sequence[str]) -> list[Pla
     if len(near) < 2:
         return list(placements)
     trees = load_trees()
-    sums = [trees.sum_of(row) for row in layer_features(near, lines)]
+    sums = trees.sums_of(layer_features(near, lines))
     best = heaviest(near)
     lightest = min(one.weight for one in near)
     far = [one for one in placements if one.weight < lightest]

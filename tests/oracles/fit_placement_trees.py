@@ -309,7 +309,7 @@ def _shortened(value: float) -> float:
 def _report(name: str, sample: Layers, trees: PlacementTrees) -> None:
     print(f"{name}: {len(sample.sizes)} open layers")
     print(f"  without trees: {sample.report(sample.weights)}")
-    sums = np.array([trees.sum_of(row) for row in sample.rows.tolist()])
+    sums = np.array(trees.sums_of(sample.rows.tolist()))
     print(f"  with them: {sample.report(sample.weights + sums)}", flush=True)
 
 

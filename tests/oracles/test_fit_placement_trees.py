@@ -41,7 +41,7 @@ def test_stored_trees_say_what_lightgbm_says_and_it_is_what_is_true() -> None:
         booster = fit((layers, 1.0), num_trees=25)
     trees = stored(booster)
     expected = booster.predict(unseen.rows, raw_score=True)
-    found = [trees.sum_of(row) for row in unseen.rows.tolist()]
+    found = trees.sums_of(unseen.rows.tolist())
     assert np.allclose(found, expected, atol=1e-4)
 
     def surprise(scores: np.ndarray) -> float:

@@ -32,10 +32,13 @@ def test_a_row_goes_from_node_to_node_until_it_reaches_a_leaf() -> None:
         rights=[1, -3],
         values=[10.0, 20.0, 30.0],
     )
-    assert [tree.value_of(row) for row in ((0.5, 9.0), (0.6, -1.0), (0.6, 0.0))] == [10, 20, 30]
+    rows = [(0.5, 9.0), (0.6, -1.0), (0.6, 0.0)]
+    assert PlacementTrees(["a", "b"], [tree]).sums_of(rows) == [10, 20, 30]
     stump = Tree(features=[], thresholds=[], lefts=[], rights=[], values=[0.25])
-    assert stump.value_of((1.0,)) == 0.25
-    assert PlacementTrees(["a", "b"], [tree, tree, stump]).sum_of((0.6, 0.0)) == 60.25
+    assert PlacementTrees(["a"], [stump]).sums_of([(1.0,), (2.0,)]) == [0.25, 0.25]
+    trees = PlacementTrees(["a", "b"], [tree, stump, tree])
+    assert trees.sums_of(rows) == [20.25, 40.25, 60.25]
+    assert trees.sums_of([]) == []
 
 
 def placement(
@@ -131,7 +134,7 @@ def test_corrected_placements_are_the_same_ones_best_first() -> None:
     assert sorted((one.start, one.end) for one in found) == [(1, 2), (2, 3), (5, 6)]
     weights = [one.weight for one in found]
     assert weights == sorted(weights, reverse=True)
-    sums = map(load_trees().sum_of, layer_features(layer, ORIGINAL))
+    sums = load_trees().sums_of(layer_features(layer, ORIGINAL))
     by_place = {one.start: one.weight for one in found}
     for one, more in zip(layer, sums, strict=True):
         assert by_place[one.start] == pytest.approx(one.weight + more)
