@@ -129,6 +129,8 @@ class PlacementFeatures:
         self._is_first, self._is_last = is_first, is_last
         self._words: dict[str, frozenset[str]] = {}
         self._bound_places: dict[str, tuple[str, str | None]] = {}
+        self._words_of_lines: dict[tuple[str, ...], Counter[str]] = {}
+        self._declaring: dict[tuple[str, ...], list[tuple[str, str, frozenset[str]]]] = {}
         self._alike: dict[str, dict[str, bool]] = {}
         self._shown: dict[tuple[str, ...], frozenset[tuple[str, int]]] = {}
         names = {name for text in core if (name := definition_name(text)) is not None}
@@ -205,10 +207,20 @@ class PlacementFeatures:
         if not change.lost:
             return 0.0, 0.0
         lost = self._weights.of_lines(change.lost[:MAX_COMPARED])
-        added = self._weights.of_lines(change.added[:MAX_COMPARED])
-        kept, _ = self._weights.shares(lost, added)
-        gone = {word: 1 for word in lost if word not in added and word not in self._used_elsewhere}
-        return 1 - kept, math.log1p(self._weights.weight(Counter(gone)))
+        added = self._added_words(change.added[:MAX_COMPARED])
+        kept = self._weights.kept_share(lost, added)
+        gone = sum(
+            self._weights.of(word)
+            for word in lost
+            if word not in added and word not in self._used_elsewhere
+        )
+        return 1 - kept, math.log1p(gone)
+
+    def _added_words(self, lines: tuple[str, ...]) -> Counter[str]:
+        """The words of lines that mostly are those of another placement too."""
+        if lines not in self._words_of_lines:
+            self._words_of_lines[lines] = self._weights.of_lines(lines)
+        return self._words_of_lines[lines]
 
     def _num_replaced(self, change: Change) -> int:
         """How many lost lines look like an added one."""
@@ -319,14 +331,22 @@ class PlacementFeatures:
         added = set(change.added)
         redeclared: set[str] = set()
         span = (placement.start, placement.end)
-        for line in placement.lines[:MAX_SEARCHED]:
-            if line.strip() not in added or definition_name(line) is not None:
-                continue
-            indent = indent_of(line)
-            for name in declared_names(line):
-                if self._bindings.is_declared(name, span, indent):
-                    redeclared.add(name)
+        for text, indent, names in self._declarations(placement.lines[:MAX_SEARCHED]):
+            if text in added:
+                redeclared.update(
+                    name for name in names if self._bindings.is_declared(name, span, indent)
+                )
         return min(len(redeclared), MAX_NAMES)
+
+    def _declarations(self, lines: tuple[str, ...]) -> list[tuple[str, str, frozenset[str]]]:
+        """Text, indentation and names of the lines that declare any and define nothing."""
+        if lines not in self._declaring:
+            self._declaring[lines] = [
+                (line.strip(), indent_of(line), declared_names(line))
+                for line in lines
+                if declared_names(line) and definition_name(line) is None
+            ]
+        return self._declaring[lines]
 
     def _num_reassigned(self, placement: Placement, change: Change) -> int:
         """How many added lines bind what a line of the same paragraph binds, equally indented."""

@@ -188,7 +188,7 @@ class SegmentBorders:
             if text:
                 num_old += 1
                 old += self._words.words(text)
-                kept, _ = self._words.shares(old, words)
+                kept = self._words.kept_share(old, words)
                 if kept >= MIN_REWRITTEN_SHARE and len(old) >= MIN_REWRITTEN_WORDS:
                     place = at + 1 if step > 0 else at
                     found.append(_alike_border(place, REWRITTEN_BONUS - OPEN_BORDER_COST, 0))

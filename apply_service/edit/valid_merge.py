@@ -199,7 +199,7 @@ class ValidPlaces:
             old = self._weights.of_lines(self._old[place] for place in filled[:size])
             if len(old) < MIN_REWRITTEN_WORDS:
                 continue
-            if self._weights.shares(old, words)[0] >= MIN_REWRITTEN_SHARE:
+            if self._weights.kept_share(old, words) >= MIN_REWRITTEN_SHARE:
                 found = {filled[size - 1]}
         return found
 

@@ -123,7 +123,7 @@ class VariantFinder:
 
 
 class _Overlap:
-    """What old lines have in common with new ones, as `WordWeights.shares`, line by line."""
+    """What old lines have in common with new ones, line by line."""
 
     def __init__(self, new: Counter[str], weights: WordWeights) -> None:
         self.words: set[str] = set()

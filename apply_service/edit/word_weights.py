@@ -50,10 +50,11 @@ class WordWeights:
         """In how many different lines each word stands."""
         return Counter(word for line in self._lines for word in self.words(line))
 
-    def shares(self, old: Counter[str], new: Counter[str]) -> tuple[float, float]:
-        """What the common words weigh against the old ones, and against both."""
-        common = self.weight(old & new)
-        old_weight, new_weight = self.weight(old), self.weight(new)
-        if not old_weight:
-            return 0.0, 0.0
-        return common / old_weight, 2 * common / (old_weight + new_weight)
+    def kept_share(self, old: Counter[str], new: Counter[str]) -> float:
+        """What the common words weigh against the old ones; 0 where these weigh nothing."""
+        common = total = 0.0
+        for word, count in old.items():
+            weight = self.of(word)
+            total += count * weight
+            common += min(count, new[word]) * weight
+        return common / total if total else 0.0

@@ -357,7 +357,8 @@ def test_variants_are_apart_alike_and_in_order(
     new = weights.of_lines(core)
     for one in found:
         old = weights.of_lines(lines[one.start : one.end])
-        kept, common = weights.shares(old, new)
+        kept = weights.kept_share(old, new)
+        common = 2 * weights.weight(old & new) / (weights.weight(old) + weights.weight(new))
         assert low <= one.start < one.end <= high
         assert lines[one.start].strip()
         assert lines[one.end - 1].strip()

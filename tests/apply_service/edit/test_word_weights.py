@@ -64,18 +64,20 @@ def test_a_word_in_every_line_still_weighs_something() -> None:
 
 
 @given(old=WORDS, new=WORDS)
-def test_shares_are_between_0_and_1_and_whole_for_equal_words(
+def test_the_share_that_stays_is_between_0_and_1_and_whole_for_equal_words(
     old: Counter[str], new: Counter[str]
 ) -> None:
     weights = WordWeights(LINES)
-    kept, common = weights.shares(old, new)
+    kept = weights.kept_share(old, new)
     assert 0 <= kept <= 1 + 1e-9
-    assert 0 <= common <= 1 + 1e-9
-    assert weights.shares(old, old) == ((1.0, 1.0) if old else (0.0, 0.0))
-    assert weights.shares(old, old + new)[0] == pytest.approx(1.0 if old else 0.0)
+    whole = weights.weight(old)
+    assert kept == pytest.approx(weights.weight(old & new) / whole if whole else 0.0)
+    assert weights.kept_share(old, old) == (1.0 if old else 0.0)
+    assert weights.kept_share(old, old + new) == pytest.approx(1.0 if old else 0.0)
 
 
 def test_a_rare_word_that_goes_takes_more_away() -> None:
     weights = WordWeights(LINES)
     old = weights.words("return total")
-    assert weights.shares(old, Counter(["total"]))[0] < weights.shares(old, Counter(["return"]))[0]
+    kept = [weights.kept_share(old, Counter([word])) for word in ("total", "return")]
+    assert kept[0] < kept[1]
