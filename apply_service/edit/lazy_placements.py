@@ -157,8 +157,9 @@ class LazyPlacements:
         return sorted(weighed, key=lambda one: -one.weight)
 
     def has_definition(self, number: int, segment: Segment) -> bool:
-        """Whether segment `number` defines a function, a class or the like."""
-        return any(symbol.kind in BLOCKS for symbol in self._fragment(number, segment.texts))
+        """Whether segment `number` defines a function, a class, a style rule or the like."""
+        kinds = {symbol.kind for symbol in self._fragment(number, segment.texts)}
+        return "rule" in kinds or not kinds.isdisjoint(BLOCKS)
 
     def is_new(self, number: int, segment: Segment) -> bool:
         """Whether segment `number` is nothing but definitions that the file lacks."""

@@ -16,6 +16,8 @@ from apply_service.edit.symbol import Symbol
 
 # A new definition with this share of the lines of an old one may be that one under another name.
 MIN_KIN_SHARE = 0.4
+# One line in common is nothing for style rules.
+MIN_KIN_LINES = 2
 # A key with fewer lines is a value rather than a block.
 MIN_KEY_LINES = 3
 # Names that are looked for in all lines, as no definition that the parser saw has them.
@@ -73,7 +75,7 @@ class NewDefinitions:
         filled = (row for row, text in enumerate(texts) if text.strip())
         first = next((row for row in filled if not texts[row].strip().startswith(LEADING)), None)
         return any(
-            symbol.header == first and symbol.kind in BLOCKS and not self._is_known(symbol.name)
+            symbol.header == first and _is_block(symbol) and not self._is_known(symbol.name)
             for symbol in fragment
         )
 
@@ -140,7 +142,7 @@ class NewDefinitions:
             if holder is not None
         )
         return any(
-            count >= MIN_KIN_SHARE * len(shown)
+            count >= max(MIN_KIN_SHARE * len(shown), MIN_KIN_LINES if new.kind == "rule" else 1)
             and (old := self._table.symbols[holder]).name not in names
             and not self._is_needed(old)
             for holder, count in holders.items()
@@ -176,6 +178,6 @@ class NewDefinitions:
 
 
 def _is_block(symbol: Symbol) -> bool:
-    """Whether it is a function, a class or the like, or a key over several lines."""
+    """Whether it is a function, a class, a style rule or the like, or a key over several lines."""
     is_long = symbol.end - symbol.header >= MIN_KEY_LINES
-    return symbol.kind in BLOCKS or (symbol.kind == "key" and is_long)
+    return symbol.kind in BLOCKS or symbol.kind == "rule" or (symbol.kind == "key" and is_long)

@@ -6,7 +6,8 @@ of each segment makes the true result. Where the first placement is not certain,
 As agents forget markers, every fourth of the other updates has lost the one at its start or end.
 As they are brief, there are terse updates as well. A segment whose true placement is not offered
 teaches nothing; of terse updates it is printed how many do. Updates that agents wrote themselves
-(`training/agent_edits.jsonl`) are few and worth the most: each counts as `AGENT_WEIGHT` others.
+(`fitting_agent_edits.jsonl` and `agent_edits.jsonl` of `tests/cases`) are few and worth the most:
+each counts as `AGENT_WEIGHT` others.
 Planning takes most of the time: with `--layers` what was planned of the first file is kept in a
 NumPy archive, and taken from there if it exists. With `--out` the trees are written; LightGBM must
 be installed.
@@ -58,8 +59,9 @@ SETTINGS = {
     "verbosity": -1,
 }
 FORGETFUL_SHARE = 0.25
-AGENT_WEIGHT = 40.0
-AGENT_EDITS = Path(__file__).parents[2] / "training" / "agent_edits.jsonl"
+AGENT_WEIGHT = 80.0
+_CASES = Path(__file__).parents[1] / "cases"
+AGENT_EDITS = (_CASES / "fitting_agent_edits.jsonl", _CASES / "agent_edits.jsonl")
 _CASES_PER_REPORT = 500
 # Significant digits of a threshold and of a leaf that are kept; a threshold may be just below 0.
 _NUM_DIGITS = 9
@@ -169,7 +171,7 @@ def layers(
 
 
 def layers_as_written(path: Path) -> Layers:
-    """The layers that are open in the updates of a file as they are, weighed without the trees."""
+    """The layers that are open in a file's updates as they are, weighed without the trees."""
     with patch.multiple(lazy_placements, corrected=_as_they_are, confirmed=_as_they_are):
         planned = [PlannedUpdate(case, case.update) for case in read_cases(path)]
         return Layers.of([layer for one in planned for layer in one.open_layers()])
@@ -323,7 +325,9 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="take each n-th case")
     parser.add_argument("--processes", type=int, default=1, help="that plan the cases")
     parser.add_argument("--layers", type=Path, default=None, help="file of planned cases")
-    parser.add_argument("--agents", type=Path, default=AGENT_EDITS, help="updates as agents wrote")
+    parser.add_argument(
+        "--agents", type=Path, nargs="*", default=AGENT_EDITS, help="files of agents' updates"
+    )
     parser.add_argument("--out", type=Path, default=None, help="where the trees are written")
     args = parser.parse_args()
     planned = partial(layers, every=args.every, num_processes=args.processes)
@@ -333,10 +337,11 @@ def main() -> None:
         found = planned(args.cases, num_updates=args.updates, num_terse=args.num_terse)
         if args.layers is not None:
             found.write(args.layers)
-    written = layers_as_written(args.agents)
-    trees = stored(fit((found, 1.0), (written, AGENT_WEIGHT)))
+    written = [layers_as_written(path) for path in args.agents]
+    trees = stored(fit((found, 1.0), *((one, AGENT_WEIGHT) for one in written)))
     _report(str(args.cases), found, trees)
-    _report(str(args.agents), written, trees)
+    for path, one in zip(args.agents, written, strict=True):
+        _report(str(path), one, trees)
     for path in args.check:
         _report(str(path), planned(path, num_updates=1, num_terse=0), trees)
         if args.num_terse:
