@@ -128,7 +128,7 @@ class LazyPlacements:
         if len(lines) < len(segment.lines):
             best = [*best, *self._with_optional(number, segment, best, is_first, is_last)]
         if segment.is_gap_guessed and best and room is None:
-            best = self._with_borders(number, texts, best, is_first, is_last)
+            best = self._with_borders(number, segment, texts, best, is_first, is_last)
         if all(self._index.fullness(text.strip()) < MIN_FULLNESS for text in texts):
             best = [replace(one, weight=one.weight - _LATER_COST * one.start) for one in best]
         best = sorted(best, key=lambda one: -one.weight)[:MAX_CANDIDATES]
@@ -170,18 +170,20 @@ class LazyPlacements:
     def _with_borders(
         self,
         number: int,
+        segment: Segment,
         texts: Sequence[str],
         best: Sequence[Placement],
         is_first: bool,
         is_last: bool,
     ) -> list[Placement]:
         """Without a marker at its border the segment may begin or end the file all the same."""
-        can_begin = number == 0 and (is_first or self._may_begin(texts, best[0]))
-        is_end = number == len(self._segments) - 1
+        is_start = number == 0 and segment.is_start_guessed
+        can_begin = is_first or (is_start and self._may_begin(texts, best[0]))
+        is_end = number == len(self._segments) - 1 and segment.is_end_guessed
         if is_end and number and not is_last and best[0].is_idle_in(self._index.lines):
             rest = replace(best[0], end=len(self._index), weight=best[0].weight + _IDLE_END_GAIN)
             return [replace(one, is_certain=False) for one in (rest, *best)]
-        can_end = is_end and (is_last or self._may_end(texts, best[0]))
+        can_end = is_last or (is_end and self._may_end(texts, best[0]))
         if (can_begin, can_end) == (is_first, is_last):
             return list(best)
         found = [replace(one, is_certain=False) for one in best]
