@@ -78,7 +78,7 @@ train-gpu: train
 
 calibrate: $(VENV)/training.stamp $(VENV)/model.stamp
 	$(BIN)/python -m training.calibrate --base "$$($(BASE_MODEL_DIR))" \
-		--adapter apply_service/models/smollm2-135m-apply $(ARGS)
+		--adapter apply_service/models/smollm2-135m-apply --max-outside-mass 1 $(ARGS)
 	$(BIN)/apply-service model prepare
 
 clean:

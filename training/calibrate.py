@@ -178,7 +178,6 @@ def calibrate(asked: Sequence[Sequence[AskedChoice]]) -> Calibration:
         prior_scale=prior_scale,
         min_confidence=threshold,
         confirming_probability=threshold,
-        max_outside_mass=UNMEASURED.max_outside_mass,
         reliability=tuple(
             reliability([one for one, found in zip(answers, asked, strict=True) if found])
         ),
@@ -196,6 +195,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--updates", type=int, default=1, help="updates for each edit")
     parser.add_argument("--num-terse", type=int, default=1, help="brief updates for each edit")
     parser.add_argument("--max-tokens", type=int, default=1600, help="leave longer questions out")
+    parser.add_argument(
+        "--max-outside-mass",
+        type=float,
+        default=UNMEASURED.max_outside_mass,
+        help="with more than this beside the valid merges the model disagrees; 1 is never",
+    )
     parser.add_argument(
         "--dtype", choices=sorted(DTYPES), default=served, help="by default what serves on this CPU"
     )
@@ -218,7 +223,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_calibration(
         chosen.adapter,
         msgspec.structs.replace(
-            found, weights_sha256=file_sha256(chosen.adapter / WEIGHTS_NAME), dtype=chosen.dtype
+            found,
+            max_outside_mass=chosen.max_outside_mass,
+            weights_sha256=file_sha256(chosen.adapter / WEIGHTS_NAME),
+            dtype=chosen.dtype,
         ),
     )
     report = {

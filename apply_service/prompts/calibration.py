@@ -37,7 +37,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     much, more for a weak one. A result with a decision less probable than `min_confidence` is for
     review; a place that the text leaves open is settled by a model that is as sure of it as
     `confirming_probability`; one that wanted to write something else with more than
-    `max_outside_mass` disagrees with every valid merge.
+    `max_outside_mass` disagrees with every valid merge (none does if that is 1).
 
     The defaults are for a model that was never measured. `weights_sha256` is the hash of the file
     that was, `dtype` the number format it had.

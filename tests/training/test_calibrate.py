@@ -133,11 +133,13 @@ def test_the_file_holds_for_its_weights_alone(
     cases = write_open_cases(tmp_path / "cases.jsonl")
     before = find_adapter(adapter_dir, base_sha256=BASE_SHA256)
     options = ["--base", str(tiny_model_dir), "--adapter", str(adapter_dir), "--every", "2"]
+    options += ["--max-outside-mass", "0.75"]
     assert main([*options, "--cases", str(cases)]) == 0
     assert '"choices"' in capsys.readouterr().out
     found = read_calibration(adapter_dir)
     assert found is not None
     assert found.prior_scale in PRIOR_SCALES
+    assert found.max_outside_mass == 0.75
     assert found.weights_sha256 == file_sha256(adapter_dir / WEIGHTS_NAME)
     assert sum(one.num_answers for one in found.reliability) > 3
     calibrated = find_adapter(adapter_dir, base_sha256=BASE_SHA256)
