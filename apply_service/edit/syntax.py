@@ -132,7 +132,7 @@ def parse_fragment(
             break
     if best is None:
         return ()
-    symbols = _without_locals(best[1], lines, language)
+    symbols = _without_bodies(_without_locals(best[1], lines, language), lines)
     if next_indent is None or language not in _INDENTED:
         return symbols
     return _cut_by_indent(symbols, lines, next_indent)
@@ -152,6 +152,16 @@ def _without_locals(
         new_places[place] = len(kept)
         kept.append(replace(symbol, parent=parent))
     return tuple(kept)
+
+
+def _without_bodies(symbols: Sequence[Symbol], lines: Sequence[str]) -> tuple[Symbol, ...]:
+    """What ends with a sign of equality goes on behind the fragment: its body is not shown."""
+    return tuple(
+        replace(symbol, is_complete=False)
+        if lines[symbol.end - 1].rstrip().endswith("=")
+        else symbol
+        for symbol in symbols
+    )
 
 
 def _is_local(symbol: Symbol, lines: Sequence[str], language: str) -> bool:

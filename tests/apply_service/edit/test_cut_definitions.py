@@ -190,3 +190,16 @@ def test_a_definition_that_is_left_in_an_inner_block_goes_on() -> None:
     assert plan.is_unique
     end = FIND.splitlines().index("    raise KeyError(key)")
     assert all(one.end <= end for one in plan.candidates[0])
+
+
+def test_a_header_without_its_expression_is_what_follows() -> None:
+    original = (
+        "class Ledger {\n  def balance(account: String): Int =\n    all(account).sum\n\n"
+        "  def accounts: Set[String] =\n    all.map(_.account).toSet\n}\n"
+    )
+    new = "  def balance(account: String, on: Date): Int =\n    all(account).filter(_.at(on)).sum\n"
+    old = "  def balance(account: String): Int =\n    all(account).sum\n"
+    update = f"{new}\n  def accounts: Set[String] =\n"
+    for marker in ("", "  // ...\n"):
+        found = planned(original, update + marker, "scala")
+        assert merged(found) == original.replace(old, new)
