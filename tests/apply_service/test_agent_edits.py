@@ -1,9 +1,9 @@
 """Edits that agents wrote for files of their own: how many the rules alone merge as meant.
 
-Those of `agent_edits.jsonl` are what the merge was mended with. Those of `unseen_agent_edits.jsonl`
-were not looked at, but for two that were wrong and applied, and are to stay so: their share is what
-a user may expect. Those of `further_agent_edits.jsonl` came later, a third of them for longer
-files; they were counted before the seven that went wrong were looked at, and one was mended.
+Those of `agent_edits.jsonl` and `fitting_agent_edits.jsonl` are what the merge was mended with and
+its trees were fitted to. Nothing is fitted to the others. Those of `unseen_agent_edits.jsonl` and
+`further_agent_edits.jsonl` were counted before a few that went wrong were looked at; those of
+`later_agent_edits.jsonl` were counted alone: their share is what a user may expect.
 """
 
 from __future__ import annotations
@@ -42,10 +42,12 @@ def end_of(case: Case) -> tuple[str, bool]:
 @pytest.mark.parametrize(
     ("name", "num_right", "num_silent"),
     [
-        ("agent_edits.jsonl", 200, 0),
-        ("unseen_agent_edits.jsonl", 93, 0),
+        ("agent_edits.jsonl", 210, 0),
+        ("fitting_agent_edits.jsonl", 628, 0),
+        ("unseen_agent_edits.jsonl", 97, 0),
         # An instruction in a comment stays in the file ("# Add the permission for pushing here").
-        ("further_agent_edits.jsonl", 96, 1),
+        ("further_agent_edits.jsonl", 97, 1),
+        ("later_agent_edits.jsonl", 102, 0),
     ],
 )
 def test_most_are_merged_as_meant(name: str, num_right: int, num_silent: int) -> None:
