@@ -12,11 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from apply_service.edit.placement import Placement
 from apply_service.edit.placement_layer import LAYER_FEATURES, heaviest, layer_features
@@ -53,54 +51,30 @@ class PlacementTrees(msgspec.Struct, frozen=True, dict=True):
 
     def sums_of(self, rows: Sequence[Sequence[float]]) -> list[float]:
         """What all trees add to each row of features."""
-        if not rows:
-            return []
-        values = np.asarray(rows, dtype=np.float64)  # [num_rows, num_features]
-        num_rows, num_features = values.shape
-        forest = self._forest
-        num_trees = len(forest.roots)
-        nodes = np.tile(forest.roots, num_rows)  # [num_rows * num_trees]
-        starts = np.repeat(np.arange(num_rows) * num_features, num_trees)
-        flat = values.ravel()
-        pending = np.flatnonzero(nodes >= 0)
-        while len(pending):
-            here = nodes[pending]
-            is_right = flat[starts[pending] + forest.features[here]] > forest.thresholds[here]
-            reached = forest.children[2 * here + is_right]
-            nodes[pending] = reached
-            pending = pending[reached >= 0]
-        sums = forest.values[-1 - nodes].reshape(num_rows, num_trees).sum(axis=1)
-        found: list[float] = sums.tolist()
-        return found
+        return [sum([_leaf_of(root, row) for root in self._roots]) for row in rows]
 
     @cached_property
-    def _forest(self) -> _Forest:
-        """The nodes of all trees one after another, and their leaves."""
-        roots, children = [], []
-        num_nodes = num_leaves = 0
-        for tree in self.trees:
-            roots.append(num_nodes if tree.features else -1 - num_leaves)
-            for pair in zip(tree.lefts, tree.rights, strict=True):
-                children += [at + num_nodes if at >= 0 else at - num_leaves for at in pair]
-            num_nodes += len(tree.features)
-            num_leaves += len(tree.values)
-        return _Forest(
-            roots=np.array(roots, dtype=np.int64),
-            features=np.array([one for tree in self.trees for one in tree.features], np.int64),
-            thresholds=np.array([one for tree in self.trees for one in tree.thresholds]),
-            children=np.array(children, dtype=np.int64),
-            values=np.array([one for tree in self.trees for one in tree.values]),
-        )
+    def _roots(self) -> list[_Node]:
+        return [_node_of(tree, 0 if tree.features else -1) for tree in self.trees]
 
 
-class _Forest(NamedTuple):
-    """As `Tree`, of all trees; `children` are the left and right one of each node in turn."""
+# A leaf's value, or the feature, the threshold and the left and right child of an inner node.
+_Node: TypeAlias = "float | tuple[int, float, _Node, _Node]"
 
-    roots: NDArray[np.int64]
-    features: NDArray[np.int64]
-    thresholds: NDArray[np.float64]
-    children: NDArray[np.int64]
-    values: NDArray[np.float64]
+
+def _node_of(tree: Tree, number: int) -> _Node:
+    if number < 0:
+        return tree.values[-1 - number]
+    left, right = (_node_of(tree, child) for child in (tree.lefts[number], tree.rights[number]))
+    return tree.features[number], tree.thresholds[number], left, right
+
+
+def _leaf_of(node: _Node, row: Sequence[float]) -> float:
+    """The value of the leaf that a row reaches."""
+    while isinstance(node, tuple):
+        feature, threshold, left, right = node
+        node = right if row[feature] > threshold else left
+    return node
 
 
 def corrected(placements: Sequence[Placement], lines: Sequence[str]) -> list[Placement]:

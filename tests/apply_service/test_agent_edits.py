@@ -47,7 +47,7 @@ def end_of(case: Case) -> tuple[str, bool]:
         ("unseen_agent_edits.jsonl", 97, 0),
         # An instruction in a comment stays in the file ("# Add the permission for pushing here").
         ("further_agent_edits.jsonl", 97, 1),
-        ("later_agent_edits.jsonl", 102, 0),
+        ("later_agent_edits.jsonl", 101, 0),
     ],
 )
 def test_most_are_merged_as_meant(name: str, num_right: int, num_silent: int) -> None:

@@ -59,7 +59,7 @@ SETTINGS = {
     "verbosity": -1,
 }
 FORGETFUL_SHARE = 0.25
-AGENT_WEIGHT = 80.0
+AGENT_WEIGHT = 40.0
 _CASES = Path(__file__).parents[1] / "cases"
 AGENT_EDITS = (_CASES / "fitting_agent_edits.jsonl", _CASES / "agent_edits.jsonl")
 _CASES_PER_REPORT = 500
@@ -171,10 +171,13 @@ def layers(
 
 
 def layers_as_written(path: Path) -> Layers:
-    """The layers that are open in a file's updates as they are, weighed without the trees."""
+    """The layers of a file's updates as they are, weighed without the trees.
+
+    Those whose first placement is certain are among them: the trees are asked about these too.
+    """
     with patch.multiple(lazy_placements, corrected=_as_they_are, confirmed=_as_they_are):
         planned = [PlannedUpdate(case, case.update) for case in read_cases(path)]
-        return Layers.of([layer for one in planned for layer in one.open_layers()])
+        return Layers.of([layer for one in planned for layer in one.layers(with_certain=True)])
 
 
 def _as_they_are(placements: Sequence[Placement], lines: Sequence[str]) -> list[Placement]:
@@ -186,13 +189,13 @@ def _layers_of(num_updates: int, num_updates_terse: int, case: TrainingCase) -> 
     for number in range(num_updates):
         written = rewrite(case, number)
         if written is not None:
-            found += PlannedUpdate(written, _update_of(written, number)).open_layers()
+            found += PlannedUpdate(written, _update_of(written, number)).layers()
     num_terse = num_offered = 0
     for terse in (rewrite_tersely(case, number) for number in range(num_updates_terse)):
         if terse is not None:
             written, segments = terse
             planned = PlannedUpdate(written, written.update, segments)
-            found += planned.open_layers()
+            found += planned.layers()
             num_terse += len(segments)
             num_offered += len(planned.truths)
     return CaseLayers(found, num_terse, num_offered)
@@ -229,12 +232,17 @@ class PlannedUpdate:
             path = self._plan.accepts(list(TextFile.from_text(case.expected).lines))
             self.truths = [] if path is None else list(path.placements)
 
-    def open_layers(self) -> Iterator[tuple[Vector, Vector, int]]:
-        """Where the first placement is not certain: rows, weights and which placement is true."""
+    def layers(self, *, with_certain: bool = False) -> Iterator[tuple[Vector, Vector, int]]:
+        """Rows and weights of each layer, and which placement is true.
+
+        Without `with_certain` those whose first placement is not certain.
+        """
         for placement in self.truths:
             assert self._plan is not None, "there are placements"
             layer = self._plan.candidates[placement.segment]
-            if layer[0].is_certain or not all(one.features for one in layer):
+            if layer[0].is_certain and not with_certain:
+                continue
+            if not all(one.features for one in layer):
                 continue
             layer = contenders(layer)
             if len(layer) > 1 and placement in layer:

@@ -69,7 +69,7 @@ def test_the_true_placement_of_a_segment_with_two_places_is_found() -> None:
     case = merge_case("save")
     planned = PlannedUpdate(case, case.update)
     (placement,) = planned.truths
-    ((rows, weights, truth),) = planned.open_layers()
+    ((rows, weights, truth),) = planned.layers()
     assert rows.shape == (len(weights), len(LAYER_FEATURES))
     assert 5 <= placement.start < placement.end <= 8
     assert 0 <= truth < len(weights)
@@ -101,7 +101,7 @@ def test_an_unchanged_line_is_not_true_where_it_stands_elsewhere() -> None:
 def test_what_is_sure_and_what_cannot_be_true_teach_nothing() -> None:
     sure = PlannedUpdate(merge_case("save"), sure_update("save"))
     assert sure.truths
-    assert not list(sure.open_layers())
+    assert not list(sure.layers())
     other = PlannedUpdate(merge_case("save"), sure_update("load"))
     assert other.truths == []
-    assert not list(other.open_layers())
+    assert not list(other.layers())
