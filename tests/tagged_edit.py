@@ -10,6 +10,8 @@ MERGED = "import os\n\n\ndef name(path):\n    return os.path.basename(path).lowe
 # The new line may belong behind either of two equal lines.
 UNSURE_ORIGINAL = "a = 1\nb = 1\n\na = 1\nc = 1\n"
 UNSURE_UPDATE = "# ...\na = 1\nprint(a, end=None)\n# ...\n"
+# The lines where the update fits as well; which of them is taken is nothing to rely on.
+UNSURE_PLACES = (1, 4)
 # The old lines do not stand in the file.
 MISPLACED = "<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n"
 
@@ -18,6 +20,15 @@ def tagged(original: str = ORIGINAL, update: str = UPDATE) -> list[Any]:
     """The messages of a chat request."""
     content = f"<instruction>Edit it.</instruction>\n<code>{original}</code>\n"
     return [{"role": "user", "content": f"{content}<update>{update}</update>"}]
+
+
+def tells_both_places(message: str) -> bool:
+    """Whether a doubt about `UNSURE_UPDATE` says which place was taken and which fits as well."""
+    first, second = UNSURE_PLACES
+    return any(
+        f"took the place of line {taken} of the original; the place of line {other} fits" in message
+        for taken, other in ((first, second), (second, first))
+    )
 
 
 def fields(original: str = ORIGINAL, update: str = UPDATE) -> dict[str, Any]:

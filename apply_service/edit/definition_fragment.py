@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from apply_service.edit.balance import balance_of
 from apply_service.edit.definition_names import WORD, bound_name, is_attribute
-from apply_service.edit.definitions import BLOCKS, NOT_BLOCKS, SymbolTable
+from apply_service.edit.definitions import BLOCKS_OR_RULES, NOT_BLOCKS, SymbolTable
 from apply_service.edit.indentation import lacks_first_indent
 from apply_service.edit.line_index import LineIndex, indent_of, leaves
 from apply_service.edit.new_definitions import NewDefinitions
@@ -32,7 +32,6 @@ _CLOSING = ("}", ")", "]", "end", "fi", "done", "esac")
 # Where such a sign need not end a definition.
 _INDENTED = frozenset({"python", "yaml"})
 _COMMENTS = ("#", "//", "/*", "*", "--", "<!--")
-_INNER = BLOCKS | {"rule"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +235,9 @@ class DefinitionFragment:
     def _definitions_in(self, old: Symbol) -> list[Symbol]:
         """The functions, classes and the like directly inside a definition of the original."""
         places = self._inner.get(self._places[old], ())
-        return [self._symbols[place] for place in places if self._symbols[place].kind in _INNER]
+        return [
+            self._symbols[place] for place in places if self._symbols[place].kind in BLOCKS_OR_RULES
+        ]
 
     def _has_lines_between(self, new: Symbol, old: Symbol) -> bool:
         """Whether the lines between the definitions in `old` stand in `new`, or lines like them."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from apply_service.edit.definitions import BLOCKS
+from apply_service.edit.definitions import BLOCKS, BLOCKS_OR_RULES
 from apply_service.edit.line_index import OPENERS, LineIndex, indent_of
 from apply_service.edit.symbol import Symbol
 
-_PLACED = BLOCKS | {"rule", "section"}
+_PLACED = BLOCKS_OR_RULES | {"section"}
 # What a Python file runs as a program stands last.
 _MAIN_GUARD = "__name__"
 

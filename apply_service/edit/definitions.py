@@ -27,6 +27,7 @@ MAX_LOOKED_AT = 64
 _CLOSING = (")", "]", "}", "end", "fi", "done", "esac")
 LEADING = ("@", "#", "//", "/*", "*", "--", "[", "<!--")
 BLOCKS = frozenset({"function", "class", "other"})
+BLOCKS_OR_RULES = BLOCKS | {"rule"}
 NOT_BLOCKS = frozenset({"key", "import", "section"})
 
 

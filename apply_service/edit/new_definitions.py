@@ -10,7 +10,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from apply_service.edit.definition_names import WORD, definition_name, is_attribute
-from apply_service.edit.definitions import BLOCKS, LEADING, SymbolTable
+from apply_service.edit.definitions import BLOCKS_OR_RULES, LEADING, SymbolTable
 from apply_service.edit.line_index import LineIndex
 from apply_service.edit.symbol import Symbol
 
@@ -180,4 +180,4 @@ class NewDefinitions:
 def _is_block(symbol: Symbol) -> bool:
     """Whether it is a function, a class, a style rule or the like, or a key over several lines."""
     is_long = symbol.end - symbol.header >= MIN_KEY_LINES
-    return symbol.kind in BLOCKS or symbol.kind == "rule" or (symbol.kind == "key" and is_long)
+    return symbol.kind in BLOCKS_OR_RULES or (symbol.kind == "key" and is_long)

@@ -11,7 +11,15 @@ import pytest
 from oracle_service import MODEL_NAME, OracleService
 from recorded_requests import events_of, streamed_text
 from server_thread import serving
-from tagged_edit import MERGED, MISPLACED, UNSURE_ORIGINAL, UNSURE_UPDATE, UPDATE, fields
+from tagged_edit import (
+    MERGED,
+    MISPLACED,
+    UNSURE_ORIGINAL,
+    UNSURE_UPDATE,
+    UPDATE,
+    fields,
+    tells_both_places,
+)
 
 from apply_service.compat.settings import CompatSettings
 from apply_service.version import system_fingerprint
@@ -80,8 +88,7 @@ def test_a_result_in_doubt(client: httpx.Client, oracle: OracleService, stream: 
     error = flat_error(client.post(ADDRESS, json=body), 422)
     assert error["code"] == "needs_review"
     assert "ambiguous_place" in error["error"]
-    assert "took the place of line" in error["error"]
-    assert all(place in error["error"] for place in ("line 1", "line 4"))
+    assert tells_both_places(error["error"])
     (finding,) = error["findings"]
     assert finding["hint"] in error["error"]
     oracle.service.compat = CompatSettings(review="accept")
