@@ -13,12 +13,13 @@ from apply_service.edit.bindings import Bindings
 from apply_service.edit.definition_names import definition_name
 from apply_service.edit.definitions import BLOCKS, BLOCKS_OR_RULES, SymbolTable, find_definitions
 from apply_service.edit.indentation import reindented
+from apply_service.edit.languages import OVERLOADING
 from apply_service.edit.lazy_places import LazyPlacer, Spot
 from apply_service.edit.left_out_lines import may_go
 from apply_service.edit.line_index import OPENERS, LineIndex
 from apply_service.edit.new_definitions import NewDefinitions
 from apply_service.edit.placement import Placement
-from apply_service.edit.placement_features import PlacementFeatures
+from apply_service.edit.placement_features import FEATURES, PlacementFeatures
 from apply_service.edit.placement_ranking import weight_of
 from apply_service.edit.placement_trees import confirmed, corrected
 from apply_service.edit.runs import Run
@@ -70,6 +71,9 @@ _MAX_INSIDE = 32
 # As many blank lines beside markers are a habit.
 MIN_AIRY_SIDES = 2
 _WORD = re.compile(r"\w+")
+# What a definition costs that would stand twice; of agents' updates none meant that.
+_DOUBLED_COST = 3.0
+_DOUBLED = FEATURES.index("num_doubled_definitions")
 
 
 class LazyPlacements:
@@ -129,7 +133,28 @@ class LazyPlacements:
             best = [replace(one, weight=one.weight - _LATER_COST * one.start) for one in best]
         best = sorted(best, key=lambda one: -one.weight)[:MAX_CANDIDATES]
         weigh = confirmed if best and best[0].is_certain else corrected
-        return weigh(best, self._index.lines)
+        return self._without_doubles(weigh(best, self._index.lines), segment)
+
+    def _without_doubles(self, placements: list[Placement], segment: Segment) -> list[Placement]:
+        """After the others those that define a second time what a file can define once.
+
+        A decorated definition may be one of several.
+        """
+        if self._language is None or self._language in OVERLOADING or not placements:
+            return placements
+        if any(text.lstrip().startswith("@") for text in segment.texts):
+            return placements
+        num_doubled = [one.features[_DOUBLED] if one.features else 0.0 for one in placements]
+        least = min(num_doubled)
+        weighed = [
+            replace(
+                one,
+                weight=one.weight - _DOUBLED_COST * (number - least),
+                is_certain=one.is_certain and number == least,
+            )
+            for one, number in zip(placements, num_doubled, strict=True)
+        ]
+        return sorted(weighed, key=lambda one: -one.weight)
 
     def has_definition(self, number: int, segment: Segment) -> bool:
         """Whether segment `number` defines a function, a class, a style rule or the like."""
