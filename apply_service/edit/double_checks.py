@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
+from apply_service.edit.alternatives import are_alternatives
 from apply_service.edit.comparison import Comparison, shown
 from apply_service.edit.finding import Finding
 from apply_service.edit.languages import OVERLOADING
 from apply_service.edit.line_index import indent_of
+from apply_service.edit.symbol import Symbol
 from apply_service.edit.syntax import SyntaxTree
 
 _KINDS = frozenset({"function", "class", "constant"})
@@ -20,19 +22,24 @@ def check_defined_twice(comparison: Comparison) -> Iterator[Finding]:
     """An update that defines a name of the original anew replaces it, and does not add a second."""
     if comparison.tree is None or comparison.result_tree is None:
         return
+    language = comparison.tree.language
     before = Counter(_keys_of(comparison.tree, comparison.original))
+    after: defaultdict[_Key, list[Symbol]] = defaultdict(list)
     keys = _keys_of(comparison.result_tree, comparison.result)
-    result_counts = Counter(comparison.result_texts)
-    after = Counter(keys)
     for symbol, key in zip(comparison.result_tree.symbols, keys, strict=True):
-        is_doubled = before[key] == 1 and after[key] == 2 and symbol.kind in _KINDS
-        header = comparison.result_texts[symbol.header]
-        if not is_doubled or not comparison.sent_counts[header]:
+        after[key].append(symbol)
+    for key, symbols in after.items():
+        if before[key] != 1 or len(symbols) != 2 or symbols[0].kind not in _KINDS:
             continue
-        is_overload = symbol.kind == "function" and comparison.tree.language in OVERLOADING
-        if is_overload and result_counts[header] < 2:
+        headers = [comparison.result_texts[one.header] for one in symbols]
+        sent = [comparison.sent_counts[header] > 0 for header in headers]
+        is_overload = symbols[0].kind == "function" and language in OVERLOADING
+        if not any(sent) or (is_overload and headers[0] != headers[1]):
             continue
-        after[key] = 0
+        first, second = (one.header for one in symbols)
+        if are_alternatives(comparison.result, first, second, language):
+            continue
+        symbol = symbols[sent.index(True)]
         yield Finding(
             code="defined_twice",
             severity="warning",

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from apply_service.edit.accessors import tell_accessors_apart
+from apply_service.edit.alternatives import PREPROCESSED, without_directives
 from apply_service.edit.fragment import Frame, dedent, frames
 from apply_service.edit.grammars import Grammar, try_load_grammar
 from apply_service.edit.sections import hand_over_comments, nest_headings
@@ -62,12 +63,12 @@ def parse(
     grammar = try_load_grammar(language) if language is not None else None
     if grammar is None or language is None:
         return None
-    source = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+    source = _source_of(lines)
     tree = grammar.parse(source, max_s=max_s)
     found = None if tree is None else harvest(tree, source, grammar, lines=lines)
     if found is None:
         return None
-    if found.error_lines and language == "kotlin" and len(source) <= MAX_RETRIED_BYTES:
+    if found.error_lines and len(source) <= MAX_RETRIED_BYTES:
         found = _fewer_errors(found, lines, source, grammar)
     return SyntaxTree(
         language=language,
@@ -79,18 +80,29 @@ def parse(
 
 
 def _fewer_errors(found: Harvest, lines: Sequence[str], source: bytes, grammar: Grammar) -> Harvest:
-    """A second try for Kotlin, whose grammar wants a line break or `;` before a closing brace.
+    """A second try where a grammar is known not to understand its whole language.
 
-    The sign takes the place of a space, so that all positions stay.
+    Kotlin's wants a line break or `;` before a closing brace: the sign takes the place of a space.
+    Those of preprocessed languages know conditions between some parts of a statement only: the
+    directives are left out, and that must leave fewer errors. All lines stay where they are.
     """
-    repaired = _KOTLIN_SPACED_BRACE.sub(b";}", source)
-    tree = grammar.parse(repaired)
-    if tree is None:
+    max_errors = len(found.error_lines)
+    if grammar.name == "kotlin":
+        repaired = _KOTLIN_SPACED_BRACE.sub(b";}", source)
+    elif grammar.name in PREPROCESSED:
+        repaired = _source_of(without_directives(lines))
+        max_errors -= 1
+    else:
         return found
-    retried = harvest(tree, source, grammar, lines=lines)
-    if retried is None or len(retried.error_lines) > len(found.error_lines):
+    tree = None if repaired == source else grammar.parse(repaired)
+    retried = None if tree is None else harvest(tree, repaired, grammar, lines=lines)
+    if retried is None or len(retried.error_lines) > max_errors:
         return found
     return retried
+
+
+def _source_of(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
 
 
 def _refined(symbols: Sequence[Symbol], lines: Sequence[str], language: str) -> Sequence[Symbol]:
