@@ -1,8 +1,8 @@
 """Names that an update gives to what has another name in the original.
 
 Where a changed line is an old one but for one word, which is new to the file, while the update does
-not show the old word any more, it renames. A line that defines or assigns the name tells nothing,
-nor does one in a new definition: new definitions resemble those beside them. A definition of which
+not show the old word any more, it renames. A line that defines, assigns or imports the name tells
+nothing, nor does one in a new definition: new definitions resemble those beside them. A definition of which
 hardly a line is old has no old name either.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 
+from apply_service.edit.bindings import declared_names
 from apply_service.edit.definition_names import MAX_LINE_LENGTH, bound_name, definition_name
 from apply_service.edit.line_index import indent_of
 
@@ -52,7 +53,7 @@ def find_renames(segments: Iterable[Sequence[str]], old_lines: Sequence[str]) ->
                 inside.setdefault(definition, set()).add(line)
                 continue
             new_words = [] if line in known else list(set(_NAME.findall(line)) - old_words)
-            if len(new_words) == 1 and bound_name(line) != new_words[0]:
+            if len(new_words) == 1 and not _binds(line, new_words[0]):
                 suspects.append((_TOKEN.findall(line), new_words[0]))
     renames = _compared(suspects[:MAX_NEW_LINES], old_lines, shown)
     return {
@@ -98,7 +99,7 @@ def _everywhere(
     uses: dict[str, set[str]] = {former: set() for former in renames.values()}
     for line in set(old_lines) if uses else ():
         for former in uses.keys() & _NAME.findall(line):
-            if bound_name(line) != former:
+            if not _binds(line, former):
                 uses[former].add(line)
     return {
         name: former
@@ -112,6 +113,11 @@ def _is_kept(inside: Collection[str], name: str, former: str, known: Set[str]) -
     """Whether the lines in a definition with the new name are those of an old one."""
     num_kept = sum(_replaced(line, name, former) in known for line in inside)
     return num_kept >= MIN_KEPT_SHARE * len(inside)
+
+
+def _binds(line: str, name: str) -> bool:
+    """Whether a line defines, assigns, imports or passes on a name."""
+    return bound_name(line) == name or name in declared_names(line)
 
 
 def _replaced(line: str, word: str, other: str) -> str:
