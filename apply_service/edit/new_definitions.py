@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 
@@ -137,9 +137,10 @@ class NewDefinitions:
             holder
             for text in shown
             for holder in {
-                self._holder(row, new.kind) for row in self._index.places(text)[:MAX_PLACES]
+                holder
+                for row in self._index.places(text)[:MAX_PLACES]
+                for holder in self._holders_of(row, new.kind)
             }
-            if holder is not None
         )
         return any(
             count >= max(MIN_KIN_SHARE * len(shown), MIN_KIN_LINES if new.kind == "rule" else 1)
@@ -160,12 +161,15 @@ class NewDefinitions:
         places = self._used_at.get(symbol.name, ())
         return any(not symbol.start <= place < symbol.end for place in places)
 
-    def _holder(self, row: int, kind: str) -> int | None:
-        """The innermost definition of this kind around a line of the original."""
+    def _holders_of(self, row: int, kind: str) -> Iterator[int]:
+        """The definitions of this kind around a line of the original, of keys the innermost."""
         holder = self._holders[row]
-        while holder is not None and self._table.symbols[holder].kind != kind:
+        while holder is not None:
+            if self._table.symbols[holder].kind == kind:
+                yield holder
+                if kind == "key":
+                    return
             holder = self._table.symbols[holder].parent
-        return holder
 
     @cached_property
     def _holders(self) -> list[int | None]:

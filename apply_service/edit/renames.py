@@ -2,8 +2,8 @@
 
 Where a changed line is an old one but for one word, which is new to the file, while the update does
 not show the old word any more, it renames. A line that defines, assigns or imports the name tells
-nothing, nor does one in a new definition: new definitions resemble those beside them. A definition of which
-hardly a line is old has no old name either.
+nothing, nor does one in a new definition: new definitions resemble those beside them. A definition
+of which hardly a line is old has no old name either.
 """
 
 from __future__ import annotations
