@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -25,6 +26,7 @@ MAX_LOST_AT_BORDER = 1
 MAX_CONTINUED = 64
 # Each inline marker is looked for in the whole original.
 MAX_INLINE_MARKERS = 50
+_DOCSTRING = re.compile(r"""(?:\"{3}|'{3}).*(?:\"{3}|'{3})""")
 _CLOSERS = frozenset(")]}>;, \t")
 
 
@@ -142,6 +144,8 @@ class LazyReader:
                 num_beyond = total[-1] - total[place + 1] if is_end else total[place]
                 can_stand = num_shown and num_beyond <= num_shown + MAX_LOST_AT_BORDER
                 lost = original.lines[place + 1 :] if is_end else original.lines[:place]
+                if not has_anchor and num_shown and num_beyond and self._is_about_file(lost):
+                    return not self._is_comment(filled[0])
                 if not num_beyond or (can_stand and self._is_shown(lost, segment)):
                     return False
             has_anchor = True
@@ -193,6 +197,11 @@ class LazyReader:
     def _is_shown(self, lost: Sequence[str], segment: Segment) -> bool:
         """Whether the segment defines whatever these few lines of the original define."""
         return definition_names(lost) <= definition_names(segment.texts)
+
+    def _is_about_file(self, lines: Sequence[str]) -> bool:
+        """Whether lines are what a file says about itself; no new code takes its place."""
+        said = filter(None, map(str.strip, lines))
+        return all(self._is_comment(line) or _DOCSTRING.fullmatch(line) for line in said)
 
     def _is_lone_inside(self, outermost: Sequence[str], places: Mapping[str, int]) -> bool:
         """Whether the line at the border stands once in the original, and not at its border."""
