@@ -262,7 +262,10 @@ class LazyPlacements:
         known: dict[tuple[int, int, tuple[str, ...]], Placement] = {}
         spots: dict[Placement, Spot] = {}
         limit = MAX_RANKED if self._num_ranked < MAX_RANKED_IN_ALL else MAX_RANKED_LATE
+        insertions = placer.insertions()
         for spot in placer.spots():
+            if len(known) > limit and (spot.start, spot.end) not in insertions:
+                continue
             lines = [*edges[0], *reindented(core, spot.runs, self._index), *edges[1]]
             dropped = min(self._num_dropped(spot, words), _MAX_DROPPED)
             spot = replace(spot, weight=spot.weight - _DROPPED_COST * dropped)
@@ -275,8 +278,6 @@ class LazyPlacements:
                 if key not in known or placement.weight > known[key].weight:
                     known[key] = placement
                     spots[placement] = spot
-            if len(known) > limit:
-                break
         self._num_ranked += len(known)
         others = [
             text

@@ -20,6 +20,8 @@ BORDER_WEIGHT = 4.0
 # An equal line that is indented in another way, beside lines that are not.
 ODD_INDENT_SHARE = 0.35
 MAX_CHAINS = 40
+# Insertions that are looked at however many other spots are better.
+MAX_INSERTIONS = 8
 UNBALANCED_COST = 4.0
 # Nothing of the original goes.
 CLEAN_BONUS = 2.0
@@ -116,6 +118,10 @@ class LazyPlacer:
             if (insertion.start, insertion.end) not in best:
                 best[insertion.start, insertion.end] = self._inserted(insertion)
         return sorted(best.values(), key=lambda spot: (-spot.weight, spot.start, spot.end))
+
+    def insertions(self) -> set[tuple[int, int]]:
+        """The borders of the first spots where nothing of the original goes."""
+        return {(one.start, one.end) for one in self._insertions[:MAX_INSERTIONS]}
 
     def _spots_of(self, chain: Chain) -> Iterator[Spot]:
         first, last = chain.runs[0], chain.runs[-1]
