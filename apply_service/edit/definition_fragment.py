@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from apply_service.edit.balance import balance_of
-from apply_service.edit.definition_names import WORD, bound_name, is_attribute
+from apply_service.edit.definition_names import bound_name, is_attribute
 from apply_service.edit.definitions import BLOCKS_OR_RULES, NOT_BLOCKS, SymbolTable
 from apply_service.edit.indentation import lacks_first_indent
 from apply_service.edit.line_index import LineIndex, indent_of, leaves
@@ -76,9 +76,7 @@ class DefinitionFragment:
         self._language = language
         self._similarity = Similarity(index.stripped)
         self._table = SymbolTable(symbols, index, self._similarity)
-        self._new_rows = NewDefinitions(
-            self._table, index, words=frozenset().union(*map(WORD.findall, texts))
-        ).rows(shown, texts)
+        self._new_rows = NewDefinitions(self._table, index, sent=texts).rows(shown, texts)
 
     def replacements(self) -> list[Replacement]:
         """All of them, in the order of the update; none if anything of it has no certain place."""

@@ -41,6 +41,7 @@ _BOUND_NAME = re.compile(
     r"\s*(?:export\s+|const\s+|let\s+|var\s+|val\s+|static\s+|local\s+|pub\s+)*"
     r"[\"']?@?(?P<name>[\w$.-]+(?:/[\w$.-]+)?)[\"']?\s*(?::=?|[-+*/%|&^]?=)(?!=)"
 )
+_QUALIFIER = re.compile(r"[.:]+")
 _IMPORT = re.compile(r"\s*(?:import|from|use|using|require|#\s*include|@import)\b")
 
 
@@ -60,8 +61,13 @@ def _definition_name(line: str) -> str | None:
         match = _SHELL_FUNCTION.fullmatch(line) or _CALL_LIKE.fullmatch(line)
     if match is None:
         return None
-    name = re.split(r"[.:]+", match["name"])[-1]
+    name = unqualified(match["name"])
     return None if name in _NOT_NAMES else name
+
+
+def unqualified(name: str) -> str:
+    """A name as other lines use it: `run` of `Server.run` and of `A::run`."""
+    return _QUALIFIER.split(name)[-1]
 
 
 def is_attribute(line: str) -> bool:

@@ -99,8 +99,8 @@ class LazyPlacements:
         self._weights = weights
         self._balances = BalanceIndex(index.lines)
         self._table = SymbolTable(symbols, index, similarity)
-        words = frozenset(_words_of([text for segment in segments for text in segment.texts]))
-        self._new = NewDefinitions(self._table, index, renames, words)
+        sent = [text for segment in segments for text in segment.texts]
+        self._new = NewDefinitions(self._table, index, renames, sent)
         self._core: list[str] = []
         self._room: Room | None = None
         self._is_airy = is_airy(segments)

@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 
-from apply_service.edit.definition_names import WORD, definition_name, is_attribute
+from apply_service.edit.definition_names import (
+    WORD,
+    definition_name,
+    is_attribute,
+    unqualified,
+)
 from apply_service.edit.definitions import BLOCKS_OR_RULES, LEADING, SymbolTable
 from apply_service.edit.line_index import LineIndex
 from apply_service.edit.symbol import Symbol
@@ -36,13 +41,14 @@ class NewDefinitions:
         table: SymbolTable,
         index: LineIndex,
         renames: Mapping[str, str] = MappingProxyType({}),
-        words: Container[str] = frozenset(),
+        sent: Iterable[str] = (),
     ) -> None:
         """`renames` holds the old name for each new one that the update gives.
 
-        `words` are those of the whole update: what it names keeps its name.
+        `sent` are the lines of the whole update: what it names keeps its name.
         """
-        self._words = words
+        self._sent = frozenset(map(str.strip, sent))
+        self._words = frozenset(word for line in self._sent for word in WORD.findall(line))
         self._renames = renames
         self._table = table
         self._index = index
@@ -145,21 +151,28 @@ class NewDefinitions:
         return any(
             count >= max(MIN_KIN_SHARE * len(shown), MIN_KIN_LINES if new.kind == "rule" else 1)
             and (old := self._table.symbols[holder]).name not in names
-            and not self._is_needed(old)
+            and not self._is_needed(old, new)
             for holder, count in holders.items()
         )
 
-    def _is_needed(self, symbol: Symbol) -> bool:
-        """Whether something outside of a definition uses its name: it can hardly get another.
+    def _is_needed(self, old: Symbol, new: Symbol) -> bool:
+        """Whether the update names a definition, or something outside of it goes on to use it.
 
-        A test block or the like has a title that nothing uses.
+        Then it can hardly be `new` under its old name. A test block or the like has a title that
+        nothing uses.
         """
-        if symbol.kind == "other":
+        if old.kind == "other":
             return False
-        if symbol.name in self._words:
+        name, new_name = unqualified(old.name), unqualified(new.name)
+        if name in self._words:
             return True
-        places = self._used_at.get(symbol.name, ())
-        return any(not symbol.start <= place < symbol.end for place in places)
+        pattern = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+        used = (
+            self._index.stripped[place]
+            for place in self._used_at.get(name, ())
+            if not old.start <= place < old.end
+        )
+        return any(pattern.sub(new_name, line) not in self._sent for line in used)
 
     def _holders_of(self, row: int, kind: str) -> Iterator[int]:
         """The definitions of this kind around a line of the original, of keys the innermost."""

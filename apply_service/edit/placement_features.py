@@ -10,7 +10,13 @@ from itertools import islice, takewhile
 
 from apply_service.edit.balance import BalanceIndex, balance_of
 from apply_service.edit.bindings import Bindings, bound_names, declared_names, is_import
-from apply_service.edit.definition_names import MAX_LINE_LENGTH, WORD, bound_name, definition_name
+from apply_service.edit.definition_names import (
+    MAX_LINE_LENGTH,
+    WORD,
+    bound_name,
+    definition_name,
+    unqualified,
+)
 from apply_service.edit.definitions import BLOCKS, SymbolTable
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.placement import Placement
@@ -193,7 +199,8 @@ class PlacementFeatures:
             for symbol in self._table.inside(*span, limit=MAX_SEARCHED)
             if not self._own_words.issuperset(WORD.findall(symbol.name))
         ]
-        dropped = [symbol.name for symbol in gone if symbol.kind in BLOCKS][:MAX_DROPPED]
+        blocks = (symbol.name for symbol in gone if symbol.kind in BLOCKS)
+        dropped = list(map(unqualified, islice(blocks, MAX_DROPPED)))
         values = [symbol.name for symbol in gone if symbol.kind in ("constant", "key")]
         used = [
             name

@@ -357,4 +357,18 @@ def test_what_the_update_names_gets_no_other_name() -> None:
     assert fragment is not None
     table, shown = SymbolTable(tree.symbols, index), fragment.symbols
     assert NewDefinitions(table, index).rows(shown, new) == set()
-    assert NewDefinitions(table, index, words={"release"}).rows(shown, new) == {0, 1, 2, 3}
+    sent = [*new, "app.delete('/x', release)"]
+    assert NewDefinitions(table, index, sent=sent).rows(shown, new) == {0, 1, 2, 3}
+
+
+def test_a_name_that_the_update_replaces_wherever_it_is_used_is_needed_no_more() -> None:
+    old = ["func (s *Box) total() int {", "\treturn s.sum(weights)", "}", "", "x := box.total()"]
+    new = ["func (s *Box) grams() int {", "\treturn s.sum(weights)", "}"]
+    index = LineIndex(old)
+    tree, fragment = parse(old, "go"), parse(new, "go")
+    assert tree is not None
+    assert fragment is not None
+    table, shown = SymbolTable(tree.symbols, index), fragment.symbols
+    assert NewDefinitions(table, index, sent=new).rows(shown, new) == {0, 1, 2}
+    sent = [*new, "    x := box.grams()"]
+    assert NewDefinitions(table, index, sent=sent).rows(shown, new) == set()
