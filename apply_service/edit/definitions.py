@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from apply_service.edit.block_bounds import columns
-from apply_service.edit.definition_names import definition_name, is_attribute
+from apply_service.edit.definition_names import bound_name, definition_name, is_attribute
 from apply_service.edit.line_index import LineIndex, indent_of, leaves
 from apply_service.edit.runs import REPEATED_SHARE, Run
 from apply_service.edit.similarity import Similarity
@@ -163,11 +163,25 @@ class SymbolTable:
             if num_named[symbol.name] > MAX_LOOKED_AT:
                 continue
             for old in self.matches(fragment, symbol):
+                if symbol.kind not in BLOCKS and self._is_bound_deeper(symbol, old, texts):
+                    continue
                 if not symbol.is_complete:
                     runs.extend(self._header_runs(symbol, old, texts))
                 elif not self.is_cut(symbol, old, texts, next_indent=next_indent):
                     runs.extend(self._variants(symbol, old, texts))
         return runs
+
+    def _is_bound_deeper(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> bool:
+        """Whether a value is deeper than the old one, and just as deep another line binds it."""
+        header, lines = texts[new.header], self._index.lines
+        indent = indent_of(header)
+        if len(indent) <= len(indent_of(lines[old.header])):
+            return False
+        name = bound_name(header)
+        return name is not None and any(
+            name in line and indent_of(line) == indent and bound_name(line) == name
+            for line in lines
+        )
 
     def matches(self, fragment: Sequence[Symbol], symbol: Symbol) -> list[Symbol]:
         """The definitions that `symbol` of a segment may be: of its name, kind and owners."""

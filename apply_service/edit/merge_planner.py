@@ -187,7 +187,7 @@ class MergePlanner:
         passed = self._passed_over(room, inside, found)
         if passed:
             return passed
-        if not inside and found and found[0].reason == "symbol" and self._is_named(number - 1):
+        if not inside and found and not found[0].is_certain and self._is_named(number - 1):
             found = []
         if not inside and not found:
             self._rooms[number] = room

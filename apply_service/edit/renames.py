@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 
 from apply_service.edit.bindings import declared_names
+from apply_service.edit.blank_lines import squeeze
 from apply_service.edit.definition_names import MAX_LINE_LENGTH, bound_name, definition_name
 from apply_service.edit.line_index import indent_of
 
@@ -46,7 +47,7 @@ def find_renames(segments: Iterable[Sequence[str]], old_lines: Sequence[str]) ->
     shown_lines: set[str] = set()
     inside: dict[str, set[str]] = {}
     for texts in segments:
-        shown_lines.update(map(str.strip, texts))
+        shown_lines.update(map(squeeze, texts))
         shown.update(word for line in texts for word in _NAME.findall(line))
         for line, definition in _with_new_definitions(texts, old_words):
             if definition is not None:
@@ -104,7 +105,7 @@ def _everywhere(
     return {
         name: former
         for name, former in renames.items()
-        if sum(_replaced(line, former, name) in new_lines for line in uses[former])
+        if sum(squeeze(_replaced(line, former, name)) in new_lines for line in uses[former])
         >= MIN_RENAMED_SHARE * len(uses[former])
     }
 
