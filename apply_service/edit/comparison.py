@@ -270,9 +270,18 @@ class Comparison:
         return self.reader.is_listing(line) and not self.sent_counts[squeeze(line)]
 
     def has_removed_name(self, line: str) -> bool:
-        """Whether the line has a name that a removal directive of the update has."""
+        """Whether the line has a name, or a title, that a removal directive of the update has."""
         names = self.removed_names
-        return bool(names) and not names.isdisjoint([*_WORD.findall(line), *_NAME.findall(line)])
+        if not names:
+            return False
+        words = [*_WORD.findall(line), *_NAME.findall(line)]
+        return not names.isdisjoint(words) or any(title in line for title in self._removed_titles)
+
+    @cached_property
+    def _removed_titles(self) -> list[str]:
+        """What is quoted in the header of a test, a section or a handler that is removed."""
+        titles = (removal.name for removal in self.snippet.removals if " " in removal.name)
+        return [title.partition(" /")[2] or title for title in titles]
 
     def neighbours(self, hunk: Hunk) -> tuple[str, str]:
         """The nearest filled lines of the result around a hunk; "" at the file's border."""

@@ -44,15 +44,26 @@ _REASON = (
     r"(?:no\s+longer\s+(?:needed|used)|unused|not\s+used(?:\s+anymore)?|unneeded|dead\s+code|"
     r"obsolete)\)?)?[.!]?"
 )
-_NOTE = re.compile(
-    r"(?:note\s*:\s*)?(?:(?:remov(?:ed?|es|ing)|delet(?:ed?|es|ing)|drop(?:s|ped|ping)?)"
-    rf"(?:\s*[:–—-]\s*|\s+){_KIND}(?P<asked>{_NAMES})(?:\s+{_THING})?"
-    rf"|{_KIND}(?P<told>{_NAMES})(?:\s+{_THING})?(?:\s*[:=–—-]+\s*|\s+)"
-    r"(?:(?:is|are|was|were|got|has\s+been|have\s+been)\s+)?(?:now\s+)?"
-    r"\(?(?:removed|deleted|dropped|gone)\)?(?:\s+(?:here|entirely|completely|too|from\s+here))?)"
-    rf"{_REASON}",
-    re.IGNORECASE,
-)
+# What is no name but a title: of a test, of a section of a text, the route of a handler.
+_TITLE = r"(?:'[^']{1,80}'|\"[^\"]{1,80}\"|`[^`]{1,80}`)"
+_ROUTE = r"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\s+/[^\s'\",;]{0,80}"
+
+
+def _note(names: str) -> re.Pattern[str]:
+    """A sentence that asks for the removal of `names`, or tells of it."""
+    return re.compile(
+        r"(?:note\s*:\s*)?(?:(?:remov(?:ed?|es|ing)|delet(?:ed?|es|ing)|drop(?:s|ped|ping)?)"
+        rf"(?:\s*[:–—-]\s*|\s+){_KIND}(?P<asked>{names})(?:\s+{_THING})?"
+        rf"|{_KIND}(?P<told>{names})(?:\s+{_THING})?(?:\s*[:=–—-]+\s*|\s+)"
+        r"(?:(?:is|are|was|were|got|has\s+been|have\s+been)\s+)?(?:now\s+)?"
+        r"\(?(?:removed|deleted|dropped|gone)\)?(?:\s+(?:here|entirely|completely|too|from\s+here))?)"
+        rf"{_REASON}",
+        re.IGNORECASE,
+    )
+
+
+_NOTE = _note(_NAMES)
+_TITLE_NOTE = _note(rf"{_TITLE}|{_ROUTE}")
 _GONE = re.compile(r"remov|delet|drop|gone", re.IGNORECASE)
 _RULES = " -=*~…"
 _OUTER_DOTS = re.compile(r"^\.{3,}|\.{3,}$")
@@ -66,7 +77,13 @@ def note_names(line: str) -> tuple[str, ...]:
     if len(stripped) > MAX_NOTE_LENGTH or not _GONE.search(stripped) or not is_comment(stripped):
         return ()
     for body, is_spaced in comment_bodies(stripped):
-        match = _NOTE.fullmatch(_unframed(body)) if is_spaced else None
+        if not is_spaced:
+            continue
+        text = _unframed(body)
+        match = _TITLE_NOTE.fullmatch(text)
+        if match is not None:
+            return (_title(match["asked"] or match["told"]),)
+        match = _NOTE.fullmatch(text)
         if match is not None:
             names = re.split(_SEPARATOR, match["asked"] or match["told"])
             return tuple(dict.fromkeys(map(_bare, names)))
@@ -223,6 +240,14 @@ def _unframed(body: str) -> str:
 
 def _without_rules(text: str) -> str:
     return _OUTER_DOTS.sub("", text.strip(_RULES)).strip(_RULES)
+
+
+def _title(shown: str) -> str:
+    """A title without its quotes; of a route the method as symbols have it."""
+    title = shown[1:-1] if shown[0] in "'\"`" else shown
+    method, _, path = title.partition(" ")
+    is_route = re.fullmatch(_ROUTE, title, re.IGNORECASE) is not None
+    return f"{method.lower()} {path.strip()}" if is_route else title
 
 
 def _bare(name: str) -> str:

@@ -6,11 +6,15 @@ import time
 
 import pytest
 
+from apply_service.conclusion import try_conclude_alone
 from apply_service.edit.marker_scan import MarkerScan
 from apply_service.edit.original_index import OriginalIndex
 from apply_service.edit.removal_notes import MAX_NOTES, note_names
 from apply_service.edit.segment import SegmentLine
 from apply_service.edit.snippet import read_snippet
+from apply_service.edit.text_file import TextFile
+from apply_service.edit_plan import plan_edit
+from apply_service.edit_request import EditRequest
 
 NOTES = [
     ("// isInternational removed", ["isInternational"]),
@@ -42,6 +46,10 @@ NOTES = [
     ("// Store.clear and Tile::close removed", ["Store.clear", "Tile::close"]),
     ("// store->close(int count, char *name) removed", ["store.close"]),
     ("# empty? and save! removed", ["empty?", "save!"]),
+    ("// remove the 'filters by memo' test", ["filters by memo"]),
+    ('<!-- "Queries time out" section removed -->', ["Queries time out"]),
+    ("// REMOVED: POST /shelves route", ["post /shelves"]),
+    ("// `Delete /items/:id` handler removed", ["delete /items/:id"]),
 ]
 
 COMMENTS = [
@@ -121,6 +129,49 @@ def test_a_note_between_the_neighbours_of_a_definition_removes_it(
     update: str, names: list[str]
 ) -> None:
     assert removed(update) == names
+
+
+@pytest.mark.parametrize(
+    ("path", "blocks", "note"),
+    [
+        (
+            "a.test.js",
+            (
+                "it('opens', () => {\n  open();\n});\n",
+                "it('shuts up', () => {\n  shut();\n});\n",
+                "it('ends', () => {\n  end();\n});\n",
+            ),
+            "// remove the 'shuts up' test",
+        ),
+        (
+            "routes.js",
+            (
+                "app.get('/a', (q, r) => {\n  r.send(1);\n});\n",
+                "app.post('/a', (q, r) => {\n  r.add(2);\n});\n",
+                "module.exports = app;\n",
+            ),
+            "// POST /a removed",
+        ),
+        (
+            "a.md",
+            ("## Start\n\nRun it.\n", "## In case of fire\n\nRun away.\n", "## End\n\nStop it.\n"),
+            "<!-- section 'In case of fire' removed -->",
+        ),
+    ],
+)
+def test_titles_and_routes_are_names_too(
+    path: str, blocks: tuple[str, str, str], note: str
+) -> None:
+    head, _, tail = blocks
+    request = EditRequest(
+        original=TextFile.from_text("\n".join(blocks)),
+        update=f"{head}\n{note}\n\n{tail}",
+        path=path,
+        use_model="never",
+    )
+    outcome = try_conclude_alone(plan_edit(request, max_file_bytes=1 << 20))
+    assert outcome is not None
+    assert (outcome.merged, outcome.verdict.status) == (f"{head}\n{tail}", "applied")
 
 
 @pytest.mark.parametrize(
