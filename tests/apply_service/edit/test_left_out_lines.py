@@ -127,3 +127,14 @@ def test_many_lines_may_go_only_if_the_update_binds_their_names(
 ) -> None:
     lost = [f"name_{number} = {number}" for number in range(num_lost)]
     assert may_go(["", *lost, "}"], new.splitlines()) == expected
+
+
+@pytest.mark.parametrize(
+    "said", ["# frozen: true\n", '"""What it does."""\n', "# one\n\n# two\n", "#!/usr/bin/env x\n"]
+)
+def test_what_a_file_says_about_itself_stays_above_a_new_import(said: str) -> None:
+    original = f"{said}import os\n\nimport re\n{LIMIT}{FIRST}"
+    found = plan("import ast\nimport os\n# ...\n", original)
+    assert merged(found) == original.replace("import os", "import ast\nimport os")
+    other = plan(f"{said.replace('e', 'i')}import os\n# ...\n", original)
+    assert merged(other) == original.replace(said, said.replace("e", "i"))

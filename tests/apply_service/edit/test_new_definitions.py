@@ -372,3 +372,16 @@ def test_a_name_that_the_update_replaces_wherever_it_is_used_is_needed_no_more()
     assert NewDefinitions(table, index, sent=new).rows(shown, new) == {0, 1, 2}
     sent = [*new, "    x := box.grams()"]
     assert NewDefinitions(table, index, sent=sent).rows(shown, new) == set()
+
+
+def test_lines_in_an_inner_definition_are_the_outer_ones_too() -> None:
+    form = ['  <form action="/find" method="get">', '    <input type="text" name="query"/>']
+    form += ['    <input type="submit" value="Go"/>', "  </form>"]
+    old = ['<div id="box">', *form, "</div>"]
+    new = ['<search id="box">', *old[1:-1], "</search>"]
+    index = LineIndex(old)
+    tree, fragment = parse(old, "html"), parse(new, "html")
+    assert tree is not None
+    assert fragment is not None
+    table = SymbolTable(tree.symbols, index)
+    assert NewDefinitions(table, index).rows(fragment.symbols, new) == set()

@@ -362,3 +362,22 @@ def test_beyond_the_limit_of_comparisons_nothing_is_told() -> None:
     size = int(MAX_COMPARED**0.5) + 1
     lines = [f"    call(name{number}, other)" for number in range(size)]
     assert find_renames([[line.replace("name", "gnome") for line in lines]], lines) == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("export * as fee from './fee.js'", "export * as zone from './zone.js'"),
+        ("import { fee } from './money.js'", "import { zone } from './money.js'"),
+        ("from ledger.models import fee", "from ledger.models import zone"),
+        ("use crate::money::fee;", "use crate::money::zone;"),
+    ],
+)
+def test_a_name_that_is_imported_or_passed_on_tells_nothing(old: str, new: str) -> None:
+    assert find_renames([[new]], [old]) == {}
+
+
+def test_other_spaces_make_no_other_line() -> None:
+    old = ["store  *Store", "now    func() time.Time", "return s.now()", "at := s.now()"]
+    new = ["clock func() time.Time", "return s.clock()", "at  :=  s.clock()"]
+    assert find_renames([new], old) == {"clock": "now"}

@@ -182,3 +182,87 @@ def test_a_lone_assignment_takes_the_place_of_the_only_one_as_deep(operator: str
     line = f"        digits {operator} str(secrets.randbelow(10))\n"
     old = f"        digits {operator} str(random.randint(0, 9))\n"
     assert merged(original, f"# ...\n{line}# ...\n", "python") == original.replace(old, line)
+
+
+def test_a_value_that_another_line_as_deep_binds_is_that_one() -> None:
+    original = """\
+struct Args {
+    level: Level,
+    paths: Vec<String>,
+}
+
+fn parse() -> Args {
+    let args = Args {
+        level: Level::Debug,
+        paths: Vec::new(),
+    };
+    args
+}
+"""
+    update = "// ... existing code ...\n        level: Level::Trace,\n// ... existing code ...\n"
+    assert merged(original, update, "rust") == original.replace("Level::Debug", "Level::Trace")
+
+
+def test_a_method_under_the_header_of_its_class_is_no_function_elsewhere() -> None:
+    original = """\
+def test_unknown_zone(table, parcel):
+    with pytest.raises(UnknownZoneError):
+        quote(table, parcel, zone="moon")
+
+
+class TestQuoteMany:
+    def test_empty(self, table):
+        assert quote_many(table, []) == []
+
+
+class TestSurcharge:
+    def test_none(self, table):
+        assert surcharge(table) == 0
+"""
+    method = """\
+    def test_no_zone(self, table, parcel):
+        with pytest.raises(UnknownZoneError):
+            quote_many(table, [parcel], zone="moon")
+"""
+    update = f"class TestQuoteMany:\n    # ... existing tests ...\n\n{method}"
+    last = "        assert quote_many(table, []) == []\n"
+    assert merged(original, update, "python") == original.replace(last, f"{last}\n{method}")
+
+
+def test_a_new_method_like_many_others_may_stand_beside_them() -> None:
+    def method(name: str, sign: str) -> str:
+        return f"""\
+    public double? {name}(string id)
+    {{
+        if (!_entries.TryGetValue(id, out var entry))
+        {{
+            return null;
+        }}
+        lock (entry)
+        {{
+            double? found = null;
+            foreach (var reading in entry.History)
+            {{
+                if (found is null || reading.Value {sign} found)
+                {{
+                    found = reading.Value;
+                }}
+            }}
+            return found;
+        }}
+    }}
+
+"""
+
+    names = ("GetFirst", "GetMaximum", "GetMedian", "GetLast", "GetOdd", "GetEven")
+    methods = "".join(method(name, sign) for name, sign in zip(names, "<>=!%/", strict=True))
+    tail = (
+        "    public bool Forget(string id)\n    {\n        return _entries.Remove(id);\n    }\n}\n"
+    )
+    head = "class SensorHub\n{\n"
+    new = method("GetMinimum", "<=")
+    update = f"    // ... existing code ...\n\n{new}    public bool Forget(string id)\n    // ...\n"
+    original = f"{head}{methods}{tail}".splitlines()
+    snippet = read_snippet(update.splitlines(), original, language="csharp")
+    plan = plan_merge(original, snippet, language="csharp")
+    assert plan.accepts(f"{head}{methods}{new}{tail}".splitlines())
