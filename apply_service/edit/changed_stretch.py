@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
+from itertools import islice
 
 from apply_service.edit.balance import balance_of
 from apply_service.edit.definition_names import MAX_LINE_LENGTH, definition_name
@@ -23,6 +24,8 @@ MAX_TRIED = 8
 MAX_MORE_LINES = 4
 # Changed lines that are compared for one place: rows times lines.
 MAX_COMPARED = 64
+# In longer files no line is looked for that is like a changed one.
+MAX_SEARCHED = 2_000
 # The share of the update's lines that have a counterpart.
 MIN_PAIRED_SHARE = 0.5
 # What another place may have of the evidence for the best one.
@@ -65,6 +68,7 @@ class ChangedStretch:
         self._stripped = [text.strip() for text in self._texts]
         self._index = index
         self._similarity = Similarity(index.stripped)
+        self._alike: dict[int, list[int]] = {}
 
     def find(self) -> Stretch | None:
         """The only stretch that the lines fit in order, nothing left over; None without one.
@@ -106,7 +110,7 @@ class ChangedStretch:
             return known if len(known) <= MAX_PLACES else ()
         anchor = min(self._anchors, key=lambda one: abs(one[0] - row), default=None)
         if anchor is None:
-            return ()
+            return self._only_like(row)
         reach = abs(anchor[0] - row) + MAX_MORE_LINES
         lines = self._index.stripped
         near = range(max(0, anchor[1] - reach), min(len(lines), anchor[1] + reach + 1))
@@ -139,7 +143,7 @@ class ChangedStretch:
             or pairs[0][:2] != (0, 0)
             or pairs[-1][:2] != (len(old) - 1, len(new) - 1)
             or not all(map(_is_accounted, pairs, pairs[1:]))
-            or not any(self._is_lone(row) for _, row, _ in pairs)
+            or not any(self._is_lone(row) or self._only_like(row) for _, row, _ in pairs)
             or balance_of(old) != balance_of(new)
             or any(old[place].endswith(":") != new[row].endswith(":") for place, row, _ in pairs)
             or not self._is_shifted_evenly(lines, pairs)
@@ -190,6 +194,20 @@ class ChangedStretch:
         if places:
             return len(places) == 1 and self._tells(row)
         return len(self._named.get(_left_side(text), ())) == 1
+
+    def _only_like(self, row: int) -> list[int]:
+        """The place of the only line that is like a row; none if there are several or too many."""
+        text, lines = self._stripped[row], self._index.stripped
+        if not self._tells(row) or len(lines) > MAX_SEARCHED:
+            return []
+        if row not in self._alike:
+            ratio = self._similarity.ratio
+            found = (
+                place for place, line in enumerate(lines) if ratio(line, text) >= MIN_SIMILARITY
+            )
+            self._alike[row] = list(islice(found, 2))
+        places = self._alike[row]
+        return places if len(places) == 1 else []
 
     def _tells(self, row: int) -> bool:
         return is_telling(self._stripped[row])

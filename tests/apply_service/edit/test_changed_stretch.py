@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apply_service.edit.changed_stretch import ChangedStretch, Stretch
+from apply_service.edit.changed_stretch import MAX_SEARCHED, ChangedStretch, Stretch
 from apply_service.edit.line_index import LineIndex
 
 SETTINGS = """\
@@ -82,3 +82,15 @@ def test_the_only_stretch_with_these_names_or_lines_is_certain(
 def test_no_other_stretch_is_certain(update: str) -> None:
     stretch = found(update)
     assert stretch is None or not stretch.is_certain
+
+
+def test_a_line_may_be_told_by_the_only_one_like_it() -> None:
+    lines = ["setFrames((prev) => [...prev, frame]);", "setName(name);", "show(frames, name);"]
+    texts = ["setFrames((prev) => [...prev, frame].slice(-MAX_FRAMES));"]
+    stretch = ChangedStretch(texts, LineIndex(lines)).find()
+    assert stretch is not None
+    assert (stretch.start, stretch.end) == (0, 1)
+    twice = [*lines, "setFrames((prev) => [...prev, first]);"]
+    assert ChangedStretch(texts, LineIndex(twice)).find() is None
+    many = [*lines, *("pass" for _ in range(MAX_SEARCHED))]
+    assert ChangedStretch(texts, LineIndex(many)).find() is None
