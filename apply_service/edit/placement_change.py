@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,8 @@ def change_of(old: Sequence[str], new: Sequence[str]) -> Change:
     tail = 0
     while tail < limit - head and old[-1 - tail] == new[-1 - tail]:
         tail += 1
-    middle_old = Counter(text.strip() for text in old[head : len(old) - tail])
-    middle_new = Counter(text.strip() for text in new[head : len(new) - tail])
+    middle_old = Counter(map(str.strip, old[head : len(old) - tail]))
+    middle_new = Counter(map(str.strip, new[head : len(new) - tail]))
     more_blanks = middle_new.pop("", 0) - middle_old.pop("", 0)
     lost, added = _without(middle_old, middle_new), _without(middle_new, middle_old)
     num_kept = middle_old.total() - len(lost)
@@ -61,4 +62,5 @@ def change_of(old: Sequence[str], new: Sequence[str]) -> Change:
 
 def _without(counts: Counter[str], others: Counter[str]) -> tuple[str, ...]:
     """The elements of `counts - others`, which builds a counter that nobody needs here."""
-    return tuple(text for text, count in counts.items() for _ in range(count - others.get(text, 0)))
+    surplus = (repeat(text, count - others.get(text, 0)) for text, count in counts.items())
+    return tuple(chain.from_iterable(surplus))

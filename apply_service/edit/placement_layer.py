@@ -112,8 +112,8 @@ def _shape_of(placement: Placement, lines: Sequence[str]) -> tuple[float, ...]:
         _indent(last_new) - _indent(last_old) if last_old else 0,
         _indent(old_middle[-1]) - _indent(below) if old_middle else 0,
         change.has_tail,
-        sum(len(line.strip()) for line in old_middle),
-        sum(len(line.strip()) for line in new_middle),
+        sum(map(len, map(str.strip, old_middle))),
+        sum(map(len, map(str.strip, new_middle))),
         _REASONS.index(placement.reason),
     )
 
