@@ -106,6 +106,7 @@ class ApplyRun:
         self._current: SubmittedAttempt | None = None
         self._stats: list[RequestStats] = []
         self._num_regions = 0
+        self._merge: list[Outcome | None] = []
 
     async def begin(self) -> None:
         """Submit the first attempt. Raises ApplyError, PromptError or EngineError."""
@@ -137,8 +138,10 @@ class ApplyRun:
         if self._decided is not None:
             yield self._told(self._decided)
             return
-        merged = await self._merged()
+        if self._plan.edit.deadline_s is not None:
+            await self._merged()  # there is no time for it when there is no time left
         best: Outcome | None = None
+        is_merge_wanted = True
         while (submitted := self._current) is not None:
             start_index = self._num_regions
             answers: list[Answer] = []
@@ -146,7 +149,7 @@ class ApplyRun:
                 async for item in self._follow(submitted, answers):
                     yield item
             except DeadlineExceededError:
-                if best is None and (merged is None or _rank(merged) > _RANKS["unchanged"]):
+                if best is None and not _is_good(await self._merged()):
                     raise
                 for restart in self._restarts(start_index):
                     yield restart
@@ -154,19 +157,23 @@ class ApplyRun:
             with stage("verdict"):
                 outcome = await self._conclude(submitted.prepared, answers)
             if _is_over_ceiling(self._plan, answers):
-                best, merged = outcome, None
+                best, is_merge_wanted = outcome, False
                 break
             best = _better(best, outcome)
-            if outcome.confidence is not None and _has_same_text(outcome, merged):
-                merged = None  # the same merge, of which less is known
+            if _rank(best) == _RANKS["applied"]:
+                break
+            if outcome.confidence is not None and _has_same_text(outcome, await self._merged()):
+                is_merge_wanted = False  # the same merge, of which less is known
             if _is_final(outcome) or not self._plan.edit.has_fallback:
                 break
-            if merged is not None and _rank(merged) <= _RANKS["unchanged"]:
+            if is_merge_wanted and _is_good(await self._merged()):
                 break
             self._current = await self._try_next()
             if self._current is not None:
                 for restart in self._restarts(start_index):
                     yield restart
+        is_best = best is not None and _rank(best) == _RANKS["applied"]
+        merged = await self._merged() if is_merge_wanted and not is_best else None
         yield self._told(with_figures(_better(best, merged), self._plan, self._stats))
 
     def _restarts(self, start_index: int) -> list[RegionRestart]:
@@ -174,10 +181,16 @@ class ApplyRun:
         return [RegionRestart(index) for index in range(start_index, self._num_regions)]
 
     async def _merged(self) -> Outcome | None:
-        """The deterministic merge, if there is one and it is wanted."""
+        """The deterministic merge, if there is one and it is wanted; judged when first asked for.
+
+        Judged beside the model's work it would take from that a part of the processor.
+        """
         if not self._plan.edit.has_fallback:
             return None
-        return await self._text_work.run(self._plan.edit, try_conclude_merge, self._plan)
+        if not self._merge:
+            work = self._text_work.run(self._plan.edit, try_conclude_merge, self._plan)
+            self._merge.append(await work)
+        return self._merge[0]
 
     async def _conclude(self, prepared: PreparedAttempt, answers: list[Answer]) -> Outcome:
         """The outcome of an attempt whose regions have all been answered."""
@@ -298,6 +311,10 @@ def _better(first: Outcome | None, second: Outcome | None) -> Outcome:
     """The one with the milder verdict; of two alike the first."""
     outcomes = [outcome for outcome in (first, second) if outcome is not None]
     return min(outcomes, key=_rank)
+
+
+def _is_good(outcome: Outcome | None) -> bool:
+    return outcome is not None and _rank(outcome) <= _RANKS["unchanged"]
 
 
 def _has_same_text(outcome: Outcome, merged: Outcome | None) -> bool:

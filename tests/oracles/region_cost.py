@@ -34,7 +34,7 @@ from apply_service.edit_request import EditRequest
 
 MAX_PROMPT_TOKENS = 1500
 MAX_TIME_RATIO = 1.2
-NUM_ROUNDS = 5
+NUM_ROUNDS = 40
 MAX_FILE_BYTES = 8 << 20
 
 MAX_PLAN_S = 0.8
