@@ -43,11 +43,11 @@ def end_of(case: Case) -> tuple[str, bool]:
     ("name", "num_right", "num_silent"),
     [
         ("agent_edits.jsonl", 210, 0),
-        ("fitting_agent_edits.jsonl", 628, 0),
-        ("unseen_agent_edits.jsonl", 97, 0),
+        ("fitting_agent_edits.jsonl", 988, 0),
+        ("unseen_agent_edits.jsonl", 98, 0),
         # An instruction in a comment stays in the file ("# Add the permission for pushing here").
-        ("further_agent_edits.jsonl", 97, 1),
-        ("later_agent_edits.jsonl", 101, 0),
+        ("further_agent_edits.jsonl", 98, 1),
+        ("later_agent_edits.jsonl", 213, 0),
     ],
 )
 def test_most_are_merged_as_meant(name: str, num_right: int, num_silent: int) -> None:
