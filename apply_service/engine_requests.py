@@ -7,15 +7,19 @@ from apply_service.prompts.tokenizer import TokenIds
 from lookup.edit_proposer import EditProposer
 
 
-def make_proposer(prompt: Prompt, *, predicted_token_ids: TokenIds = ()) -> EditProposer:
+def make_proposer(
+    prompt: Prompt, *, predicted_token_ids: TokenIds = (), rival_token_ids: TokenIds = ()
+) -> EditProposer:
     """A proposer over everything that the answer to this prompt will probably copy.
 
-    `predicted_token_ids` is the answer that the deterministic merge expects, without its end.
+    `predicted_token_ids` is the answer that the deterministic merge expects, without its end, and
+    `rival_token_ids` the one that is likeliest but for it.
     """
     return EditProposer(
         original=prompt.original_token_ids,
         snippet_segments=prompt.snippet_segments,
         merge=predicted_token_ids,
+        rival=rival_token_ids,
         prediction=prompt.prediction_token_ids,
         end_token_ids=prompt.end_token_ids,
     )

@@ -207,7 +207,11 @@ class ApplyPipeline:
         constraint = region_prompt.constraint
         proposer = None
         if constraint is None and max_draft_tokens:
-            proposer = make_proposer(prompt, predicted_token_ids=region_prompt.predicted_token_ids)
+            proposer = make_proposer(
+                prompt,
+                predicted_token_ids=region_prompt.predicted_token_ids,
+                rival_token_ids=region_prompt.rival_token_ids,
+            )
         return EngineRequest(
             request_id=f"{plan.request_id}-{region.start}-{region.end}",
             prompt_token_ids=tuple(prompt.token_ids),

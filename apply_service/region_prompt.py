@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 from apply_service.attempt import Attempt
 from apply_service.edit.markers import split_segments
-from apply_service.edit.regional_update import RegionalUpdate, marker_of, regional_update
+from apply_service.edit.regional_update import (
+    RegionalUpdate,
+    marker_of,
+    predicted_rival,
+    regional_update,
+)
 from apply_service.edit.regions import Region
 from apply_service.edit.text_file import split_lines
 from apply_service.edit_plan import EditPlan
@@ -18,6 +23,7 @@ from apply_service.prompts.profile import Profile, Prompt, PromptRequest
 class RegionPrompt:
     """A region, its prompt, and the tokens of the answer that the merge predicts (or none).
 
+    `rival_token_ids` are the likeliest other answer, if the region is written freely.
     With a constraint the answer is one of the valid merges; without one though it was wanted, it
     `lacks_constraint`.
     """
@@ -27,6 +33,7 @@ class RegionPrompt:
     predicted_token_ids: tuple[int, ...]
     constraint: MergeConstraint | None = None
     lacks_constraint: bool = False
+    rival_token_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,17 @@ def _build_prompt(
     if is_wanted and plan.merge is not None:
         constraint = try_constrain(plan.merge, region, prompt)
     is_lacking = is_wanted and constraint is None
-    return RegionPrompt(region, prompt, tuple(predicted), constraint, is_lacking)
+    rival: tuple[str, ...] = ()
+    if constraint is None and plan.merge is not None:
+        rival = predicted_rival(plan.merge, region)
+    return RegionPrompt(
+        region,
+        prompt,
+        tuple(predicted),
+        constraint,
+        is_lacking,
+        tuple(prompt.answer_token_ids(rival)) if rival else (),
+    )
 
 
 def _update_for(plan: EditPlan, attempt: Attempt, region: Region) -> RegionalUpdate:

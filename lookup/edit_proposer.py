@@ -17,7 +17,14 @@ from lookup.reference import (
 from lookup.segment_plan import SegmentPlan
 
 # In tokens of match, like the costs below; tuned on edits of real files.
-TRUST = {"merge": 1.5, "snippet": 1.0, "original": 0.0, "prediction": -0.5, "output": -2.0}
+TRUST = {
+    "merge": 1.5,
+    "snippet": 1.0,
+    "original": 0.0,
+    "rival": -0.5,
+    "prediction": -0.5,
+    "output": -2.0,
+}
 CONFIRMED_MATCH = 3
 DISTANCE_COST_PER_BIT = 0.4
 BACKWARD_COST = 2.0
@@ -47,6 +54,7 @@ class EditProposer:
         original: Sequence[int],
         snippet_segments: Sequence[Sequence[int]],
         merge: Sequence[int] = (),
+        rival: Sequence[int] = (),
         prediction: Sequence[int] = (),
         end_token_ids: Sequence[int] = (),
         min_output_match: int = 3,
@@ -54,7 +62,8 @@ class EditProposer:
     ) -> None:
         """Take the references; any may be empty.
 
-        `end_token_ids` close every whole answer, so they follow original, merge and prediction.
+        `rival` is what the answer is if it is not `merge`. `end_token_ids` close every whole
+        answer, so they follow original, merge, rival and prediction.
         A match that ends at more than `max_far_places` positions of a reference is only used
         near the cursor; 0 leaves nothing but the cursors.
         """
@@ -68,10 +77,17 @@ class EditProposer:
         )
         self._original = whole("original", [*original, *end_token_ids])
         self._merge = whole("merge", [*merge, *end_token_ids] if merge else ())
+        self._rival = whole("rival", [*rival, *end_token_ids] if rival else ())
         self._prediction = whole("prediction", [*prediction, *end_token_ids] if prediction else ())
         self._references = [
             reference
-            for reference in (self._merge, self._snippet, self._original, self._prediction)
+            for reference in (
+                self._merge,
+                self._snippet,
+                self._original,
+                self._rival,
+                self._prediction,
+            )
             if len(reference)
         ]
         self._output = OutputReference("output", trust=TRUST["output"], min_match=min_output_match)

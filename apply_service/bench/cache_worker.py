@@ -98,7 +98,11 @@ def _request_of(region: RegionPrompt, job: CacheJob) -> EngineRequest:
     prompt = region.prompt
     proposer = None
     if region.constraint is None:
-        proposer = make_proposer(prompt, predicted_token_ids=region.predicted_token_ids)
+        proposer = make_proposer(
+            prompt,
+            predicted_token_ids=region.predicted_token_ids,
+            rival_token_ids=region.rival_token_ids,
+        )
     return EngineRequest(
         request_id=uuid.uuid4().hex,
         prompt_token_ids=tuple(prompt.token_ids),

@@ -33,6 +33,7 @@ class Task:
     prompt: Prompt
     predicted_token_ids: tuple[int, ...]
     temperature: float
+    rival_token_ids: tuple[int, ...] = ()
 
     def request(
         self, request_id: str, *, max_tokens: int, seed: int, max_draft_tokens: int
@@ -48,7 +49,11 @@ class Task:
                 stop_token_ids=self.prompt.stop_token_ids,
             ),
             proposer=(
-                make_proposer(self.prompt, predicted_token_ids=self.predicted_token_ids)
+                make_proposer(
+                    self.prompt,
+                    predicted_token_ids=self.predicted_token_ids,
+                    rival_token_ids=self.rival_token_ids,
+                )
                 if max_draft_tokens
                 else None
             ),
@@ -98,6 +103,7 @@ def _edits(cases: Sequence[Case], profile: Profile) -> Iterator[Task]:
                     prompt=built.prompt,
                     predicted_token_ids=built.predicted_token_ids,
                     temperature=0.0,
+                    rival_token_ids=built.rival_token_ids,
                 )
 
 

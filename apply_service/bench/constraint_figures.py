@@ -100,7 +100,9 @@ def _measure(
         ),
         max_draft_tokens=scheduler.max_draft_tokens,
     )
-    proposer = make_proposer(case.prompt, predicted_token_ids=case.predicted)
+    proposer = make_proposer(
+        case.prompt, predicted_token_ids=case.predicted, rival_token_ids=case.rival
+    )
     speculated = run_oracle(
         replace(request, proposer=proposer), case.answer, scheduler_config=scheduler
     )

@@ -174,7 +174,9 @@ def _prepare(
 def _drafters(args: argparse.Namespace) -> dict[str, DrafterFactory]:
     """The drafters of the contract, ours first."""
     return {
-        "ours": lambda case: make_proposer(case.prompt, predicted_token_ids=case.predicted),
+        "ours": lambda case: make_proposer(
+            case.prompt, predicted_token_ids=case.predicted, rival_token_ids=case.rival
+        ),
         "ngram": lambda case: NgramDrafter(
             case.prompt.token_ids, min_n=args.ngram_min, max_n=args.ngram_max
         ),
@@ -190,6 +192,7 @@ def _make_long_output_match(case: ReplayCase) -> EditProposer:
         original=prompt.original_token_ids,
         snippet_segments=prompt.snippet_segments,
         merge=case.predicted,
+        rival=case.rival,
         end_token_ids=prompt.end_token_ids,
         min_output_match=8,
     )
@@ -202,6 +205,7 @@ def _make_cursors_only(case: ReplayCase) -> EditProposer:
         original=prompt.original_token_ids,
         snippet_segments=prompt.snippet_segments,
         merge=case.predicted,
+        rival=case.rival,
         end_token_ids=prompt.end_token_ids,
         min_output_match=sys.maxsize,
         max_far_places=0,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from apply_service.bench.cases import Case
 from apply_service.bench.planned_case import PlannedCase, plan_case
 from apply_service.edit.markers import split_segments
+from apply_service.edit.regional_update import predicted_rival
 from apply_service.edit.regions import Region
 from apply_service.edit.text_file import TextFile
 from apply_service.merge_constraint import MergeConstraint, try_constrain
@@ -17,7 +18,7 @@ from apply_service.prompts.profile import Profile, Prompt, PromptRequest
 class ReplayCase:
     """A case in tokens: its prompt, its answer with the end tokens, and what the merge predicts.
 
-    The whole file is asked for. `predicted` is empty without a merge.
+    The whole file is asked for. `predicted` is empty without a merge, `rival` without another one.
     """
 
     case: Case
@@ -25,6 +26,7 @@ class ReplayCase:
     prompt: Prompt
     answer: tuple[int, ...]
     predicted: tuple[int, ...]
+    rival: tuple[int, ...]
 
     @property
     def style(self) -> str:
@@ -66,10 +68,13 @@ def to_tokens(case: Case, profile: Profile, *, has_merge: bool) -> ReplayCase:
     expected = TextFile.from_text(case.expected).lines
     planned = plan_case(case)
     merged = planned.conclude() if has_merge else None
+    merge = None if planned.plan is None or merged is None else planned.plan.merge
+    rival = () if merge is None else predicted_rival(merge, Region(0, len(original)))
     return ReplayCase(
         case=case,
         planned=planned,
         prompt=prompt,
         answer=(*prompt.answer_token_ids(expected), *prompt.end_token_ids),
         predicted=() if merged is None else prompt.answer_token_ids(merged.lines),
+        rival=prompt.answer_token_ids(rival) if rival else (),
     )

@@ -21,12 +21,16 @@ from apply_service.region_prompt import build_prompts
 
 @dataclass(frozen=True, slots=True)
 class SpeedCase:
-    """A case as the contenders get it; `predicted_token_ids` help those drafts that know merges."""
+    """A case as the contenders get it.
+
+    `predicted_token_ids` and `rival_token_ids` help those drafts that know merges.
+    """
 
     case: Case
     prompt: Prompt
     predicted_token_ids: tuple[int, ...]
     max_tokens: int
+    rival_token_ids: tuple[int, ...] = ()
 
 
 def try_prepare(case: Case, profile: Profile, *, max_tokens: int | None) -> SpeedCase | None:
@@ -48,6 +52,7 @@ def try_prepare(case: Case, profile: Profile, *, max_tokens: int | None) -> Spee
         case=case,
         prompt=region.prompt,
         predicted_token_ids=region.predicted_token_ids,
+        rival_token_ids=region.rival_token_ids,
         max_tokens=room if max_tokens is None else min(room, max_tokens),
     )
 

@@ -117,7 +117,11 @@ class SpeedWorker:
         prompt, max_draft_tokens = prepared.prompt, self._settings.max_draft_tokens
         proposer = None
         if max_draft_tokens:
-            proposer = make_proposer(prompt, predicted_token_ids=prepared.predicted_token_ids)
+            proposer = make_proposer(
+                prompt,
+                predicted_token_ids=prepared.predicted_token_ids,
+                rival_token_ids=prepared.rival_token_ids,
+            )
         request_id = uuid.uuid4().hex
         return EngineRequest(
             request_id=request_id,

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from apply_service.edit.markers import MarkerReader
-from apply_service.edit.placement import MergePath
+from apply_service.edit.placement import MergePath, Placement, RemovedSpan
 from apply_service.edit.regions import Region
+from apply_service.edit.splice import splice
 
+if TYPE_CHECKING:
+    from apply_service.edit.merge import MergePlan
+
+# Merges that are looked at, the best one included, for one with another text.
+MAX_RIVAL_PATHS = 5
 DEFAULT_MARKER = "// ... existing code ..."
 _HASH_LANGUAGES = frozenset({"python", "ruby", "bash", "yaml", "toml"})
 _MARKERS = {
@@ -49,12 +56,12 @@ def regional_update(
     pieces: list[tuple[int, int, tuple[str, ...], bool]] = [
         (placement.start, placement.end, placement.lines, False)
         for placement in path.placements
-        if region.start <= placement.start and placement.end <= region.end
+        if _is_inside(placement, region)
     ]
     pieces += [
         (removed.start, removed.end, (directive,), True)
         for removed, directive in zip(path.removed, directives, strict=True)
-        if region.start <= removed.start and removed.end <= region.end
+        if _is_inside(removed, region)
     ]
     pieces.sort(key=lambda piece: piece[:2])
     lines: list[str] = []
@@ -73,6 +80,36 @@ def regional_update(
     predicted.extend(original_lines[position : region.end])
     segments = tuple(text for _, _, text, is_removal in pieces if text and not is_removal)
     return RegionalUpdate(tuple(lines), segments, tuple(predicted))
+
+
+def predicted_rival(plan: MergePlan, region: Region) -> tuple[str, ...]:
+    """A region as the likeliest merge would leave it that leaves it otherwise than the best one.
+
+    Empty if there is one merge only, or none of the first few others keeps to the region.
+    """
+    if plan.is_unique:
+        return ()
+    texts = [_merged_region(plan, path, region) for path in plan.paths(MAX_RIVAL_PATHS)]
+    return next((text for text in texts[1:] if text and text != texts[0]), ())
+
+
+def _merged_region(plan: MergePlan, path: MergePath, region: Region) -> tuple[str, ...]:
+    """A region in a merge; empty if a change reaches over the region's borders."""
+    changes: tuple[Placement | RemovedSpan, ...] = (*path.placements, *path.removed)
+    if any(
+        one.start < border < one.end for one in changes for border in (region.start, region.end)
+    ):
+        return ()
+    inside = MergePath(
+        placements=tuple(one for one in path.placements if _is_inside(one, region)),
+        removed=tuple(one for one in path.removed if _is_inside(one, region)),
+    )
+    merged = splice(plan.original_lines, inside)
+    return tuple(merged[region.start : len(merged) - len(plan.original_lines) + region.end])
+
+
+def _is_inside(change: Placement | RemovedSpan, region: Region) -> bool:
+    return region.start <= change.start and change.end <= region.end
 
 
 def marker_of(

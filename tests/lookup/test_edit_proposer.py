@@ -81,6 +81,21 @@ def test_a_stitched_draft_tells_what_each_token_was_copied_from() -> None:
     assert draft.cut(5).source_of(4) == "original"
 
 
+def test_where_the_merge_was_wrong_the_rival_goes_on() -> None:
+    merge, rival = [1, 2, 3, 20, 21, 4, 5, 6], [1, 2, 3, 4, 30, 31, 5, 6]
+    proposer = EditProposer(
+        original=[1, 2, 3, 4, 5, 6],
+        snippet_segments=(),
+        merge=merge,
+        rival=rival,
+        end_token_ids=END,
+    )
+    assert proposer.propose(9).reference == "merge"
+    proposer.commit([1, 2, 3, 4, 30])
+    draft = proposer.propose(9)
+    assert (draft.reference, list(draft.token_ids)) == ("rival", [31, 5, 6, *END])
+
+
 def test_a_prediction_serves_where_there_is_no_original() -> None:
     proposer = EditProposer(original=(), snippet_segments=(), prediction=[5, 6], end_token_ids=END)
     assert proposer.propose(9).token_ids == (5, 6, *END)

@@ -5,9 +5,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apply_service.edit.merge import MergePlan, plan_merge
 from apply_service.edit.placement import MergePath, Placement, RemovedSpan
-from apply_service.edit.regional_update import marker_of, regional_update
+from apply_service.edit.regional_update import marker_of, predicted_rival, regional_update
 from apply_service.edit.regions import Region
+from apply_service.edit.snippet import read_snippet
+from apply_service.edit.splice import splice
 
 MARKER = "# ... existing code ..."
 
@@ -96,3 +99,43 @@ def test_the_marker_is_the_updates_own_or_that_of_the_language() -> None:
     assert marker_of(["-a", "+b"], ["a"], "python") == "# ... existing code ..."
     assert marker_of(["-a", "+b"], ["a"], "html") == "<!-- ... existing code ... -->"
     assert marker_of(["-a", "+b"], ["a"], None) == "// ... existing code ..."
+
+
+TWICE = ["a = 1", "b = 1", "", "a = 1", "c = 1"]
+
+
+def plan_of(update: list[str], original: list[str]) -> MergePlan:
+    return plan_merge(original, read_snippet(update, original))
+
+
+def test_the_rival_is_the_likeliest_other_merge() -> None:
+    plan = plan_of(["# ...", "a = 1", "print(a)", "# ..."], TWICE)
+    assert plan.best is not None
+    whole = Region(0, len(TWICE))
+    texts = {tuple(splice(TWICE, path)) for path in plan.paths(100)}
+    rival = predicted_rival(plan, whole)
+    assert rival in texts
+    assert rival != tuple(splice(TWICE, plan.best))
+    assert sorted(rival) == sorted([*TWICE, "print(a)"])
+
+
+def test_a_rival_keeps_to_its_region() -> None:
+    plan = plan_of(["# ...", "a = 1", "print(a)", "# ..."], TWICE)
+    halves = [predicted_rival(plan, Region(0, 3)), predicted_rival(plan, Region(3, 5))]
+    for rival, lines in zip(halves, (TWICE[:3], TWICE[3:]), strict=True):
+        assert not rival or [line for line in rival if line != "print(a)"] == lines
+
+
+def test_without_another_merge_there_is_no_rival() -> None:
+    original = [
+        "import os",
+        "",
+        "",
+        "def load(path):",
+        "    text = os.read(path)",
+        "    return text",
+    ]
+    update = ["# ...", "    text = os.read(path)", "    text = text.strip()", "    return text"]
+    plan = plan_of(update, original)
+    assert plan.is_unique
+    assert predicted_rival(plan, Region(0, len(original))) == ()
