@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from apply_service.edit.line_index import indent_of
 
@@ -33,7 +33,7 @@ def without_directives(lines: Sequence[str]) -> list[str]:
     return ["" if _DIRECTIVE.match(line) else line for line in lines]
 
 
-def _branches(lines: Sequence[str], place: int) -> Iterator[tuple[int, int]]:
+def _branches(lines: Sequence[str], place: int) -> list[tuple[int, int]]:
     """The directives around a line: where each condition begins, and its branch."""
     around: list[tuple[int, int]] = []
     for number, line in enumerate(lines[:place]):
@@ -46,7 +46,7 @@ def _branches(lines: Sequence[str], place: int) -> Iterator[tuple[int, int]]:
             around.pop()
         elif around:
             around[-1] = (around[-1][0], number)
-    return iter(around)
+    return around
 
 
 def _opener(lines: Sequence[str], place: int) -> int | None:

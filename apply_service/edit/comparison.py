@@ -279,9 +279,12 @@ class Comparison:
 
     @cached_property
     def _removed_titles(self) -> list[str]:
-        """What is quoted in the header of a test, a section or a handler that is removed."""
-        titles = (removal.name for removal in self.snippet.removals if " " in removal.name)
-        return [title.partition(" /")[2] or title for title in titles]
+        """What stands in the header of a test, a section or a handler that is removed."""
+        found: list[str] = []
+        for title in (removal.name for removal in self.snippet.removals if " " in removal.name):
+            _, slash, path = title.partition(" /")
+            found += [f"{quote}/{path}{quote}" for quote in "'\"`"] if slash else [title]
+        return found
 
     def neighbours(self, hunk: Hunk) -> tuple[str, str]:
         """The nearest filled lines of the result around a hunk; "" at the file's border."""

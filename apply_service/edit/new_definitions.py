@@ -163,7 +163,8 @@ class NewDefinitions:
         """
         if old.kind == "other":
             return False
-        name, new_name = unqualified(old.name), unqualified(new.name)
+        names = (old.name, new.name)
+        name, new_name = names if old.kind == "rule" else map(unqualified, names)
         if name in self._words:
             return True
         pattern = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
@@ -172,7 +173,7 @@ class NewDefinitions:
             for place in self._used_at.get(name, ())
             if not old.start <= place < old.end
         )
-        return any(pattern.sub(new_name, line) not in self._sent for line in used)
+        return any(pattern.sub(lambda _: new_name, line) not in self._sent for line in used)
 
     def _holders_of(self, row: int, kind: str) -> Iterator[int]:
         """The definitions of this kind around a line of the original, of keys the innermost."""
