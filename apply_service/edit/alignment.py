@@ -83,6 +83,8 @@ def _align(
             pending.append((old_hi, old_hi + tail, new_hi, new_hi + tail))
         if old_lo == old_hi or new_lo == new_hi:
             continue
+        if old_hi - old_lo == new_hi - new_lo == 1:
+            continue  # two lines that differ
         anchors = _unique_anchors(old, new, old_lo, old_hi, new_lo, new_hi)
         if anchors:
             pending.extend(reversed(_gaps_at(anchors, old_lo, old_hi, new_lo, new_hi)))

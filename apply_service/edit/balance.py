@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 Balance = tuple[int, int, int]
+
+_BRACKET = re.compile(r"[][(){}]")
 
 
 class BalanceIndex:
@@ -14,7 +17,8 @@ class BalanceIndex:
         depth = (0, 0, 0)
         self._depths: list[Balance] = [depth]
         for line in lines:
-            depth = _added(depth, line)
+            if _BRACKET.search(line) is not None:
+                depth = _added(depth, line)
             self._depths.append(depth)
 
     def of(self, start: int, end: int) -> Balance:

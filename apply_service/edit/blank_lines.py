@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
@@ -22,24 +23,24 @@ class GapTable:
     """The numbers of blank lines that were seen between, after and before lines."""
 
     def __init__(self) -> None:
-        self._between: dict[tuple[str, str], set[int]] = {}
-        self._after: dict[str, set[int]] = {}
-        self._before: dict[str, set[int]] = {}
+        self._between: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+        self._after: defaultdict[str, set[int]] = defaultdict(set)
+        self._before: defaultdict[str, set[int]] = defaultdict(set)
 
     def add(self, gaps: Iterable[Gap]) -> None:
         """Take in more gaps."""
         for gap in gaps:
-            self._between.setdefault((gap.left, gap.right), set()).add(gap.num_blank)
+            self._between[gap.left, gap.right].add(gap.num_blank)
             self.add_after(gap)
             self.add_before(gap)
 
     def add_after(self, gap: Gap) -> None:
         """Take in a gap for its left line alone."""
-        self._after.setdefault(gap.left, set()).add(gap.num_blank)
+        self._after[gap.left].add(gap.num_blank)
 
     def add_before(self, gap: Gap) -> None:
         """Take in a gap for its right line alone."""
-        self._before.setdefault(gap.right, set()).add(gap.num_blank)
+        self._before[gap.right].add(gap.num_blank)
 
     def has(self, left: str, right: str) -> bool:
         """Whether the lines were seen as neighbours."""

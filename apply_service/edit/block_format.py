@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from apply_service.edit.alignment import matching_blocks
 from apply_service.edit.fences import is_fence, is_path_line

@@ -56,7 +56,7 @@ class DefinitionLevels:
     def __init__(self, symbols: Sequence[Symbol], index: LineIndex) -> None:
         by_depth: dict[int, list[Symbol]] = {}
         for symbol in symbols:
-            if symbol.kind not in ("import", "key"):
+            if symbol.kind in _PLACED:
                 depth = len(indent_of(index.lines[symbol.header]))
                 by_depth.setdefault(depth, []).append(symbol)
         self._levels = {depth: DefinitionLevel(found, index) for depth, found in by_depth.items()}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
+
+from msgspec.structs import replace
 
 from apply_service.edit.block_bounds import columns
 from apply_service.edit.definition_names import bound_name, definition_name, is_attribute
@@ -96,10 +97,13 @@ class SymbolTable:
         self.symbols = symbols
         self._similarity = similarity or Similarity()
         self._index = index
-        self._headers = sorted((symbol.header, place) for place, symbol in enumerate(symbols))
-        self._by_name: dict[str, list[int]] = {}
+        self._by_name: defaultdict[str, list[int]] = defaultdict(list)
         for place, symbol in enumerate(symbols):
-            self._by_name.setdefault(symbol.name, []).append(place)
+            self._by_name[symbol.name].append(place)
+
+    @cached_property
+    def _headers(self) -> list[tuple[int, int]]:
+        return sorted((symbol.header, place) for place, symbol in enumerate(self.symbols))
 
     @cached_property
     def _by_last_part(self) -> dict[str, list[Symbol]]:

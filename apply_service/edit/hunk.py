@@ -7,9 +7,12 @@ context with the leading space or without. Which it is, the original tells.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from apply_service.edit.original_index import OriginalIndex, is_telling
 from apply_service.edit.segment import Segment, SegmentLine
@@ -21,8 +24,7 @@ MAX_STEPS = 200_000
 MAX_LOOK_BACK = 30
 
 
-@dataclass(frozen=True, slots=True)
-class HunkLine:
+class HunkLine(msgspec.Struct, frozen=True, gc=False):
     """A line without its sign."""
 
     change: Change

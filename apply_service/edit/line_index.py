@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import cached_property
@@ -27,11 +28,11 @@ class LineIndex:
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
         self.stripped = [line.strip() for line in lines]
-        self._places: dict[str, list[int]] = {}
+        self._places: defaultdict[str, list[int]] = defaultdict(list)
         self._weights: dict[str, float] = {}
         self._fullness: dict[str, float] = {}
         for place, text in enumerate(self.stripped):
-            self._places.setdefault(text, []).append(place)
+            self._places[text].append(place)
         self._bounds: tuple[int, int] | None = None
         self._filled = list(accumulate(map(bool, self.stripped), initial=0))
 

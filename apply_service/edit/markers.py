@@ -10,8 +10,9 @@ update any words between dots are a keep marker too, a *listing* ("# ... fixture
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from apply_service.edit.definition_names import WORD, known_names
@@ -48,22 +49,17 @@ _REMOVAL = re.compile(
 )
 _PLACEHOLDER = re.compile(r"\{\{\s*edit_\d+\s*\}\}")
 _DOCSTRING_SIGNS = ('"""', "'''")
-# Opening and closing sign; the longest openings first.
-_BLOCK_COMMENTS: tuple[tuple[str, str], ...] = (
-    ("{{!--", "--}}"),
-    ("{/**", "*/}"),
-    ("{/*", "*/}"),
-    ("<!--", "-->"),
-    ("--[[", "]]"),
-    ("/**", "*/"),
-    ("/*", "*/"),
-    ("<%#", "%>"),
-    ("<%--", "--%>"),
-    ("{#", "#}"),
-    ("{-", "-}"),
-    ("(*", "*)"),
-    ('"""', '"""'),
-    ("'''", "'''"),
+# Opening and closing sign by the first character; the longest openings first.
+_BLOCK_COMMENTS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
+    {
+        "{": (("{{!--", "--}}"), ("{/**", "*/}"), ("{/*", "*/}"), ("{#", "#}"), ("{-", "-}")),
+        "<": (("<!--", "-->"), ("<%#", "%>"), ("<%--", "--%>")),
+        "-": (("--[[", "]]"),),
+        "/": (("/**", "*/"), ("/*", "*/")),
+        "(": (("(*", "*)"),),
+        '"': (('"""', '"""'),),
+        "'": (("'''", "'''"),),
+    }
 )
 _LINE_COMMENT = re.compile(r"(?P<sign>/{2,}!?|#+|--+|%+|;+|'(?=\s[^']*$)|!|(?i:REM)\b)(?P<body>.*)")
 _LIST_SIGN = re.compile(r"[*\-+]\s+(?P<body>.*)")
@@ -179,7 +175,7 @@ def _begins_with(text: str, name: str) -> bool:
 def comment_bodies(stripped: str) -> list[tuple[str, bool]]:
     """Readings of a line as one comment: its text, and whether a space follows the sign."""
     bodies: list[tuple[str, bool]] = []
-    for opening, closing in _BLOCK_COMMENTS:
+    for opening, closing in _BLOCK_COMMENTS.get(stripped[:1], ()):
         if stripped.startswith(opening) and stripped.endswith(closing):
             inner = stripped[len(opening) : len(stripped) - len(closing)]
             if len(stripped) >= len(opening) + len(closing) and closing not in inner:
@@ -223,6 +219,8 @@ def _is_keep_without_comment(stripped: str) -> bool:
         return True
     if _PLACEHOLDER.fullmatch(stripped):
         return True
+    if "..." not in stripped and "…" not in stripped:
+        return False
     list_item = _LIST_SIGN.fullmatch(stripped)
     text = list_item["body"] if list_item else stripped
     match = re.fullmatch(rf"[(\[<]?{DOTS}(?P<words>.+?){DOTS}[)\]>]?", text)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
+
+from msgspec.structs import replace
 
 from apply_service.edit.alignment import Block, matching_blocks
 from apply_service.edit.changed_stretch import ChangedStretch

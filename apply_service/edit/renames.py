@@ -40,8 +40,8 @@ def find_renames(segments: Iterable[Sequence[str]], old_lines: Sequence[str]) ->
 
     `old_lines` are stripped.
     """
-    old_words = {word for line in old_lines for word in _NAME.findall(line)}
     known = set(old_lines)
+    old_words = {word for line in known for word in _NAME.findall(line)}
     suspects = []
     shown: set[str] = set()
     shown_lines: set[str] = set()

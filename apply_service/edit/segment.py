@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 SnippetFormat = Literal["lazy", "fragment", "whole", "diff", "search_replace", "patch"]
 LineRole = Literal["unknown", "context", "new"]
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentLine:
+class SegmentLine(msgspec.Struct, frozen=True, gc=False):
     """A line that belongs into the result.
 
     `number` is its place in the update, from 1. A lazy update does not say which of its lines are
@@ -25,8 +25,7 @@ class SegmentLine:
     has_inline_marker: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """Lines that stand together in the result, in the place of some lines of the original.
 
     `old` are the lines that give way, if the format names them (context and removed lines of a
@@ -60,8 +59,7 @@ class Segment:
         return [line.text for line in self.lines]
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(msgspec.Struct, frozen=True, gc=False):
     """A directive that names something of the original that goes ("# remove parse_header").
 
     It stands in the update at line `number`, before segment `before_segment` (or after the last).
@@ -72,8 +70,7 @@ class Removal:
     before_segment: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snippet:
+class Snippet(msgspec.Struct, frozen=True, kw_only=True):
     """An update in one form. `is_ordered` says that segments should follow the file's order.
 
     A lazy update may still have segments out of order when their anchors say so.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from apply_service.edit.block_bounds import BlockBounds, closes_block, columns
 from apply_service.edit.line_index import OPENERS, LineIndex
@@ -67,11 +68,16 @@ class SegmentNesting:
     def __init__(self, index: LineIndex, symbols: Sequence[Symbol]) -> None:
         self._index = index
         self._bounds = BlockBounds(index)
-        self._symbol_ends: dict[int, int] = {}
-        for symbol in symbols:
-            known = self._symbol_ends.get(symbol.header, 0)
-            self._symbol_ends[symbol.header] = max(known, symbol.end)
+        self._symbols = symbols
         self._blocks: list[_Block] = []
+
+    @cached_property
+    def _symbol_ends(self) -> dict[int, int]:
+        """Where the definition ends whose header stands on a line."""
+        ends: dict[int, int] = {}
+        for symbol in self._symbols:
+            ends[symbol.header] = max(ends.get(symbol.header, 0), symbol.end)
+        return ends
 
     def enter(self, segment: Segment) -> Room | None:
         """Where `segment`, the next one, has to stand; None if no open block says it."""

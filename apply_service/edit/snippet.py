@@ -7,7 +7,8 @@ SnippetError ← EmptySnippetError, NoMarkerError, NothingToKeepError, Malformed
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from apply_service.edit.block_format import BlockReader
 from apply_service.edit.diff_format import DiffReader

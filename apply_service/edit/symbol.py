@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(msgspec.Struct, frozen=True, gc=False):
     """A named definition on lines `[start, end)`, counted from 0.
 
     `start` takes in decorators, attributes and the comment that is attached to the definition;

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 MAX_NAME_CHARS = 200
 
 
-class Definition(NamedTuple):
+class Definition(msgspec.Struct, frozen=True, gc=False):
     """What a node defines. `row` is the line of the name; "import" marks an import statement.
 
     `is_open` means that what stands directly inside counts as top level (a `describe` block);

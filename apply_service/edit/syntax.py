@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from apply_service.edit.accessors import tell_accessors_apart
 from apply_service.edit.alternatives import PREPROCESSED, without_directives

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from apply_service.edit.symbol import Symbol
 
 if TYPE_CHECKING:
@@ -38,8 +40,7 @@ class Harvest:
     error_lines: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(msgspec.Struct, gc=False):
     """What is known about a node while its children are visited.
 
     `lead_start` and `lead_end` are the first and last row of the comments and attributes that
@@ -50,13 +51,13 @@ class _Frame:
     symbol: int | None = None
     level: int = 0
     depth: int = 0
-    is_container: bool = False
     hides: bool = False
     is_open: bool = False
+    last_row: int = NO_ROW
+    is_container: bool = False
     wrapper_start: int = NO_ROW
     lead_start: int = NO_ROW
     lead_end: int = NO_ROW
-    last_row: int = NO_ROW
 
 
 def harvest(tree: Tree, source: bytes, grammar: Grammar, *, lines: Sequence[str]) -> Harvest | None:
@@ -80,7 +81,8 @@ class _Walk:
         root = self._traits.get(self._tree.root_node.kind_id)
         if self._tree.root_node.is_error:
             self._note_error(len(self._lines))  # nothing closed what is open
-        frames = [_Frame(is_container=root is None or root.is_container)]
+        frame = _Frame(is_container=root is None or root.is_container)
+        around: list[_Frame] = []
         num_visited = 0
         is_at_node = cursor.goto_first_child()
         while is_at_node:
@@ -89,21 +91,24 @@ class _Walk:
                 return None
             node = cursor.node
             assert node is not None
-            inner = self._visit(node, frames[-1])
+            inner = self._visit(node, frame)
             if inner is not None and cursor.goto_first_child():
-                frames.append(inner)
+                around.append(frame)
+                frame = inner
                 continue
             while not cursor.goto_next_sibling():
-                self._end_frame(frames.pop())
-                if not frames or not cursor.goto_parent():
+                if frame.lead_start != NO_ROW:
+                    self._end_lead(frame)
+                if not around or not cursor.goto_parent():
                     is_at_node = False
                     break
+                frame = around.pop()
         return self._found
 
     def _visit(self, node: Node, frame: _Frame) -> _Frame | None:
         """Take in one node; the frame for its children if they are to be visited."""
         traits = self._traits.get(node.kind_id)
-        row = node.start_point[0]
+        row, _ = node.start_point
         end_row, end_column = node.end_point
         if self._has_errors and (node.is_missing or node.is_error):
             self._note_error(row)
@@ -121,12 +126,13 @@ class _Walk:
             start = frame.lead_start
         if traits is not None and frame.is_container:
             self._note_borders(frame, start, row, last)
-        inner = self._inner_frame(node, frame, traits, start, last)
+        inner = self._inner_frame(node, frame, traits, start, row, last)
         if traits is not None or last > row:
             frame.lead_start = NO_ROW
             if frame.is_container:
                 frame.wrapper_start = NO_ROW
-        frame.last_row = max(frame.last_row, last)
+        if last > frame.last_row:
+            frame.last_row = last
         if inner is not None:
             return inner
         if self._has_errors and last == row and node.has_error and not node.is_error:
@@ -134,9 +140,9 @@ class _Walk:
         return None
 
     def _inner_frame(
-        self, node: Node, frame: _Frame, traits: Traits | None, start: int, last: int
+        self, node: Node, frame: _Frame, traits: Traits | None, start: int, row: int, last: int
     ) -> _Frame | None:
-        row = node.start_point[0]
+        """The frame for the children of a node on `row` and the lines after it up to `last`."""
         is_long = last > row
         if traits is None:
             # A group, `const (` or `{`: the first line belongs to all members, not to the first.
@@ -170,13 +176,13 @@ class _Walk:
 
     def _plain_frame(self, frame: _Frame, *, is_container: bool) -> _Frame:
         return _Frame(
-            symbol=frame.symbol,
-            level=frame.level,
-            depth=frame.depth + 1,
+            frame.symbol,
+            frame.level,
+            frame.depth + 1,
+            frame.hides,
+            frame.is_open,
+            frame.last_row,
             is_container=is_container,
-            hides=frame.hides,
-            is_open=frame.is_open,
-            last_row=frame.last_row,
         )
 
     def _define(
@@ -252,9 +258,6 @@ class _Walk:
     def _end_lead(self, frame: _Frame) -> None:
         if frame.lead_start != NO_ROW and frame.is_container:
             self._add_border(frame, frame.lead_end + 1)
-
-    def _end_frame(self, frame: _Frame) -> None:
-        self._end_lead(frame)
 
     def _note_borders(self, frame: _Frame, start: int, row: int, last: int) -> None:
         """A statement may be cut off before it (and its comments) and after it."""

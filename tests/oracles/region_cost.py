@@ -35,7 +35,7 @@ from apply_service.edit_request import EditRequest
 MAX_PROMPT_TOKENS = 1500
 MAX_TIME_RATIO = 1.2
 NUM_ROUNDS = 40
-MAX_FILE_BYTES = 8 << 20
+MAX_FILE_BYTES = 1 << 20  # the service's default; what is larger is refused at once
 
 MAX_PLAN_S = 0.8
 MAX_PLAN_BYTES = 120 << 20
@@ -146,20 +146,20 @@ def hostile_cases() -> Mapping[str, Callable[[], Case]]:
             "[\n" * 20_000 + "]\n" * 20_000, "[\n[\n1\n// ...\n]\n]\n", path="a.json"
         ),
         "one line of 1 MB": lambda: Case(
-            "a = 1\nx = '" + "z" * (1 << 20) + "'\nb = 2\n", f"{MARKER}\nb = 2\nc = 3\n"
+            "a = 1\nx = '" + "z" * 1_048_000 + "'\nb = 2\n", f"{MARKER}\nb = 2\nc = 3\n"
         ),
         "1 MB line changed": lambda: Case(
-            "a = 1\nx = '" + "zq" * (1 << 19) + "'\nb = 2\n",
-            f"{MARKER}\na = 1\nx = '" + "zp" * (1 << 19) + f"'\n{MARKER}\n",
+            "a = 1\nx = '" + "zq" * 524_000 + "'\nb = 2\n",
+            f"{MARKER}\na = 1\nx = '" + "zp" * 524_000 + f"'\n{MARKER}\n",
         ),
-        "diff of 100,000 lines": lambda: Case(
-            "".join(f"old_{n} = {n}\n" for n in range(100_000)),
-            "@@ -1,100000 +1,100000 @@\n"
-            + "".join(f"-old_{n} = {n}\n+new_{n} = {n}\n" for n in range(50_000)),
+        "diff of 50,000 lines": lambda: Case(
+            "".join(f"old_{n} = {n}\n" for n in range(50_000)),
+            "@@ -1,50000 +1,50000 @@\n"
+            + "".join(f"-old_{n} = {n}\n+new_{n} = {n}\n" for n in range(25_000)),
         ),
-        "100,000 lines sent whole": lambda: Case(
-            "".join(f"old_{n} = {n}\n" for n in range(100_000)),
-            "".join(f"old_{n} = {n + n % 2}\n" for n in range(100_000)),
+        "50,000 lines sent whole": lambda: Case(
+            "".join(f"old_{n} = {n}\n" for n in range(50_000)),
+            "".join(f"old_{n} = {n + n % 2}\n" for n in range(50_000)),
         ),
         "1,000 SEARCH blocks": lambda: Case(
             "".join(f"old_{n} = {n}\n" for n in range(20_000)),
@@ -173,7 +173,7 @@ def hostile_cases() -> Mapping[str, Callable[[], Case]]:
 
 def _megabyte() -> str:
     text = module_of(60_000)
-    return text[: text.index("\n", 1 << 20) + 1]
+    return text[: text.rindex("\n", 0, 1 << 20) + 1]
 
 
 def plan_and_judge(case: Case) -> dict[str, object]:

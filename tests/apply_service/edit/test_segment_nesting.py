@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from apply_service.edit.line_index import LineIndex
@@ -528,7 +529,7 @@ def test_an_instruction_comment_above_a_header_is_no_header() -> None:
     lines = PYTHON.splitlines()
     comment = SegmentLine("# Call the log", 1, is_optional=True)
     header = segment("    def reload(self):", 8)
-    header = replace(header, lines=(comment, *header.lines))
+    header = msgspec.structs.replace(header, lines=(comment, *header.lines))
     placement = replace(placed(lines, segment(lines[9])), lines=tuple(header.texts))
     nesting = SegmentNesting(LineIndex(lines), ())
     nesting.leave(header, placement)
