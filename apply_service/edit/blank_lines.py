@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence, Set
-from typing import NamedTuple
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 class Gap(NamedTuple):
@@ -20,43 +22,51 @@ class Gap(NamedTuple):
 
 
 class GapTable:
-    """The numbers of blank lines that were seen between, after and before lines."""
+    """The numbers of blank lines that were seen between, after and before lines.
 
-    def __init__(self) -> None:
-        self._between: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-        self._after: defaultdict[str, set[int]] = defaultdict(set)
-        self._before: defaultdict[str, set[int]] = defaultdict(set)
+    `afters` and `befores` are more gaps, known for their left or their right line alone.
+    """
 
-    def add(self, gaps: Iterable[Gap]) -> None:
-        """Take in more gaps."""
-        for gap in gaps:
-            self._between[gap.left, gap.right].add(gap.num_blank)
-            self.add_after(gap)
-            self.add_before(gap)
+    def __init__(
+        self, gaps: Sequence[Gap], *, afters: Sequence[Gap] = (), befores: Sequence[Gap] = ()
+    ) -> None:
+        self._between = _numbers(((gap.left, gap.right), gap.num_blank) for gap in gaps)
+        self._after_gaps = [*gaps, *afters]
+        self._before_gaps = [*gaps, *befores]
 
-    def add_after(self, gap: Gap) -> None:
-        """Take in a gap for its left line alone."""
-        self._after[gap.left].add(gap.num_blank)
+    @cached_property
+    def _after(self) -> Mapping[str, tuple[int, ...]]:
+        return _numbers((gap.left, gap.num_blank) for gap in self._after_gaps)
 
-    def add_before(self, gap: Gap) -> None:
-        """Take in a gap for its right line alone."""
-        self._before[gap.right].add(gap.num_blank)
+    @cached_property
+    def _before(self) -> Mapping[str, tuple[int, ...]]:
+        return _numbers((gap.right, gap.num_blank) for gap in self._before_gaps)
 
     def has(self, left: str, right: str) -> bool:
         """Whether the lines were seen as neighbours."""
         return (left, right) in self._between
 
-    def between(self, left: str, right: str) -> Set[int]:
+    def between(self, left: str, right: str) -> tuple[int, ...]:
         """How many blank lines were seen between neighbours."""
-        return self._between.get((left, right), frozenset())
+        return self._between.get((left, right), ())
 
-    def after(self, left: str) -> Set[int]:
+    def after(self, left: str) -> tuple[int, ...]:
         """How many blank lines were seen after a line."""
-        return self._after.get(left, frozenset())
+        return self._after.get(left, ())
 
-    def before(self, right: str) -> Set[int]:
+    def before(self, right: str) -> tuple[int, ...]:
         """How many blank lines were seen before a line."""
-        return self._before.get(right, frozenset())
+        return self._before.get(right, ())
+
+
+def _numbers(seen: Iterable[tuple[Key, int]]) -> Mapping[Key, tuple[int, ...]]:
+    """The different numbers of each key; a tuple, as nearly all have but one."""
+    numbers: dict[Key, tuple[int, ...]] = {}
+    for key, number in seen:
+        known = numbers.get(key, ())
+        if number not in known:
+            numbers[key] = (*known, number)
+    return numbers
 
 
 def squeeze(line: str) -> str:

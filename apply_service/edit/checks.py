@@ -102,9 +102,10 @@ def _check_segment_broken(comparison: Comparison) -> Iterator[Finding]:
     """Lines that stand together in the update stand together in the result."""
     result_pairs = set(pairwise(filter(None, comparison.result_texts)))
     for run in comparison.runs:
+        texts = [squeeze(line.text) for line in run]
         required = [place for place, line in enumerate(run) if not line.is_optional]
         for left, right in pairwise(required):
-            chain = [squeeze(line.text) for line in run[left : right + 1]]
+            chain = texts[left : right + 1]
             ends = (chain[0], chain[-1])
             is_present = all(comparison.result_counts[text] for text in ends)
             is_joined = ends in result_pairs or all(
@@ -176,11 +177,13 @@ def check_blank_lines(comparison: Comparison) -> Iterator[Finding]:
     original, snippet = comparison.original_gaps, comparison.sent_gaps
     for gap in comparison.changed_gaps:
         ends = (gap.left, gap.right)
-        allowed = original.between(*ends) | snippet.between(*ends)
+        if gap.num_blank in original.between(*ends) or gap.num_blank in snippet.between(*ends):
+            continue
+        allowed = {*original.between(*ends), *snippet.between(*ends)}
         if not allowed:
             after, before = original.after(gap.left), original.before(gap.right)
-            allowed = after | before | {above + below for above in after for below in before}
-            allowed |= snippet.after(gap.left) | snippet.before(gap.right)
+            allowed = {*after, *before, *(above + below for above in after for below in before)}
+            allowed.update(snippet.after(gap.left), snippet.before(gap.right))
         if allowed and gap.num_blank not in allowed:
             yield _whitespace_finding(
                 gap.number,

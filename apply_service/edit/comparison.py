@@ -163,9 +163,7 @@ class Comparison:
     def original_gaps(self) -> GapTable:
         """Blank lines in the original beside the lines of the changed gaps."""
         texts = {text for gap in self.changed_gaps for text in (gap.left, gap.right)}
-        table = GapTable()
-        table.add(gaps_of(self.original_texts, around=texts))
-        return table
+        return GapTable(list(gaps_of(self.original_texts, around=texts)))
 
     @cached_property
     def sent_gaps(self) -> GapTable:
@@ -173,16 +171,15 @@ class Comparison:
 
         None beside a marker says nothing: the original's own may stand there.
         """
-        table = GapTable()
+        gaps: list[Gap] = []
         for segment in self.snippet.segments:
-            for gap in gaps_of([squeeze(text) for text in segment.texts]):
-                if gap.left and gap.right:
-                    table.add([gap])
-                elif gap.num_blank and gap.right:
-                    table.add_before(gap)
-                elif gap.num_blank:
-                    table.add_after(gap)
-        return table
+            gaps += gaps_of([squeeze(text) for text in segment.texts])
+        at_borders = [gap for gap in gaps if gap.num_blank and not (gap.left and gap.right)]
+        return GapTable(
+            [gap for gap in gaps if gap.left and gap.right],
+            afters=[gap for gap in at_borders if not gap.right],
+            befores=[gap for gap in at_borders if gap.right],
+        )
 
     @cached_property
     def known_counts(self) -> Counter[str]:
@@ -231,7 +228,7 @@ class Comparison:
             Loss(tuple(lost), num_replaced)
             for hunk in self.hunks
             if (lost := self.unnamed_losses(hunk))
-            and not self.is_cut_out(hunk)
+            and not self.is_cut_out(hunk, num_lost=len(lost))
             and len(lost) > (num_replaced := self._num_replaced(hunk))
         ]
 
@@ -249,16 +246,16 @@ class Comparison:
                 unnamed.append(place)
         return unnamed
 
-    def is_cut_out(self, hunk: Hunk) -> bool:
+    def is_cut_out(self, hunk: Hunk, *, num_lost: int) -> bool:
         """Whether the update has the hunk's lines, and those around it, just as they stand now.
 
         Then a small loss is meant: lines of the original that it leaves out between its own.
+        `num_lost` are the hunk's unnamed losses.
         """
         inserted = self.inserted_texts(hunk)
         before, after = self.neighbours(hunk)
         if not all(pair in self.sent_pairs for pair in pairwise([before, *inserted, after])):
             return False
-        num_lost = len(self.unnamed_losses(hunk))
         is_whole = self.snippet.format == "whole"
         return is_whole or num_lost <= max(MAX_EXPLAINED_LOSS, len(inserted))
 

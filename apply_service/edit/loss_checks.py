@@ -93,7 +93,9 @@ def _lost_symbols(comparison: Comparison) -> list[Symbol]:
         if headers:
             new = range(hunk.new_start, hunk.new_end)
             num_new = sum(1 for place in new if place in new_headers)
-            meant.update(headers if comparison.is_cut_out(hunk) else headers[:num_new])
+            num_lost = len(comparison.unnamed_losses(hunk))
+            is_meant = comparison.is_cut_out(hunk, num_lost=num_lost)
+            meant.update(headers if is_meant else headers[:num_new])
     return [symbol for header, symbol in lost.items() if header not in meant]
 
 
