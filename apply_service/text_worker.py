@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import signal
 from collections.abc import Callable
@@ -135,6 +136,8 @@ def serve_work(connection: Connection) -> None:
     """Do what comes in until the other end is closed, which the end of its process does too."""
     # Ctrl-C in a terminal is meant for the server, which lets its requests end first.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Collections during a job would look at all that it builds, again and again, for nothing.
+    gc.disable()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             work, args, options = connection.recv()
@@ -143,3 +146,5 @@ def serve_work(connection: Connection) -> None:
             except _FORESEEN_ERRORS as error:
                 answer = _Failed(error)
             connection.send(answer)
+            del answer, work, args, options
+            gc.collect()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import resource
@@ -183,6 +184,7 @@ def plan_and_judge(case: Case) -> dict[str, object]:
     """CPU seconds to plan and to judge, the extra peak memory of planning, and what came of it."""
     edit = case.edit
     plan_edit(Case("a = 1\nb = 2\n", f"{MARKER}\nb = 2\nc = 3\n").edit, max_file_bytes=1000)
+    gc.disable()  # as in the process that does this in the service
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.process_time()
     try:
