@@ -28,14 +28,16 @@ class _Line(NamedTuple):
     num_symbols: int
 
 
-def branch_probabilities(row: RowEvidence, *, prior_scale: float = 1.0) -> dict[int, float]:
+def branch_probabilities(
+    row: RowEvidence, *, prior_scale: float = 1.0, temperature: float = 1.0
+) -> dict[int, float]:
     """The probability of each allowed token, the constraint's prior counted; 1 together.
 
     Where the weights of merges were scaled up to be heard beside the model's nats, both are scaled
-    down again: weights are logarithms of odds.
+    down again: weights are logarithms of odds. `temperature` is that of a `Calibration`.
     """
     prior = row.log_prior or (0.0,) * len(row.logprobs)
-    scale = max(prior_scale, 1.0)
+    scale = max(prior_scale, 1.0) * temperature
     scores = [(logprob + added) / scale for logprob, added in zip(row.logprobs, prior, strict=True)]
     largest = max(scores)
     weights = [math.exp(score - largest) for score in scores]
@@ -105,6 +107,7 @@ class ConstrainedReading:
         start = self._starts[made.offset]
         place = _parting(ways.values(), min(_place_of(lines, start) for lines in ways.values()))
         same_text_shares = self._same_text_shares(made)
+        calibration = self._constraint.form.calibration
         branches = {
             token_id: Branch(
                 ways[token_id][place].text,
@@ -113,7 +116,7 @@ class ConstrainedReading:
                 same_text_share=same_text_shares.get(token_id, 0.0),
             )
             for token_id, probability in branch_probabilities(
-                row, prior_scale=self._constraint.rules.prior_scale
+                row, prior_scale=calibration.prior_scale, temperature=calibration.temperature
             ).items()
         }
         chosen = branches.pop(made.chosen_token_id)
@@ -148,7 +151,8 @@ class ConstrainedReading:
         for token_id, choices in made.alternatives:
             ahead = [offered[one.placement] for one in choices if one.segment == segment]
             heaviest = max((one.weight for one in ahead), default=0.0)
-            odds = [math.exp(one.weight - heaviest) for one in ahead]
+            temperature = self._constraint.form.calibration.temperature
+            odds = [math.exp((one.weight - heaviest) / temperature) for one in ahead]
             same = (
                 odd
                 for one, odd in zip(ahead, odds, strict=True)

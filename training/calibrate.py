@@ -1,10 +1,10 @@
 """Measures what an adapter's probabilities are worth, and writes it beside the weights.
 
 `python -m training.calibrate --base MODEL_DIR --adapter DIR` asks about the dev cases what the
-service asks, along the true answers, each with its update and with a brief one. First the scale at
-which the model's word and the merge's weights surprise least together (Platt scaling of a sum of
-log-odds), or nearly so and the model is heard less; then the least confidence from which on hardly
-an answer is wrong.
+service asks, along the true answers, each with its update and with a brief one. First the scale and
+the temperature at which the model's word and the merge's weights surprise least together (Platt
+scaling of a sum of log-odds), or nearly so and the model is heard less; then the least confidence
+from which on hardly an answer is wrong.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ from training.served import (
 )
 
 PRIOR_SCALES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0)
-THRESHOLDS = (0.9, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 1.0)
+TEMPERATURES = tuple(tenths / 10 for tenths in range(6, 31))
+THRESHOLDS = tuple(steps / 200 for steps in range(160, 201))
 # Scales that surprise this little more, in nats, are as good; the largest of them is taken.
-TIED_SURPRISE = 0.01
+TIED_SURPRISE = 0.001
 # Of all answers, those without a choice too, so many may be wrong and not for review.
 MAX_SILENT_SHARE = 0.005
 _BIN_EDGES = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
@@ -60,9 +61,9 @@ class AskedChoice:
     weights: tuple[float, ...]
     truth: int
 
-    def probabilities(self, prior_scale: float) -> tuple[float, ...]:
-        """Of each way, as the service reckons them at this scale."""
-        scale = max(prior_scale, 1.0)
+    def probabilities(self, prior_scale: float, temperature: float = 1.0) -> tuple[float, ...]:
+        """Of each way, as the service reckons them at this scale and temperature."""
+        scale = max(prior_scale, 1.0) * temperature
         scores = [
             (log_prob + prior_scale * weight) / scale
             for log_prob, weight in zip(self.log_probs, self.weights, strict=True)
@@ -117,17 +118,19 @@ def _rewritten(case: TrainingCase, num_updates: int, num_terse: int) -> Iterator
         yield terse[0]
 
 
-def surprise(choices: Sequence[AskedChoice], prior_scale: float) -> float:
+def surprise(choices: Sequence[AskedChoice], prior_scale: float, temperature: float = 1.0) -> float:
     """The mean negative log-probability of the truth, in nats."""
-    total = sum(-math.log(max(one.probabilities(prior_scale)[one.truth], 1e-12)) for one in choices)
-    return total / max(1, len(choices))
+    found = (one.probabilities(prior_scale, temperature)[one.truth] for one in choices)
+    return sum(-math.log(max(probability, 1e-12)) for probability in found) / max(1, len(choices))
 
 
-def judge(choices: Sequence[AskedChoice], prior_scale: float) -> JudgedAnswer:
+def judge(
+    choices: Sequence[AskedChoice], prior_scale: float, temperature: float = 1.0
+) -> JudgedAnswer:
     """What the service would answer, taking the likeliest way at every choice."""
     confidence = 1.0
     for choice in choices:
-        probabilities = choice.probabilities(prior_scale)
+        probabilities = choice.probabilities(prior_scale, temperature)
         confidence = min(confidence, max(probabilities))
         if probabilities[choice.truth] < max(probabilities):
             return JudgedAnswer(confidence, is_right=False)
@@ -169,13 +172,19 @@ def calibrate(asked: Sequence[Sequence[AskedChoice]]) -> Calibration:
     choices = [choice for one in asked for choice in one]
     if not choices:
         raise ValueError("no question has a choice; give more cases")
-    surprises = {scale: surprise(choices, scale) for scale in PRIOR_SCALES}
-    tied = min(surprises.values()) + TIED_SURPRISE
-    prior_scale = max(scale for scale in PRIOR_SCALES if surprises[scale] <= tied)
-    answers = [judge(one, prior_scale) for one in asked]
+    # For each scale the least surprise, and the temperature that has it.
+    least = {
+        scale: min((surprise(choices, scale, one), one) for one in TEMPERATURES)
+        for scale in PRIOR_SCALES
+    }
+    tied = min(least.values())[0] + TIED_SURPRISE
+    prior_scale = max(scale for scale in PRIOR_SCALES if least[scale][0] <= tied)
+    temperature = least[prior_scale][1]
+    answers = [judge(one, prior_scale, temperature) for one in asked]
     threshold = least_confidence(answers)
     return Calibration(
         prior_scale=prior_scale,
+        temperature=temperature,
         min_confidence=threshold,
         confirming_probability=threshold,
         reliability=tuple(
@@ -233,9 +242,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "questions": len(asked),
         "questions_with_a_choice": sum(map(bool, asked)),
         "choices": len(choices),
-        "surprise": {f"{scale:g}": round(surprise(choices, scale), 4) for scale in PRIOR_SCALES},
-        "surprise_of_weights_alone": round(surprise(choices, 1e6), 4),
+        "surprise": {
+            f"{scale:g}": round(min(surprise(choices, scale, one) for one in TEMPERATURES), 4)
+            for scale in PRIOR_SCALES
+        },
+        "surprise_of_weights_alone": round(
+            min(surprise(choices, 1e6, one) for one in TEMPERATURES), 4
+        ),
         "prior_scale": found.prior_scale,
+        "temperature": found.temperature,
         "min_confidence": found.min_confidence,
     }
     print(json.dumps(report, indent=2))

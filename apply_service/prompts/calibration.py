@@ -34,7 +34,9 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     `prior_scale` is how many nats of the model's word outweigh one of the merge's own weights,
     which are logarithms of odds that real edits bear out: 1 for a model whose word is worth as
-    much, more for a weak one. A result with a decision less probable than `min_confidence` is for
+    much, more for a weak one. Above a `temperature` of 1 both are surer than they may be: their sum
+    is divided by it (temperature scaling, arXiv:1706.04599), which changes no choice but says how
+    probable it is. A result with a decision less probable than `min_confidence` is for
     review; a place that the text leaves open is settled by a model that is as sure of it as
     `confirming_probability`; one that wanted to write something else with more than
     `max_outside_mass` disagrees with every valid merge (none does if that is 1).
@@ -44,6 +46,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """
 
     prior_scale: Annotated[float, Meta(ge=0.0)] = 1.0
+    temperature: Annotated[float, Meta(gt=0.0)] = 1.0
     min_confidence: Probability = 0.98
     confirming_probability: Probability = 0.98
     max_outside_mass: Probability = 0.999

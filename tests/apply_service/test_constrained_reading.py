@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,21 @@ def test_a_prior_counts_like_what_the_model_said() -> None:
         log_prior=(-2.0, 0.0),
     )
     assert branch_probabilities(row) == {5: pytest.approx(0.5), 7: pytest.approx(0.5)}
+
+
+def test_a_temperature_softens_what_is_said_and_changes_no_choice() -> None:
+    row = RowEvidence(
+        position=3,
+        token_id=7,
+        allowed_token_ids=(5, 7),
+        logprobs=(-3.0, -1.0),
+        outside_mass=0.1,
+        is_decision=True,
+        log_prior=(-4.0, 0.0),
+    )
+    softened = branch_probabilities(row, prior_scale=3.0, temperature=2.0)
+    assert softened[7] == pytest.approx(1 / (1 + math.exp(-(2.0 + 4.0) / 3.0 / 2.0)))
+    assert branch_probabilities(row, prior_scale=3.0)[7] > softened[7] > 0.5
 
 
 def test_lines_of_a_region_are_counted_in_the_file(oracle: OracleService) -> None:

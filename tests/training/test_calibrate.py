@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from apply_service.prompts.calibration import read_calibration
 from training.adapter_model import WEIGHTS_NAME, AdapterModel
 from training.calibrate import (
     PRIOR_SCALES,
+    THRESHOLDS,
     AskedChoice,
     JudgedAnswer,
     ask,
@@ -66,6 +68,26 @@ def test_the_scale_is_how_loud_the_model_is(loudness: float) -> None:
     assert surprise(choices, loudness) < min(surprise(choices, 1e6), surprise(choices, 0.0))
 
 
+@pytest.mark.parametrize("sureness", [0.8, 1.0, 1.5, 2.5])
+def test_the_temperature_is_how_much_too_sure_both_are(sureness: float) -> None:
+    """Weights and words that are all as many times too large as the temperature says."""
+    choices = [
+        replace(
+            choice,
+            log_probs=tuple(normalised([sureness * word for word in choice.log_probs])),
+            weights=tuple(sureness * weight for weight in choice.weights),
+        )
+        for choice in drawn_choices(3000, loudness=1.0)
+    ]
+    found = calibrate([(choice,) for choice in choices])
+    assert found.temperature == pytest.approx(sureness, abs=0.25)
+    assert all(
+        abs(one.mean_confidence - one.num_right / one.num_answers) < 0.06
+        for one in found.reliability
+        if one.num_answers > 200
+    )
+
+
 def test_confidence_is_the_least_up_to_the_first_wrong_choice() -> None:
     sure = AskedChoice((math.log(0.9), math.log(0.1)), (0.0, 0.0), 0)
     wrong = AskedChoice((math.log(0.2), math.log(0.8)), (0.0, 0.0), 0)
@@ -80,9 +102,9 @@ def test_the_threshold_leaves_hardly_a_wrong_answer_above_it() -> None:
     good = [JudgedAnswer(0.99, is_right=True)] * 150
     fair = [JudgedAnswer(0.955, is_right=True)] * 49 + [JudgedAnswer(0.955, is_right=False)]
     poor = [JudgedAnswer(0.93, is_right=True)] * 8 + [JudgedAnswer(0.93, is_right=False)] * 2
-    assert least_confidence([*good, *fair, *poor]) == 0.94
+    assert least_confidence([*good, *fair, *poor]) == 0.935
     assert least_confidence([*good[:20], *fair, *poor]) == 0.96
-    assert least_confidence([*good, *good, *good, *good, *fair, *poor]) == 0.9
+    assert least_confidence([*good, *good, *good, *good, *fair, *poor]) == THRESHOLDS[0]
     assert least_confidence([JudgedAnswer(1.0, is_right=False)]) == 1.0
 
 
