@@ -79,29 +79,25 @@ def test_probabilities_are_of_the_branches(oracle: OracleService, max_draft_toke
     assert result.confidence == pytest.approx(0.75)
 
 
-def test_a_prior_counts_like_what_the_model_said() -> None:
-    row = RowEvidence(
+def row_of(logprobs: tuple[float, float], log_prior: tuple[float, float]) -> RowEvidence:
+    return RowEvidence(
         position=3,
         token_id=7,
         allowed_token_ids=(5, 7),
-        logprobs=(-1.0, -3.0),
+        logprobs=logprobs,
         outside_mass=0.1,
         is_decision=True,
-        log_prior=(-2.0, 0.0),
+        log_prior=log_prior,
     )
+
+
+def test_a_prior_counts_like_what_the_model_said() -> None:
+    row = row_of((-1.0, -3.0), (-2.0, 0.0))
     assert branch_probabilities(row) == {5: pytest.approx(0.5), 7: pytest.approx(0.5)}
 
 
 def test_a_temperature_softens_what_is_said_and_changes_no_choice() -> None:
-    row = RowEvidence(
-        position=3,
-        token_id=7,
-        allowed_token_ids=(5, 7),
-        logprobs=(-3.0, -1.0),
-        outside_mass=0.1,
-        is_decision=True,
-        log_prior=(-4.0, 0.0),
-    )
+    row = row_of((-3.0, -1.0), (-4.0, 0.0))
     softened = branch_probabilities(row, prior_scale=3.0, temperature=2.0)
     assert softened[7] == pytest.approx(1 / (1 + math.exp(-(2.0 + 4.0) / 3.0 / 2.0)))
     assert branch_probabilities(row, prior_scale=3.0)[7] > softened[7] > 0.5
