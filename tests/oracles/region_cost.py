@@ -33,6 +33,7 @@ from apply_service.edit.snippet_error import SnippetError
 from apply_service.edit.text_file import TextFile
 from apply_service.edit_plan import plan_edit
 from apply_service.edit_request import EditRequest
+from apply_service.errors import FileTooLargeError
 
 MAX_PROMPT_TOKENS = 1500
 MAX_TIME_RATIO = 1.2
@@ -156,15 +157,10 @@ def hostile_cases() -> Mapping[str, Callable[[], Case]]:
             "a = 1\nx = '" + "zq" * 524_000 + "'\nb = 2\n",
             f"{MARKER}\na = 1\nx = '" + "zp" * 524_000 + f"'\n{MARKER}\n",
         ),
-        "diff of 50,000 lines": lambda: Case(
-            "".join(f"old_{n} = {n}\n" for n in range(50_000)),
-            "@@ -1,50000 +1,50000 @@\n"
-            + "".join(f"-old_{n} = {n}\n+new_{n} = {n}\n" for n in range(25_000)),
-        ),
-        "50,000 lines sent whole": lambda: Case(
-            "".join(f"old_{n} = {n}\n" for n in range(50_000)),
-            "".join(f"old_{n} = {n + n % 2}\n" for n in range(50_000)),
-        ),
+        "diff of 50,000 lines": lambda: _diff(50_000),
+        "diff of 100,000 lines": lambda: _diff(100_000),
+        "50,000 lines sent whole": lambda: _whole(50_000),
+        "100,000 lines sent whole": lambda: _whole(100_000),
         "1,000 SEARCH blocks": lambda: Case(
             "".join(f"old_{n} = {n}\n" for n in range(20_000)),
             "".join(
@@ -173,6 +169,23 @@ def hostile_cases() -> Mapping[str, Callable[[], Case]]:
             ),
         ),
     }
+
+
+def _diff(num_lines: int) -> Case:
+    """A diff of the first half of a file."""
+    return Case(
+        "".join(f"old_{n} = {n}\n" for n in range(num_lines)),
+        f"@@ -1,{num_lines} +1,{num_lines} @@\n"
+        + "".join(f"-old_{n} = {n}\n+new_{n} = {n}\n" for n in range(num_lines // 2)),
+    )
+
+
+def _whole(num_lines: int) -> Case:
+    """A whole file with every second line changed."""
+    return Case(
+        "".join(f"old_{n} = {n}\n" for n in range(num_lines)),
+        "".join(f"old_{n} = {n + n % 2}\n" for n in range(num_lines)),
+    )
 
 
 def _megabyte() -> str:
@@ -189,7 +202,7 @@ def plan_and_judge(case: Case) -> dict[str, object]:
     started = time.process_time()
     try:
         plan = plan_edit(edit, max_file_bytes=MAX_FILE_BYTES)
-    except SnippetError as error:
+    except (SnippetError, FileTooLargeError) as error:
         seconds = time.process_time() - started
         return {"plan_s": seconds, "judge_s": 0.0, "bytes": 0, "end": type(error).__name__}
     planned = time.process_time()
