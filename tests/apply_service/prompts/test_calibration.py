@@ -36,7 +36,10 @@ def test_the_calibration_beside_the_model_is_taken(model_dir: Path) -> None:
     assert calibration_of(model_dir) == measured
 
 
-@pytest.mark.parametrize("content", ["", "{}x", '{"prior_scale": -1}', '{"min_confidence": 2}'])
+@pytest.mark.parametrize(
+    "content",
+    ["", "{}x", '{"prior_scale": -1}', '{"temperature": 0}', '{"min_confidence": 2}'],
+)
 def test_a_damaged_calibration_is_not_passed_over(model_dir: Path, content: str) -> None:
     (model_dir / "calibration.json").write_text(content)
     with pytest.raises(CalibrationError, match="make calibrate"):
