@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from apply_service.decision import Branch, Decision
+from apply_service.prompts.calibration import pooled_probabilities
 from batching.events import RowEvidence
 from lookup.merge_choices import MergeChoice, MergeDecision
 
@@ -31,21 +32,11 @@ class _Line(NamedTuple):
 def branch_probabilities(
     row: RowEvidence, *, prior_scale: float = 1.0, temperature: float = 1.0
 ) -> dict[int, float]:
-    """The probability of each allowed token, the constraint's prior counted; 1 together.
-
-    Where the weights of merges were scaled up to be heard beside the model's nats, both are scaled
-    down again: weights are logarithms of odds. `temperature` is that of a `Calibration`.
-    """
+    """The probability of each allowed token, the constraint's prior counted; 1 together."""
     prior = row.log_prior or (0.0,) * len(row.logprobs)
-    scale = max(prior_scale, 1.0) * temperature
-    scores = [(logprob + added) / scale for logprob, added in zip(row.logprobs, prior, strict=True)]
-    largest = max(scores)
-    weights = [math.exp(score - largest) for score in scores]
-    total = sum(weights)
-    return {
-        token_id: weight / total
-        for token_id, weight in zip(row.allowed_token_ids, weights, strict=True)
-    }
+    scores = (logprob + added for logprob, added in zip(row.logprobs, prior, strict=True))
+    found = pooled_probabilities(scores, prior_scale=prior_scale, temperature=temperature)
+    return dict(zip(row.allowed_token_ids, found, strict=True))
 
 
 class ConstrainedReading:

@@ -44,7 +44,11 @@ class LossWeights:
         return self.token * len(example.answer_token_ids) + a_choice * len(example.choices)
 
 
-LOSS_WEIGHTS = {"plain": LossWeights(), "weighted": LossWeights(token=0.3, served=2.0)}
+LOSS_WEIGHTS = {
+    "plain": LossWeights(),
+    "weighted": LossWeights(token=0.3, served=2.0),
+    "both": LossWeights(choice=4.0),
+}
 
 
 @dataclass(frozen=True, slots=True)

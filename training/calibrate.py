@@ -26,6 +26,7 @@ from apply_service.prompts.calibration import (
     UNMEASURED,
     Calibration,
     ReliabilityBin,
+    pooled_probabilities,
     write_calibration,
 )
 from apply_service.prompts.profile import Profile
@@ -63,15 +64,11 @@ class AskedChoice:
 
     def probabilities(self, prior_scale: float, temperature: float = 1.0) -> tuple[float, ...]:
         """Of each way, as the service reckons them at this scale and temperature."""
-        scale = max(prior_scale, 1.0) * temperature
-        scores = [
-            (log_prob + prior_scale * weight) / scale
+        scores = (
+            log_prob + prior_scale * weight
             for log_prob, weight in zip(self.log_probs, self.weights, strict=True)
-        ]
-        largest = max(scores)
-        odds = [math.exp(score - largest) for score in scores]
-        total = sum(odds)
-        return tuple(one / total for one in odds)
+        )
+        return pooled_probabilities(scores, prior_scale=prior_scale, temperature=temperature)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +127,9 @@ def judge(
     """What the service would answer, taking the likeliest way at every choice."""
     confidence = 1.0
     for choice in choices:
-        probabilities = choice.probabilities(prior_scale, temperature)
-        confidence = min(confidence, max(probabilities))
-        if probabilities[choice.truth] < max(probabilities):
+        found = choice.probabilities(prior_scale, temperature)
+        confidence = min(confidence, max(found))
+        if found[choice.truth] < max(found):
             return JudgedAnswer(confidence, is_right=False)
     return JudgedAnswer(confidence, is_right=True)
 

@@ -46,19 +46,25 @@ def examples_of(
     *,
     num_updates: int,
     max_tokens: int,
+    num_terse: int = 0,
     is_whole: bool = False,
 ) -> Iterator[Example]:
     """All that is learnt from one case, none twice.
 
     Questions about the whole file as served, those with a choice about parts of it, and parts
-    whose answer is written without any constraint. With `is_whole` no choice is marked, and no
-    question is about parts.
+    whose answer is written without any constraint. With `is_whole` answers are not cut off behind
+    their last choice, and no question is about parts.
     """
     seen = set[tuple[int, ...]]()
     for part in (case, *window_cases(case, 0 if is_whole else num_updates)):
         updates = num_updates if part is case else 1
         for example in served_examples(
-            part, profile, num_updates=updates, max_tokens=max_tokens, is_whole=is_whole
+            part,
+            profile,
+            num_updates=updates,
+            num_terse=num_terse if part is case else 0,
+            max_tokens=max_tokens,
+            is_whole=is_whole,
         ):
             if example.prompt_token_ids not in seen and (part is case or example.choices):
                 seen.add(example.prompt_token_ids)
@@ -76,12 +82,18 @@ def pack_examples(
     *,
     num_updates: int,
     max_tokens: int,
+    num_terse: int = 0,
     is_whole: bool = False,
 ) -> Iterator[Example]:
     """The examples of all cases, in the order of the cases."""
     for case in cases:
         yield from examples_of(
-            case, profile, num_updates=num_updates, max_tokens=max_tokens, is_whole=is_whole
+            case,
+            profile,
+            num_updates=num_updates,
+            num_terse=num_terse,
+            max_tokens=max_tokens,
+            is_whole=is_whole,
         )
 
 
@@ -93,7 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("build/pack"))
     parser.add_argument("--updates", type=int, default=4, help="updates and parts of a case")
     parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS)
-    parser.add_argument("--whole", action="store_true", help="whole answers, no choices marked")
+    parser.add_argument("--terse", type=int, default=0, help="brief updates of a case besides")
+    parser.add_argument("--whole", action="store_true", help="do not cut answers off")
     parser.add_argument("--share", type=float, default=1.0, help="of the cases; a rehearsal: 0.01")
     chosen = parser.parse_args(arguments)
     profile = unscaled_profile(chosen.base)
@@ -108,6 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 kept,
                 profile,
                 num_updates=num_updates,
+                num_terse=chosen.terse,
                 max_tokens=chosen.max_tokens,
                 is_whole=chosen.whole,
             ),

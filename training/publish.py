@@ -160,7 +160,7 @@ def _choices(recipe: Recipe) -> str:
         return "Answers are whole; where several merges\nare valid was not marked in them."
     return (
         f"In {recipe.examples_with_choice} of them several merges are valid; a share of\n"
-        f"{recipe.choice_share:.0%} of every step is of these, cut off behind the last choice."
+        f"{recipe.choice_share:.0%} of every step is of these."
     )
 
 

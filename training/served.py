@@ -174,13 +174,13 @@ def to_example(
 ) -> Example | None:
     """A question as a training sequence; None if it is longer than `max_tokens`.
 
-    What follows the last choice is cut off, so that little time goes into forced tokens; unless it
-    is to be whole, and then no choice is marked.
+    What follows the last choice is cut off, so that little time goes into forced tokens, unless
+    the answer is to be whole.
     """
     prompt = question.region_prompt.prompt.token_ids
     answer = question.answer_token_ids
-    choices = () if is_whole else question.choices
-    if choices:
+    choices = question.choices
+    if choices and not is_whole:
         answer = answer[: choices[-1].offset + 1 + NUM_TAIL_TOKENS]
     if len(prompt) + len(answer) > max_tokens:
         return None
@@ -203,10 +203,7 @@ def rewrite(case: TrainingCase, number: int) -> TrainingCase | None:
 def rewrite_tersely(
     case: TrainingCase, number: int
 ) -> tuple[TrainingCase, tuple[WrittenSegment, ...]] | None:
-    """The same edit with one of many brief updates, and where its segments truly stand.
-
-    The model is not taught with these.
-    """
+    """The same edit with one of many brief updates, and where its segments truly stand."""
     snippet = write_terse_snippet(
         split_lines(case.original),
         split_lines(case.expected),
@@ -226,16 +223,19 @@ def served_examples(
     *,
     num_updates: int,
     max_tokens: int,
+    num_terse: int = 0,
     is_whole: bool = False,
 ) -> Iterator[Example]:
-    """The different questions about a case and its rewritten updates that are short enough."""
+    """The different questions about a case and its rewritten updates that are short enough.
+
+    Of the updates `num_terse` more are brief ones.
+    """
     seen = set[tuple[int, ...]]()
-    for number in range(num_updates):
-        written = rewrite(case, number)
-        for question in [] if written is None else questions_of(written, profile):
-            example = to_example(
-                question, written or case, max_tokens=max_tokens, is_whole=is_whole
-            )
+    brief = filter(None, (rewrite_tersely(case, number) for number in range(num_terse)))
+    updates = [rewrite(case, number) for number in range(num_updates)]
+    for written in filter(None, [*updates, *(one for one, _ in brief)]):
+        for question in questions_of(written, profile):
+            example = to_example(question, written, max_tokens=max_tokens, is_whole=is_whole)
             if example is not None and example.prompt_token_ids not in seen:
                 seen.add(example.prompt_token_ids)
                 yield example

@@ -6,6 +6,8 @@ holds for.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -56,6 +58,22 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 UNMEASURED = Calibration()
+
+
+def pooled_probabilities(
+    scores: Iterable[float], *, prior_scale: float = 1.0, temperature: float = 1.0
+) -> tuple[float, ...]:
+    """Of ways with these scores: the model's log-probability plus the scaled weight; 1 together.
+
+    Where weights were scaled up to be heard beside the model's nats, both are scaled down again:
+    weights are logarithms of odds. Scale and temperature are those of a `Calibration`.
+    """
+    scale = max(prior_scale, 1.0) * temperature
+    cooled = [score / scale for score in scores]
+    largest = max(cooled)
+    odds = [math.exp(score - largest) for score in cooled]
+    total = sum(odds)
+    return tuple(one / total for one in odds)
 
 
 def read_calibration(folder: Path) -> Calibration | None:

@@ -44,17 +44,24 @@ def test_a_case_gives_choices_and_plain_answers_and_nothing_twice(profile: Profi
     assert not list(examples_of(long_case(), profile, num_updates=1, max_tokens=10))
 
 
-def test_whole_answers_have_no_choices(profile: Profile) -> None:
+def test_whole_answers_are_not_cut_off(profile: Profile) -> None:
     case = long_case()
     cut = list(examples_of(case, profile, num_updates=3, max_tokens=4000))
     whole = list(examples_of(case, profile, num_updates=3, max_tokens=4000, is_whole=True))
     answers = {example.prompt_token_ids: example.answer_token_ids for example in whole}
-    assert not any(example.choices for example in whole)
+    assert {bool(example.choices) for example in whole} == {True, False}
     shared = [example for example in cut if example.choices and example.prompt_token_ids in answers]
     assert any(len(answers[one.prompt_token_ids]) > len(one.answer_token_ids) for one in shared)
     for example in shared:
         answer = answers[example.prompt_token_ids]
         assert answer[: len(example.answer_token_ids)] == example.answer_token_ids
+
+
+def test_brief_updates_come_besides(profile: Profile) -> None:
+    case = long_case()
+    usual = set(examples_of(case, profile, num_updates=1, max_tokens=4000))
+    more = set(examples_of(case, profile, num_updates=1, num_terse=4, max_tokens=4000))
+    assert usual < more
 
 
 def test_the_command_packs_a_share_of_the_cases(
