@@ -118,10 +118,20 @@ class DefinitionFragment:
     def _matches(self, new: Symbol) -> Sequence[Symbol]:
         """The definitions that `new` may be: of those in different places the one it has lines of.
 
-        That are lines that stand nowhere else in the original.
+        That are lines that stand nowhere else in the original. What has a body is not what an
+        interface only declares.
         """
         found = self._table.matches(self._shown, new)
         matches = [old for old in found if old.kind == new.kind] or found
+        if len(matches) > 1:
+            is_declared = _is_declaration(self._texts[new.header : new.end])
+            lines = self._index.lines
+            alike = [
+                old
+                for old in matches
+                if _is_declaration(lines[old.header : old.end]) == is_declared
+            ]
+            matches = alike or matches
         if len({old.parent for old in matches}) < len(matches):
             return matches
         shown = self._stripped[new.start : new.end]
@@ -301,6 +311,12 @@ def _inner_places(symbols: Sequence[Symbol]) -> dict[int | None, list[int]]:
 def _shown(lines: Sequence[str], margin: int) -> list[tuple[int, str]]:
     """The lines with text, each with how much deeper than `margin` it stands."""
     return [(len(indent_of(line)) - margin, line.strip()) for line in lines if line.strip()]
+
+
+def _is_declaration(lines: Sequence[str]) -> bool:
+    """Whether a definition has no body: `int size();`."""
+    text = "".join(lines).rstrip()
+    return text.endswith(";") and "{" not in text and "=>" not in text
 
 
 def _is_comment(text: str) -> bool:

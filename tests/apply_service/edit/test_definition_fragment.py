@@ -148,3 +148,26 @@ def test_without_a_grammar_brackets_tell_that_a_definition_is_whole() -> None:
     whole = "function stop() {\n  kill -9 a\n}\n"
     assert spans(replaced(whole, original, "tcl")) == [(5, 7)]
     assert replaced(whole.replace("}", ""), original, "tcl") == []
+
+
+STORE = """\
+interface Store {
+    Task<int> Count(Token token = default);
+}
+
+class SqlStore : Store
+{
+    public async Task<int> Count(Token token = default)
+    {
+        var open = await Open(token);
+        return open.Count;
+    }
+}
+"""
+
+
+def test_what_has_a_body_is_not_what_an_interface_declares() -> None:
+    body = "    public Task<int> Count(Token token = default)\n    {\n        return 1;\n    }\n"
+    assert spans(replaced(body, STORE, "csharp")) == [(7, 11)]
+    declared = "    Task<long> Count(Token token = default);\n"
+    assert spans(replaced(declared, STORE, "csharp")) == [(2, 2)]
