@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -267,6 +267,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{chosen.pack}: no example of at most {chosen.max_tokens} tokens; write a pack with "
             "`make corpus-pack`, or raise --max-tokens"
         )
+    weights = LOSS_WEIGHTS[chosen.loss]
+    if not weights.choice and not weights.served:
+        # Nothing is learnt from choices then, so no share of a step is to be of such examples.
+        train = [replace(one, choices=()) for one in train]
     model = AdapterModel(
         chosen.base,
         rank=chosen.rank,
@@ -286,7 +290,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     trainer = Trainer(
         model,
         mixture,
-        weights=LOSS_WEIGHTS[chosen.loss],
+        weights=weights,
         max_packed_tokens=chosen.max_packed_tokens,
         num_workers=chosen.threads,
         sure_loss=chosen.sure_loss,

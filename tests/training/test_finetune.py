@@ -289,8 +289,11 @@ def test_examples_in_one_pass_do_not_see_each_other(
 def test_the_command_trains_on_packs_and_goes_on_from_an_adapter(
     tiny_model_dir: Path, examples: list[Example], tmp_path: Path
 ) -> None:
+    asked = [
+        replace(one, choices=(Choice(1, (one.answer_token_ids[1], 200)),)) for one in examples[:4]
+    ]
     for split in ("train", "dev"):
-        write_pack(tmp_path / f"{split}.pack", examples)
+        write_pack(tmp_path / f"{split}.pack", [*asked, *examples[4:]])
     base = ["--base", str(tiny_model_dir), "--pack", str(tmp_path), "--rank", "2"]
     base += ["--dtype", "float32", "--dev-examples", "4"]
     assert main([*base, "--out", str(tmp_path / "first"), "--max-steps", "3"]) == 0
@@ -305,6 +308,7 @@ def test_the_command_trains_on_packs_and_goes_on_from_an_adapter(
     log = (tmp_path / "second" / "log.jsonl").read_text(encoding="utf-8").splitlines()
     entries = [json.loads(line) for line in log]
     assert entries[0]["settings"]["loss"] == "plain"
+    assert entries[0]["examples_with_choice"] == 0, "to a plain loss they are like the others"
     assert entries[0]["examples"] == len(examples)
     assert entries[-1]["is_last"]
     too_long = ["--max-tokens", str(len(examples[0]) - 1)]
