@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("build/pack"))
     parser.add_argument("--updates", type=int, default=4, help="updates and parts of a case")
     parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS)
-    parser.add_argument("--terse", type=int, default=0, help="brief updates of a case besides")
+    parser.add_argument("--num-terse", type=int, default=0, help="brief updates of a case besides")
     parser.add_argument("--whole", action="store_true", help="do not cut answers off")
     parser.add_argument("--share", type=float, default=1.0, help="of the cases; a rehearsal: 0.01")
     chosen = parser.parse_args(arguments)
@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 kept,
                 profile,
                 num_updates=num_updates,
-                num_terse=chosen.terse,
+                num_terse=chosen.num_terse,
                 max_tokens=chosen.max_tokens,
                 is_whole=chosen.whole,
             ),

@@ -123,7 +123,7 @@ class DefinitionFragment:
         """
         found = self._table.matches(self._shown, new)
         matches = [old for old in found if old.kind == new.kind] or found
-        if len(matches) > 1:
+        if len(matches) > 1 and new.kind == "function":
             is_declared = _is_declaration(self._texts[new.header : new.end])
             lines = self._index.lines
             alike = [
@@ -314,7 +314,7 @@ def _shown(lines: Sequence[str], margin: int) -> list[tuple[int, str]]:
 
 
 def _is_declaration(lines: Sequence[str]) -> bool:
-    """Whether a definition has no body: `int size();`."""
+    """Whether a function has no body: `int size();`."""
     text = "".join(lines).rstrip()
     return text.endswith(";") and "{" not in text and "=>" not in text
 
