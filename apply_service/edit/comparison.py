@@ -222,7 +222,8 @@ class Comparison:
         """Lost places by hunk, without those that the update accounts for.
 
         A loss is accounted for by a removal that names it, by as many lines of the update in its
-        place, or by two adjacent lines of the update around it if it is small.
+        place, or by fewer that have all their words, or by two adjacent lines of the update around
+        it if it is small.
         """
         return [
             Loss(tuple(lost), num_replaced)
@@ -230,6 +231,7 @@ class Comparison:
             if (lost := self.unnamed_losses(hunk))
             and not self.is_cut_out(hunk, num_lost=len(lost))
             and len(lost) > (num_replaced := self._num_replaced(hunk))
+            and not self._is_joined(hunk, lost)
         ]
 
     def unnamed_losses(self, hunk: Hunk) -> list[int]:
@@ -261,6 +263,13 @@ class Comparison:
 
     def _num_replaced(self, hunk: Hunk) -> int:
         return sum(1 for text in self.inserted_texts(hunk) if self.sent_counts[text])
+
+    def _is_joined(self, hunk: Hunk, lost: Sequence[int]) -> bool:
+        """Whether lines of the update in the place of the `lost` ones have all their words."""
+        sent = filter(self.sent_counts.__getitem__, self.inserted_texts(hunk))
+        words = Counter(word for text in sent for word in _WORD.findall(text))
+        gone = Counter(word for place in lost for word in _WORD.findall(self.original[place]))
+        return bool(gone) and gone <= words
 
     def is_listing(self, line: str) -> bool:
         """Whether the line is a listing that the update does not have as text."""

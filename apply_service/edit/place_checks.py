@@ -55,17 +55,20 @@ def check_place(
             yield _ambiguous_place(comparison, placement, rivals)
 
 
-def has_clear_places(comparison: Comparison, plan: MergePlan, path: MergePath) -> bool:
-    """Whether no segment of `path` fits nearly as well where it takes fewer filled lines."""
+def unclear_placements(comparison: Comparison, plan: MergePlan, path: MergePath) -> list[Placement]:
+    """Those whose segment fits nearly as well where it takes fewer filled lines."""
     if plan.is_unique and path == plan.best:
-        return True
+        return []
     field = _RivalField(comparison, plan, path)
-    return all(
-        other.weight <= placement.weight - CLEAR_MARGIN
+    return [
+        placement
         for number, placement in enumerate(path.placements)
-        for other in field.others(number)
-        if _num_taken(comparison, other) < _num_taken(comparison, placement)
-    )
+        if any(
+            other.weight > placement.weight - CLEAR_MARGIN
+            for other in field.others(number)
+            if _num_taken(comparison, other) < _num_taken(comparison, placement)
+        )
+    ]
 
 
 def _num_taken(comparison: Comparison, placement: Placement) -> int:

@@ -8,7 +8,7 @@ rejects, a warning asks for review. The rules stand in `docs/verdicts.md`, one c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -18,7 +18,7 @@ from apply_service.edit.double_checks import check_defined_twice
 from apply_service.edit.finding import Finding
 from apply_service.edit.loss_checks import LOSS_CHECKS
 from apply_service.edit.markers import split_segments
-from apply_service.edit.place_checks import check_membership, check_place, has_clear_places
+from apply_service.edit.place_checks import check_membership, check_place, unclear_placements
 from apply_service.edit.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.snippet import read_snippet
 from apply_service.edit.snippet_error import SnippetError
@@ -98,12 +98,15 @@ def _findings(
     path = None if plan is None else _merge_path(comparison, plan)
     if plan is not None and path is not None:
         yield from _capped(check_place(comparison, plan, path, confirmed=confirmed))
-        is_clear = has_clear_places(comparison, plan, path)
+        unclear = unclear_placements(comparison, plan, path)
         for check in (*MERGE_CHECKS, check_defined_twice):
             yield from _capped(check(comparison))
         for check in LOSS_CHECKS:
-            found = (one for one in check(comparison) if one.severity == "error" or not is_clear)
-            yield from _capped(found)
+            yield from _capped(
+                one
+                for one in check(comparison)
+                if one.severity == "error" or _is_inside(one, unclear)
+            )
         return
     num_found = 0
     for check in (*CHECKS, check_defined_twice):
@@ -115,6 +118,13 @@ def _findings(
     if plan is not None:
         best = None if plan.best is None else splice(comparison.original, plan.best)
         yield from _capped(check_membership(comparison, plan, best))
+
+
+def _is_inside(finding: Finding, placements: Iterable[Placement]) -> bool:
+    """Whether it is about a line of the original that one of the placements takes."""
+    return finding.line is not None and any(
+        one.start < finding.line <= one.end for one in placements
+    )
 
 
 def _merge_path(comparison: Comparison, plan: MergePlan) -> MergePath | None:

@@ -166,3 +166,25 @@ def test_a_place_is_settled_by_who_chose_it_with_all_rivals_in_sight() -> None:
     assert found(chosen, border) == ["ambiguous_place"], "the other place was not in sight"
     assert found(chosen, border, longer) == [], "who turns down how a place begins turns it down"
     assert found(chosen, rival, longer) == ["ambiguous_place"], "other borders of its own place"
+
+
+@pytest.mark.parametrize(("rival_of", "expected"), [(0, "applied"), (1, "needs_review")])
+def test_lines_are_lost_only_where_their_own_place_is_unclear(rival_of: int, expected: str) -> None:
+    head = [f"kept_{number} = {number}" for number in range(30)]
+    tail = ["start = 1", *(f"old_{number} = {number}" for number in range(12)), "stop = 9"]
+    lines = [*head, *tail]
+    first = placed(0, 1, 4.0, "kept_0 = 1")
+    second = replace(placed(len(head), len(lines), 4.0, tail[0], tail[-1]), segment=1)
+    weight = 4.0 - PLACE_MARGIN - 0.1
+    rivals = replace(first, end=0, weight=weight), replace(second, end=31, weight=weight)
+    layers = [[first], [second]]
+    layers[rival_of].append(rivals[rival_of])
+    segments = tuple(
+        Segment(lines=tuple(SegmentLine(text, row) for row, text in enumerate(one.lines)))
+        for one in (first, second)
+    )
+    plan = MergePlan(original_lines=lines, candidates=tuple(map(tuple, layers)), order=(0, 1))
+    result = ["kept_0 = 1", *head[1:], tail[0], tail[-1]]
+    verdict = judge(lines, Snippet(format="lazy", segments=segments), result, plan=plan)
+    assert verdict.status == expected
+    assert codes(verdict) == ["lines_lost"] * (expected != "applied")

@@ -384,3 +384,21 @@ def test_an_update_that_cannot_be_read_is_still_judged() -> None:
     update = ["unrelated = 1", "nothing = 2", "of_this = 3"]
     assert judge(ORIGINAL, update, [*ORIGINAL, *update]).status == "applied"
     assert judge(ORIGINAL, update, ORIGINAL).status == "rejected"
+
+
+@pytest.mark.parametrize(
+    ("joined", "status"),
+    [
+        ("    total = price * count * (1 + rate)", "applied"),
+        ("    total = price * count", "needs_review"),
+    ],
+    ids=["all their words", "a word is missing"],
+)
+def test_lines_that_are_joined_are_not_lost(joined: str, status: str) -> None:
+    old = ["    total = price", "    total *= count", "    total *= 1 + rate"]
+    if status == "applied":
+        old = ["    total = (", "        price", "        * count", "        * (1 + rate)", "    )"]
+    original = ["def cost(price, count, rate):", "    check(rate)", *old, "    return total"]
+    update = ["# ...", joined, "    return total"]
+    result = [*original[:2], joined, "    return total"]
+    assert codes(original, update, result)[0] == status
