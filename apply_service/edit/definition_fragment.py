@@ -31,6 +31,8 @@ MAX_COMPARED = 256
 _CLOSING = ("}", ")", "]", "end", "fi", "done", "esac")
 # Where such a sign need not end a definition.
 _INDENTED = frozenset({"python", "yaml"})
+# Whether a definition is whole no parser tells: bodies of functions are texts to SQL's.
+_LOOSE = frozenset({None, "sql"})
 _COMMENTS = ("#", "//", "/*", "*", "--", "<!--")
 
 
@@ -205,7 +207,9 @@ class DefinitionFragment:
             return True
         if len(shown) == 1:
             return not last.endswith(":")
-        if self._language not in _INDENTED and (last.startswith(_CLOSING) or last[-1] in ";}"):
+        is_end = last[-1] in ";}" and (depth <= 0 or self._language not in _LOOSE)
+        is_end |= last.startswith(_CLOSING) and depth <= 0
+        if is_end and self._language not in _INDENTED:
             return True
         if old_shown[-1] in shown and is_telling(old_last):
             return True

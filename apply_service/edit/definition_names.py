@@ -70,6 +70,11 @@ def unqualified(name: str) -> str:
     return _QUALIFIER.split(name)[-1]
 
 
+def is_title(name: str) -> bool:
+    """Whether the name is a text, as that of a test or a route: no other line can use it."""
+    return " " in name or "/" in name
+
+
 def is_attribute(line: str) -> bool:
     """Whether `line` is like `@property`, `#[test]` or `[Fact]`: it belongs to what follows."""
     return line.lstrip().startswith(("@", "#[", "["))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from apply_service.edit.block_bounds import columns
 from apply_service.edit.definition_names import bound_name, definition_name, is_attribute
-from apply_service.edit.line_index import LineIndex, indent_of, leaves
+from apply_service.edit.line_index import OPENERS, LineIndex, indent_of, leaves
 from apply_service.edit.runs import REPEATED_SHARE, Run
 from apply_service.edit.similarity import Similarity
 from apply_service.edit.symbol import Symbol
@@ -42,18 +42,28 @@ def find_definitions(lines: Sequence[str]) -> tuple[Symbol, ...]:
             continue
         while open_places and symbols[open_places[-1]].end <= header:
             open_places.pop()
+        end = _end_of(lines, header)
         symbols.append(
             Symbol(
                 name=name,
                 kind="other",
                 start=_start_of(lines, header),
                 header=header,
-                end=_end_of(lines, header),
+                end=end,
                 parent=open_places[-1] if open_places else None,
+                is_complete=end < len(lines) or _is_closed(lines, header),
             )
         )
         open_places.append(len(symbols) - 1)
     return tuple(symbols)
+
+
+def _is_closed(lines: Sequence[str], header: int) -> bool:
+    """Whether a definition that reaches the end of the lines ends there."""
+    opening, last = lines[header].rstrip()[-1:], lines[-1].strip()
+    if opening == ":":
+        return header + 1 < len(lines)
+    return opening not in OPENERS or last.startswith(_CLOSING)
 
 
 def _start_of(lines: Sequence[str], header: int) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice, pairwise
 
 from msgspec.structs import replace
 
@@ -216,14 +216,15 @@ class LazyReader:
     def _is_continued(self, segment: Segment, *, is_end: bool) -> bool:
         """Whether the original ends with what the segment begins with, or begins with its end.
 
-        Behind (before) a marker that is where new lines at the end (start) of the file go.
+        Behind (before) a marker that is where new lines at the end (start) of the file go. Lines
+        that say little ("}") must be as deep as those.
         """
         if not (segment.has_gap_before if is_end else segment.has_gap_after):
             return False
-        step = 1 if is_end else -1
-        shown = [text for line in segment.texts[::step] if (text := line.strip())]
-        filled = self._original.filled[::-step]
-        limit = min(len(shown), len(filled), MAX_CONTINUED)
+        texts, lines = segment.texts, self._original.lines
+        shown = _outermost(texts if is_end else reversed(texts))
+        filled = _outermost(reversed(lines) if is_end else lines)
+        limit = min(len(shown), len(filled))
         return any(shown[:size] == filled[:size][::-1] for size in range(1, limit))
 
 
@@ -242,6 +243,8 @@ class _Splitter:
 
     def cut(self, marker: Marker | None, number: int, *, indent: int | None = None) -> None:
         """A gap at line `number`, with the marker that stands there if one does."""
+        if self._segments and not any(line.text.strip() for line in self._run):
+            self._leave(indent)
         self._close(has_gap_after=True, next_indent=indent)
         self._has_gap_before = True
         names = () if marker is None else marker.names
@@ -251,6 +254,13 @@ class _Splitter:
         """All segments; the last run ends with the update."""
         self._close(has_gap_after=False)
         return self._segments
+
+    def _leave(self, indent: int | None) -> None:
+        """One marker follows another: further left it stands for what comes behind the block."""
+        last = self._segments[-1]
+        inner = last.next_indent if last.outer_indent is None else last.outer_indent
+        if indent is not None and inner is not None and indent < inner:
+            self._segments[-1] = replace(last, outer_indent=indent)
 
     def _close(self, *, has_gap_after: bool, next_indent: int | None = None) -> None:
         if any(line.text.strip() for line in self._run):
@@ -268,6 +278,15 @@ class _Splitter:
 def _is_bare_attribute(text: str) -> bool:
     """`@property` or `[Fact]`: it stands above many definitions."""
     return is_attribute(text) and "'" not in text and '"' not in text
+
+
+def _outermost(lines: Iterable[str]) -> list[tuple[str, int | None]]:
+    """What the first lines with text say, and how deep each is that says little."""
+    filled = islice(filter(str.strip, lines), MAX_CONTINUED)
+    return [
+        (line.strip(), None if is_telling(line.strip()) else _width_of_indent(line))
+        for line in filled
+    ]
 
 
 def _width_of_indent(text: str) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from apply_service.edit.alike_lines import AlikeLines
 from apply_service.edit.balance import BalanceIndex, balance_of
 from apply_service.edit.bindings import Bindings
 from apply_service.edit.definition_names import definition_name
@@ -44,6 +45,8 @@ UNCLOSED_MARGIN = 6.0
 LOOSE_MARGIN = 7.0
 # Another number of blank lines in the same place.
 BLANK_MARGIN = 6.0
+# Lines that are merely alike tell nothing of a place that fits worse.
+MIN_ALIKE_WEIGHT = -8.0
 # Where more than one line is replaced, the runs on both sides must weigh this much.
 MIN_FIRM_WEIGHT = 3.5
 MIN_CERTAIN_WEIGHT = 5.0
@@ -100,6 +103,7 @@ class LazyPlacements:
         self._balances = BalanceIndex(index.lines)
         self._table = SymbolTable(symbols, index, similarity)
         sent = [text for segment in segments for text in segment.texts]
+        self._alike = AlikeLines(index, similarity, weights)
         self._new = NewDefinitions(self._table, index, renames, sent)
         self._core: list[str] = []
         self._room: Room | None = None
@@ -245,12 +249,14 @@ class LazyPlacements:
         if all(row in new_rows or not text.strip() for row, text in enumerate(core)):
             return []
         room = self._room
+        by_name = self._table.runs(fragment, core, next_indent=self._segments[number].next_indent)
+        known_rows = {row for run in by_name for row in range(run.new, run.new_end)}
+        alike = list(self._alike.runs(core, but=new_rows | known_rows))
         placer = LazyPlacer(
             core,
             self._index if room is None else self._index.within(room.low, room.high),
-            definition_runs=self._table.runs(
-                fragment, core, next_indent=self._segments[number].next_indent
-            ),
+            definition_runs=by_name,
+            alike_runs=alike,
             new_rows=new_rows,
             balances=self._balances,
             similarity=self._similarity,
@@ -295,6 +301,7 @@ class LazyPlacements:
             other_lines=others,
             is_first=is_first,
             is_last=is_last,
+            defined=[(one.name, core[one.header]) for one in fragment if one.kind in BLOCKS],
             begins_new=self._new.begins(fragment, core),
             gaps=(self._segments[number].has_gap_before, self._segments[number].has_gap_after),
         )
@@ -316,9 +323,10 @@ class LazyPlacements:
         """The placements by all that speaks for them, the first of them judged."""
         weighed = []
         for placement in placements:
-            found = features.of(placement)
+            found, spot = features.of(placement), spots[placement]
             one = replace(placement, weight=weight_of(found), features=found)
-            weighed.append((one, spots[placement]))
+            if one.weight >= MIN_ALIKE_WEIGHT or not any(run.is_alike for run in spot.runs):
+                weighed.append((one, spot))
         weighed.sort(key=lambda pair: (-pair[0].weight, pair[0].start, pair[0].end))
         return self._judged(weighed[:MAX_CANDIDATES])
 
@@ -429,7 +437,8 @@ class LazyPlacements:
     def _needed_margin(self, spot: Spot) -> float:
         """How far ahead of all others a spot must be to be certain; never: infinitely far."""
         num_repeated = self._num_repeated(spot)
-        if num_repeated > 1 or any(map(self._is_shortened, spot.runs)):
+        is_guess = any(run.is_alike or self._is_shortened(run) for run in spot.runs)
+        if num_repeated > 1 or is_guess:
             return math.inf
         is_loose = spot.max_lost > MAX_CERTAIN_LOST or not self._is_firm(spot)
         if is_loose or (spot.is_open and spot.reason == "context"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -20,6 +20,7 @@ BORDER_WEIGHT = 4.0
 # An equal line that is indented in another way, beside lines that are not.
 ODD_INDENT_SHARE = 0.35
 MAX_CHAINS = 40
+MAX_ALIKE_CHAINS = 8
 # Insertions that are looked at however many other spots are better.
 MAX_INSERTIONS = 8
 UNBALANCED_COST = 4.0
@@ -54,6 +55,7 @@ class Spot:
 class LazyPlacer:
     """Finds the spots of one segment; `texts` are its lines from the first to the last filled.
 
+    Chains with some of the `alike_runs` come after all others.
     That a line of `new_rows` stands in the original as well says nothing about the place.
     `is_limited` says that there are more valid places than a limit let be found.
     """
@@ -64,6 +66,7 @@ class LazyPlacer:
         index: LineIndex,
         *,
         definition_runs: Sequence[Run] = (),
+        alike_runs: Sequence[Run] = (),
         new_rows: Collection[int] = (),
         balances: BalanceIndex | None = None,
         similarity: Similarity | None = None,
@@ -92,28 +95,42 @@ class LazyPlacer:
         if is_last:
             num_new, num_old = len(texts), len(index)
             runs.append(Run(num_new, num_new, num_old, num_old, BORDER_WEIGHT, is_exact=True))
+        self._is_first, self._is_last = is_first, is_last
         finder = ChainFinder(runs, self._stripped, index)
-        chains = finder.find()
-        fitting = [
-            chain
-            for chain in chains
-            if (not is_first or chain.runs[0].old_end == 0)
-            and (not is_last or chain.runs[-1].old == len(index))
-        ]
+        fitting = self._fitting(finder.find())
         self.chains = fitting[:MAX_CHAINS]
+        if alike_runs and self.chains:
+            further = self._fitting(ChainFinder([*alike_runs, *runs], self._stripped, index).find())
+            alike = [chain for chain in further if any(run.is_alike for run in chain.runs)]
+            self.chains += alike[:MAX_ALIKE_CHAINS]
         inserter = InsertionFinder(shown, index, is_first=is_first, is_last=is_last)
         self._insertions = inserter.find()
-        self._is_first, self._is_last = is_first, is_last
         self.is_limited = finder.is_limited or len(fitting) > MAX_CHAINS or inserter.is_limited
 
+    def _fitting(self, chains: Iterable[Chain]) -> list[Chain]:
+        """Those that reach the start and the end of the file where the segment does."""
+        return [
+            chain
+            for chain in chains
+            if (not self._is_first or chain.runs[0].old_end == 0)
+            and (not self._is_last or chain.runs[-1].old == len(self._index))
+        ]
+
     def spots(self) -> list[Spot]:
-        """All spots, best first; of equal borders only the best."""
+        """All spots, best first; of equal borders only the best.
+
+        Lines that are alike only add weight to a spot that others speak for as well.
+        """
         best: dict[tuple[int, int], Spot] = {}
         for chain in self.chains:
             for spot in self._spots_of(chain):
                 known = best.get((spot.start, spot.end))
-                if known is None or spot.weight > known.weight:
+                if known is None:
                     best[spot.start, spot.end] = spot
+                elif spot.weight > known.weight:
+                    is_alike = any(run.is_alike for run in spot.runs)
+                    better = replace(known, weight=spot.weight) if is_alike else spot
+                    best[spot.start, spot.end] = better
         for insertion in self._insertions:
             if (insertion.start, insertion.end) not in best:
                 best[insertion.start, insertion.end] = self._inserted(insertion)
@@ -128,7 +145,7 @@ class LazyPlacer:
         is_clean = all(
             not self._index.num_filled(left.old_end, right.old)
             for left, right in pairwise(chain.runs)
-        ) and not any(run.is_definition for run in chain.runs)
+        ) and not any(run.is_definition or run.is_alike for run in chain.runs)
         for left in self._borders.lefts(first):
             for right in self._borders.rights(last):
                 if left.place > right.place:
@@ -201,7 +218,8 @@ class LazyPlacer:
     def _reason(self, chain: Chain, left: Border, right: Border) -> PlacementReason:
         if any(run.is_definition for run in chain.runs):
             return "symbol"
-        return "similar" if "similar" in (left.reason, right.reason) else "context"
+        is_alike = any(run.is_alike for run in chain.runs)
+        return "similar" if is_alike or "similar" in (left.reason, right.reason) else "context"
 
 
 def _sober(runs: Sequence[Run]) -> list[Run]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -45,6 +46,9 @@ NESTED_GAIN = 6.0
 REST_GAIN = 4.0
 # How much better it is to take away what stands between the end of a block and what follows it.
 PASSED_GAIN = 1.0
+# Parts of an update contradict each other if one fits so much better where others stand: of
+# right results of dev and of agents none is above 5.1.
+CROWDED_MARGIN = 7.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,7 +366,7 @@ class MergePlanner:
         if any(finding.severity == "error" for finding in self._findings):
             return
         best = PathSearch([candidates[number] for number in order]).best_path()
-        if best is None:
+        if best is None or _is_crowded_out(best, candidates):
             self._findings.append(no_common_order(self._snippet))
             return
         if self._snippet.format == "lazy":
@@ -383,3 +387,14 @@ class MergePlanner:
             ):
                 places = sorted({placement.start, *(other.start for other in others)})
                 self._findings.append(ambiguous_place(segment, places, self._index))
+
+
+def _is_crowded_out(path: Sequence[Placement], candidates: Sequence[Sequence[Placement]]) -> bool:
+    """Whether a segment fits far better where others of the path leave it no room."""
+    ends = [0, *(one.end for one in path)]
+    starts = [*(one.start for one in path[1:]), math.inf]
+    return any(
+        other.weight > one.weight + CROWDED_MARGIN and (other.start < low or high < other.end)
+        for one, low, high in zip(path, ends, starts, strict=False)
+        for other in candidates[one.segment]
+    )

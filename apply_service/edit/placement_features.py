@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import islice, takewhile
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, filterfalse, islice, takewhile
 
 from apply_service.edit.balance import BalanceIndex, balance_of
 from apply_service.edit.bindings import Bindings, bound_names, declared_names, is_import
@@ -15,6 +15,7 @@ from apply_service.edit.definition_names import (
     WORD,
     bound_name,
     definition_name,
+    is_title,
     unqualified,
 )
 from apply_service.edit.definitions import BLOCKS, SymbolTable
@@ -109,13 +110,15 @@ class PlacementFeatures:
         other_lines: Sequence[str],
         is_first: bool,
         is_last: bool,
+        defined: Iterable[tuple[str, str]] = (),
         begins_new: bool = False,
         gaps: tuple[bool, bool] = (False, False),
     ) -> None:
         """`other_lines` are those of the update's other segments.
 
-        `gaps` says whether markers stand before and after the segment, `begins_new` whether it
-        begins with a definition whose name the file lacks.
+        `defined` are the names of what the segment defines, each with its header line. `gaps` says
+        whether markers stand before and after the segment, `begins_new` whether it begins with a
+        definition whose name the file lacks.
         """
         self._index = index
         self._weights = weights
@@ -139,9 +142,15 @@ class PlacementFeatures:
         self._declaring: dict[tuple[str, ...], list[tuple[str, str, frozenset[str]]]] = {}
         self._alike: dict[str, dict[str, bool]] = {}
         self._shown: dict[tuple[str, ...], frozenset[tuple[str, int]]] = {}
-        names = {name for text in core if (name := definition_name(text)) is not None}
+        self._names_of: dict[str, set[str]] = {}
+        for name, header in chain(((definition_name(text), text) for text in core), defined):
+            if name is not None:
+                self._names_of.setdefault(header.strip(), set()).add(name)
+        self._own_names = frozenset(chain.from_iterable(self._names_of.values()))
         self._named = [
-            symbol for name in sorted(names) for symbol in table.named(name, limit=MAX_SAME_NAME)
+            symbol
+            for name in sorted(self._own_names)
+            for symbol in table.named(name, limit=MAX_SAME_NAME)
         ]
         self._texts = frozenset(text.strip() for text in core)
         self._own_words = frozenset(
@@ -197,17 +206,23 @@ class PlacementFeatures:
         gone = [
             symbol
             for symbol in self._table.inside(*span, limit=MAX_SEARCHED)
-            if not self._own_words.issuperset(WORD.findall(symbol.name))
+            if not self._mentions(symbol.name)
         ]
         blocks = (symbol.name for symbol in gone if symbol.kind in BLOCKS)
-        dropped = list(map(unqualified, islice(blocks, MAX_DROPPED)))
+        dropped = list(islice(blocks, MAX_DROPPED))
         values = [symbol.name for symbol in gone if symbol.kind in ("constant", "key")]
         used = [
             name
-            for name in dropped
+            for name in map(unqualified, filterfalse(is_title, dropped))
             if name in self._used_elsewhere or self._bindings.is_used(name, span)
         ]
         return float(len(dropped)), float(len(used)), float(min(len(values), MAX_DROPPED))
+
+    def _mentions(self, name: str) -> bool:
+        """Whether the segment defines what has this name, or has all words of it."""
+        if name in self._own_names:
+            return True
+        return not is_title(name) and self._own_words.issuperset(WORD.findall(name))
 
     def _lost_words(self, change: Change) -> tuple[float, float]:
         """How much of what lost lines say is gone: as a share, and by weight."""
@@ -385,7 +400,7 @@ class PlacementFeatures:
             self._shown[placement.lines] = frozenset(
                 (name, len(indent_of(text)))
                 for text in placement.lines
-                if (name := definition_name(text)) is not None
+                for name in self._names_of.get(text.strip(), ())
             )
         return self._shown[placement.lines]
 

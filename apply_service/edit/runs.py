@@ -30,7 +30,8 @@ class Run:
     They are equal up to white space around them, and the first and the last one have text;
     `is_exact` says that the white space is equal as well. A run with `is_definition` is a whole
     definition of the segment that takes the place of the one with its name, whatever their lines;
-    `is_closed` is false if the segment's one may go on in the original.
+    `is_closed` is false if the segment's one may go on in the original. A run with `is_alike` is
+    one line that is a variant of the original's.
     """
 
     new: int
@@ -41,6 +42,7 @@ class Run:
     is_exact: bool
     is_definition: bool = False
     is_closed: bool = True
+    is_alike: bool = False
 
     @property
     def is_border(self) -> bool:

@@ -34,7 +34,8 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     the file; likewise after. Where no marker stands at a border of a lazy update, or of one that
     is nearly the whole file, a gap there is a guess (`is_start_guessed`, `is_end_guessed`). So it
     is of a fragment whether lines of a definition stay that it leaves out (`is_rest_unclear`).
-    `next_indent` are the columns of white space before the marker that follows, if one does.
+    `next_indent` are the columns of white space before the marker that follows, if one does, and
+    `outer_indent` those before a further marker directly behind that one, if they are fewer.
     `old_line_hint` is the line number of a hunk header, from 1; agents often get it wrong.
     """
 
@@ -47,6 +48,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     is_end_guessed: bool = False
     is_rest_unclear: bool = False
     next_indent: int | None = None
+    outer_indent: int | None = None
 
     @property
     def is_gap_guessed(self) -> bool:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from apply_service.edit.definition_names import is_attribute
 from apply_service.edit.line_index import OPENERS, LineIndex, indent_of
 from apply_service.edit.placement import PlacementReason
 from apply_service.edit.runs import Run
@@ -115,6 +116,7 @@ class SegmentBorders:
             borders.extend(self._same_count(run.old, -len(head), is_left=True))
         if not run.is_border:
             borders.extend(self._rewritten(run.old, head, -1))
+            borders.extend(self._attributes(run.old, head))
         window = self._index.stripped[max(0, run.old - min(len(head) + 4, MAX_WINDOW)) : run.old]
         head = head[-MAX_HEAD_LINES:]
         pairs = self._similarity.pairs(window, head)
@@ -194,6 +196,15 @@ class SegmentBorders:
                     found.append(_alike_border(place, REWRITTEN_BONUS - OPEN_BORDER_COST, 0))
             at += step
         return found[-1:]
+
+    def _attributes(self, border: int, new: Sequence[str]) -> list[Border]:
+        """The attributes directly above `border` give way to new ones."""
+        place = border
+        while place > 0 and is_attribute(self._index.stripped[place - 1]):
+            place -= 1
+        if place == border or not all(map(is_attribute, new)):
+            return []
+        return [_alike_border(place, REWRITTEN_BONUS - OPEN_BORDER_COST, 0)]
 
     def _is_slid(self, run: Run) -> bool:
         """Whether new lines would follow a line directly that are set off from `run` below."""

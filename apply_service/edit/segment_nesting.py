@@ -120,6 +120,9 @@ class SegmentNesting:
             if placement is not None and depth is not None:
                 block = self._try_block(indent, depth, placement.end, is_marked=is_marked)
             self._blocks.append(block or _Block(indent, is_marked=is_marked))
+        outer = segment.outer_indent
+        while outer is not None and self._blocks and self._blocks[-1].indent >= outer:
+            self._blocks.pop()
 
     def _inner_room(self, rows: Sequence[tuple[int, str]], low: int) -> Room:
         """The room in the open blocks, some of which the rows may leave again."""

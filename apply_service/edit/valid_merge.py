@@ -9,8 +9,8 @@ from one to the other on which each run lies behind the one before on both sides
 - `start` is where the first run begins in the original, if the segment begins with it;
 - or it is where new lines before that run go: directly before it, before blank lines above it,
   before a line there that one of the new lines looks like, before as many lines as there are new
-  ones, if these are few, or before one to three lines almost all of whose words are among those of
-  the new ones;
+  ones, if these are few, before one to three lines almost all of whose words are among those of
+  the new ones, or before all attributes there, if the new lines are nothing else;
 - or it is behind lines at the beginning of the run that say little ("}"), which then are new;
 - and `end` follows from the last run in the same way.
 
@@ -18,14 +18,16 @@ What lies between goes. A place is valid as well if nothing goes there: its line
 segment begins with, followed by some that it ends with.
 
 Placements found by symbols add runs: a whole definition of the segment against the one of its name.
+So do the first and the last line of a segment if the original has lines that they are variants of.
 Guesses by order and variants are outside of this page: they are never certain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
+from apply_service.edit.definition_names import is_attribute
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.placement import Placement
 from apply_service.edit.runs import Run
@@ -46,8 +48,8 @@ from apply_service.edit.word_weights import WordWeights
 class ValidPlaces:
     """Which places are valid for one segment, given from its first to its last filled line.
 
-    `definitions` are the runs by symbols. With `is_first` the segment begins the file, with
-    `is_last` it ends it: no marker stands there.
+    `further_runs` are those of lines that are not equal. With `is_first` the segment begins the
+    file, with `is_last` it ends it: no marker stands there.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class ValidPlaces:
         original: Sequence[str],
         segment: Sequence[str],
         *,
-        definitions: Sequence[Run] = (),
+        further_runs: Sequence[Run] = (),
         is_first: bool = False,
         is_last: bool = False,
     ) -> None:
@@ -65,7 +67,7 @@ class ValidPlaces:
         self._old = self._index.stripped
         self._similarity = Similarity()
         self._weights = WordWeights(self._old)
-        self._runs = [*maximal_runs(original, segment), *definitions]
+        self._runs = [*maximal_runs(original, segment), *further_runs]
         if is_first:
             self._runs.append(Run(0, 0, 0, 0, 0.0, is_exact=True))
         if is_last:
@@ -143,6 +145,7 @@ class ValidPlaces:
             starts |= {run.old - size for size in self._blank_steps(run, num_blank, is_left=True)}
             starts |= self._same_count(run, run.old - len(head), run.old)
             starts |= self._rewritten(run, range(run.old - 1, -1, -1), head)
+            starts |= self._attributes(run, head)
             floor = max(0, run.old - min(len(head) + 4, MAX_WINDOW))
             pairs = self._similarity.pairs(self._old[floor : run.old], head[-MAX_HEAD_LINES:])
             starts |= {floor + old for old, _, _ in pairs}
@@ -187,6 +190,13 @@ class ValidPlaces:
         if run.is_border or end - start > MAX_SAME_COUNT or start < 0 or end > len(self._old):
             return set()
         return set() if "" in self._old[start:end] else {start, end}
+
+    def _attributes(self, run: Run, new: Sequence[str]) -> set[int]:
+        """The first of the attributes directly above the run, if all new lines are attributes."""
+        if run.is_border or not all(map(is_attribute, new)):
+            return set()
+        above = takewhile(lambda place: is_attribute(self._old[place]), range(run.old - 1, -1, -1))
+        return set(list(above)[-1:])
 
     def _rewritten(self, run: Run, outside: range, new: Sequence[str]) -> set[int]:
         """The outermost of the lines outside of the run whose words the new lines have."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.word_weights import WordWeights
@@ -78,7 +77,7 @@ class VariantFinder:
         """Lines that share a word with the new ones, those with the rarest first."""
         limit = MAX_STARTS if self._num_starts < MAX_STARTS_IN_ALL else MAX_STARTS_LATE
         starts: dict[int, None] = {}
-        known = [self._places[word] for word in new if word in self._places]
+        known = [self._weights.places[word] for word in new if word in self._weights.places]
         for places in sorted(known, key=len):
             if len(places) > MAX_LINES_OF_WORD or len(starts) > limit:
                 break
@@ -86,15 +85,6 @@ class VariantFinder:
         found = list(starts)[:limit]
         self._num_starts += len(found)
         return found
-
-    @cached_property
-    def _places(self) -> dict[str, list[int]]:
-        """Where each word stands."""
-        places: dict[str, list[int]] = {}
-        for place, text in enumerate(self._index.stripped):
-            for word in self._weights.words(text):
-                places.setdefault(word, []).append(place)
-        return places
 
     def _from(
         self, start: int, high: int, core: Sequence[str], new: Counter[str]

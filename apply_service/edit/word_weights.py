@@ -50,6 +50,15 @@ class WordWeights:
         """In how many different lines each word stands."""
         return Counter(word for line in self._lines for word in self.words(line))
 
+    @cached_property
+    def places(self) -> dict[str, list[int]]:
+        """The lines in which each word stands."""
+        found: dict[str, list[int]] = {}
+        for place, line in enumerate(self._lines):
+            for word in self.words(line):
+                found.setdefault(word, []).append(place)
+        return found
+
     def kept_share(self, old: Counter[str], new: Counter[str]) -> float:
         """What the common words weigh against the old ones; 0 where these weigh nothing."""
         common = total = 0.0

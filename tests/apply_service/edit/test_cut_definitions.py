@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from apply_service.edit.definitions import find_definitions
 from apply_service.edit.merge import MergePlan, plan_merge, splice
 from apply_service.edit.snippet import read_snippet
 
@@ -203,3 +204,32 @@ def test_a_header_without_its_expression_is_what_follows() -> None:
     for marker in ("", "  // ...\n"):
         found = planned(original, update + marker, "scala")
         assert merged(found) == original.replace(old, new)
+
+
+def test_without_a_grammar_a_changed_header_over_a_marker_keeps_its_body_too() -> None:
+    original = (
+        ".notice {\n  padding: 2px;\n\n"
+        '  @each $kind in ("info", "error") {\n    &--#{$kind} {\n'
+        "      color: tone($kind);\n    }\n  }\n}\n\n.nav {\n  margin: 0;\n}\n"
+    )
+    header = '  @each $kind in ("info", "success", "error") {\n'
+    plan = planned(original, f"// ...\n{header}// ...\n", "scss")
+    assert merged(plan) == original.replace('  @each $kind in ("info", "error") {\n', header)
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_complete"),
+    [
+        (["sub load {"], False),
+        (["sub load {", "  1;"], False),
+        (["sub load {", "  1;", "}"], True),
+        (["sub load {", "sub save {", "}"], True),
+        (["def load:"], False),
+        (["def load:", "  1"], True),
+        (["function load", "  1"], True),
+    ],
+)
+def test_by_its_lines_a_definition_is_whole_if_what_it_opens_is_closed_or_follows(
+    lines: list[str], is_complete: bool
+) -> None:
+    assert find_definitions(lines)[0].is_complete == is_complete

@@ -171,3 +171,26 @@ def test_what_has_a_body_is_not_what_an_interface_declares() -> None:
     assert spans(replaced(body, STORE, "csharp")) == [(7, 11)]
     declared = "    Task<long> Count(Token token = default);\n"
     assert spans(replaced(declared, STORE, "csharp")) == [(2, 2)]
+
+
+SQL = """\
+CREATE FUNCTION consumption(p_id integer) RETURNS numeric AS $$
+    SELECT round(100 * sum(r.liters) / (
+        SELECT sum(t.distance)
+        FROM trips t
+        WHERE t.vehicle_id = p_id
+    ), 1)
+    FROM refuelings r
+    WHERE r.vehicle_id = p_id;
+$$ LANGUAGE sql STABLE;
+"""
+
+
+@pytest.mark.parametrize("num_left_out", range(4))
+def test_a_sql_function_may_break_off_at_a_bracket_or_semicolon_of_its_body(
+    num_left_out: int,
+) -> None:
+    lines = SQL.replace("SELECT sum(t.distance)", "SELECT nullif(sum(t.distance), 0)").splitlines()
+    update = "\n".join(lines[: len(lines) - num_left_out])
+    found = replaced(update, SQL, "sql")
+    assert [one.is_open for one in found] == [num_left_out > 0]

@@ -93,6 +93,24 @@ def test_a_lone_import_goes_to_the_imports_and_is_a_guess() -> None:
     assert [finding.code for finding in found.findings] == ["place_guessed"]
 
 
+def test_a_part_that_others_leave_no_room_contradicts_them() -> None:
+    switch = [
+        "switch (c) {",
+        "case '+':",
+        "\treturn plus();",
+        "case '-':",
+        "\treturn minus();",
+        "}",
+    ]
+    original = ["int kind(char c) {", *switch, "return other();", "}"]
+    part = "case '+':\n\treturn plus();\ncase '-':\n\treturn {};\n"
+    update = f"// ...\n{part.format('minus(c)')}// ...\n{part.format('dash()')}// ...\n"
+    found = plan_merge(original, read_snippet(update.splitlines(), original))
+    assert [finding.code for finding in found.findings] == ["contradicting_segments"]
+    alone = read_snippet(f"// ...\n{part.format('dash()')}// ...".splitlines(), original)
+    assert not any(one.severity == "error" for one in plan_merge(original, alone).findings)
+
+
 def test_a_segment_that_fits_twice_names_both_lines() -> None:
     original = [
         "def first():",

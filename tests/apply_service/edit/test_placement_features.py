@@ -14,6 +14,7 @@ from apply_service.edit.placement import Placement
 from apply_service.edit.placement_change import change_of
 from apply_service.edit.placement_features import FEATURES, PlacementFeatures
 from apply_service.edit.placement_ranking import FEATURE_WEIGHTS, weight_of
+from apply_service.edit.symbol import Symbol
 from apply_service.edit.word_weights import WordWeights
 
 ORIGINAL = [
@@ -33,19 +34,27 @@ OTHER_LINES = ["from limits import limit"]
 
 
 def features(
-    start: int, end: int, lines: list[str], original: Sequence[str] = ORIGINAL
+    start: int,
+    end: int,
+    lines: list[str],
+    original: Sequence[str] = ORIGINAL,
+    symbols: Sequence[Symbol] | None = None,
+    defined: Sequence[tuple[str, str]] = (),
 ) -> dict[str, float]:
     index = LineIndex(original)
+    if symbols is None:
+        symbols = find_definitions(original)
     known = PlacementFeatures(
         lines,
         index,
-        table=SymbolTable(find_definitions(original), index),
+        table=SymbolTable(symbols, index),
         balances=BalanceIndex(original),
         bindings=Bindings(original),
         weights=WordWeights(index.stripped),
         other_lines=OTHER_LINES,
         is_first=False,
         is_last=False,
+        defined=defined,
     )
     placement = Placement(
         segment=0, start=start, end=end, lines=tuple(lines), weight=7.0, reason="context"
@@ -174,3 +183,26 @@ def test_definitions_that_go_are_counted_and_those_that_are_used() -> None:
     assert (found["num_dropped"], found["num_dropped_used"]) == (1, 1)
     found = features(4, 7, ["def third(path):", "    return first_of(path)", "first", ""], used)
     assert (found["num_dropped"], found["num_dropped_used"]) == (0, 0)
+
+
+ROUTES = [
+    'router.get("/", list);',
+    'router.get("/:id", show);',
+    "",
+    "// get /mine of id",
+]
+TITLED = [
+    Symbol(name="get /", kind="other", start=0, header=0, end=1),
+    Symbol(name="get /:id", kind="other", start=1, header=1, end=2),
+]
+
+
+def test_of_routes_and_tests_the_whole_title_counts() -> None:
+    mine = 'router.get("/mine/id", mine);'
+    found = features(1, 2, [mine], ROUTES, TITLED, [("get /mine", mine)])
+    assert (found["num_dropped"], found["num_dropped_used"]) == (1, 0)
+    show = 'router.get("/:id", showAll);'
+    found = features(1, 2, [show], ROUTES, TITLED, [("get /:id", show)])
+    assert (found["num_dropped"], found["num_doubled_definitions"]) == (0, 0)
+    found = features(0, 1, [ROUTES[0], show], ROUTES, TITLED, [("get /:id", show)])
+    assert found["num_doubled_definitions"] == 1

@@ -165,3 +165,37 @@ def test_one_line_becomes_several(original: str, language: str, update: str, old
         splice(lines, plan.best)
         == original.replace(f"{first}\n{old}", f"{first}\n{added}").splitlines()
     )
+
+
+CSHARP = """\
+    [Fact]
+    public void Empty_IsZero()
+    {
+        Assert.Equal(0, Sum());
+    }
+
+    [Fact(Skip = "slow")]
+    [Trait("Area", "Grid")]
+    public void Large_IsFast()
+    {
+        Assert.True(Measure(Grid(60)) < 500);
+    }
+"""
+
+
+def test_attributes_give_way_to_other_attributes() -> None:
+    update = '    [Fact]\n    [Trait("Speed", "Slow")]\n    public void Large_IsFast()'
+    assert 6 in rewritten(CSHARP, update, is_left=True)
+    assert 5 not in rewritten(CSHARP, update, is_left=True)
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        '    // slow\n    [Trait("Speed", "Slow")]\n    public void Large_IsFast()',
+        "    [Fact]\n    {\n        Assert.Equal(0, Sum());",
+    ],
+    ids=["a comment as well", "no attribute there"],
+)
+def test_attributes_give_way_to_nothing_else(update: str) -> None:
+    assert rewritten(CSHARP, update, is_left=True) == []

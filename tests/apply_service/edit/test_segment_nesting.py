@@ -425,6 +425,13 @@ def test_a_marker_at_column_0_says_nothing_about_nesting() -> None:
     assert rooms(PYTHON, update) == [None, None]
 
 
+def test_a_second_marker_further_left_leaves_the_block() -> None:
+    update = "# ...\n    def load(self):\n        # ...\n\n{}# ...\n        self.log()\n# ...\n"
+    inside, behind = (rooms(PYTHON, update.format(indent)) for indent in (" " * 8, " " * 4))
+    assert inside[1] is not None
+    assert behind[1] is None
+
+
 def test_a_place_outside_the_block_with_far_better_anchors_wins() -> None:
     """The block is named by mistake; three lines of `submit` and its class say where it goes."""
     update = (

@@ -140,8 +140,10 @@ def test_an_update_ends_the_file_if_its_last_line_does(shown: str, is_inside: bo
         ("  close() {\n    return a(this, true);\n  }", True),
         ("  shut() {\n    return a(this);\n  }", True),
         ("  close() {\n    return a(this, true);\n  }\n}", False),
+        ("  }\n\n  shut() {\n    return a(this, true);\n  }", True),
+        ("}\n\nfunction shut() {\n}", False),
     ],
-    ids=["method", "new method", "class"],
+    ids=["method", "new method", "class", "behind a method", "behind the class"],
 )
 def test_a_lone_bracket_ends_the_file_only_where_it_stands_as_far_left(
     shown: str, is_inside: bool

@@ -8,16 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.brute_merge import all_paths, result_of, valid_spans
 
+from apply_service.edit.alike_lines import AlikeLines
 from apply_service.edit.lazy_places import LazyPlacer
 from apply_service.edit.line_index import LineIndex
 from apply_service.edit.merge import plan_merge, splice
+from apply_service.edit.runs import Run
 from apply_service.edit.segment import Segment, SegmentLine, Snippet
+from apply_service.edit.similarity import Similarity
 from apply_service.edit.valid_merge import ValidPlaces, is_valid_merge
+from apply_service.edit.word_weights import WordWeights
 
-LINES = ("alpha = one()", "beta = two()", "beta = three()", "}", "", "  gamma(delta)", "epsilon")
+LINES = ("alpha = one()", "beta = two()", "beta = three()", "}", "", "  gamma(delta)", "@kappa")
 originals = st.lists(st.sampled_from(LINES), min_size=1, max_size=7)
 segments = st.lists(
-    st.sampled_from((*LINES, "zeta(eta, theta)", "alpha = ones()", "gamma(delta)")),
+    st.sampled_from((*LINES, "zeta(eta, theta)", "alpha = ones()", "gamma(delta)", "@iota")),
     min_size=1,
     max_size=4,
 ).filter(lambda lines: bool(lines[0].strip() and lines[-1].strip()))
@@ -26,6 +30,12 @@ segments = st.lists(
 def make_segment(texts: list[str]) -> Segment:
     lines = tuple(SegmentLine(text, number + 2) for number, text in enumerate(texts))
     return Segment(lines=lines)
+
+
+def alike_runs(original: list[str], segment: list[str]) -> list[Run]:
+    index = LineIndex(original)
+    alike = AlikeLines(index, Similarity(index.stripped), WordWeights(index.stripped))
+    return list(alike.runs(segment))
 
 
 @settings(max_examples=300, deadline=None)
@@ -38,6 +48,19 @@ def test_the_spots_found_are_exactly_the_valid_ones(
     valid = valid_spans(original, segment, is_first=is_first, is_last=is_last)
     assert found <= valid
     assert placer.is_limited or found == valid
+
+
+@settings(max_examples=150, deadline=None)
+@given(originals, segments)
+def test_lines_that_are_alike_add_valid_spots_and_take_none_away(
+    original: list[str], segment: list[str]
+) -> None:
+    index, alike = LineIndex(original), alike_runs(original, segment)
+    plain = {(spot.start, spot.end) for spot in LazyPlacer(segment, index).spots()}
+    spots = LazyPlacer(segment, index, alike_runs=alike).spots()
+    places = ValidPlaces(original, segment, further_runs=alike)
+    assert plain <= {(spot.start, spot.end) for spot in spots}
+    assert all(places.is_valid(spot.start, spot.end) for spot in spots)
 
 
 @settings(max_examples=150, deadline=None)
@@ -70,7 +93,7 @@ def test_placements_that_the_lines_speak_for_are_valid_merges(
 ) -> None:
     snippet = Snippet(format="lazy", segments=(make_segment(texts),))
     plan = plan_merge(original, snippet)
-    places = [ValidPlaces(original, texts)]
+    places = [ValidPlaces(original, texts, further_runs=alike_runs(original, texts))]
     for path in plan.paths(1000):
         if path.placements[0].reason in ("context", "similar"):
             assert is_valid_merge(original, places, path.placements)

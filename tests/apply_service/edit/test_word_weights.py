@@ -50,6 +50,16 @@ def test_a_word_counts_once_for_each_line_it_stands_in() -> None:
     )
 
 
+def test_the_places_of_a_word_are_known() -> None:
+    assert WordWeights(LINES).places == {
+        "total": [0, 1, 4],
+        "price": [0, 2],
+        "0": [1],
+        "10": [2],
+        "return": [4],
+    }
+
+
 def test_the_rarer_a_word_the_more_it_weighs() -> None:
     weights = WordWeights(LINES)
     assert 0 < weights.of("total") < weights.of("price") < weights.of("return") < weights.of("new")
