@@ -1,16 +1,14 @@
 """Edits that agents wrote for files of their own: how many the rules alone merge as meant.
 
 Those of `agent_edits.jsonl` and `fitting_agent_edits.jsonl` are what the merge was mended with and
-its trees were fitted to; of the latter every third is taken here. Nothing is fitted to the others.
-Those of `unseen_agent_edits.jsonl` and `further_agent_edits.jsonl` were counted before a few that
-went wrong were looked at; those of `later_agent_edits.jsonl` were counted alone: their share is
-what a user may expect.
+its trees were fitted to. Nothing is fitted to the others. Those of `unseen_agent_edits.jsonl` and
+`further_agent_edits.jsonl` were counted before a few that went wrong were looked at; those of
+`later_agent_edits.jsonl` were counted alone: their share is what a user may expect.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -42,18 +40,17 @@ def end_of(case: Case) -> tuple[str, bool]:
 
 
 @pytest.mark.parametrize(
-    ("name", "every", "num_right", "num_silent"),
+    ("name", "num_right", "num_silent"),
     [
-        ("agent_edits.jsonl", 1, 210, 0),
-        ("fitting_agent_edits.jsonl", 3, 568, 0),
-        ("unseen_agent_edits.jsonl", 1, 100, 0),
+        ("agent_edits.jsonl", 210, 0),
+        ("fitting_agent_edits.jsonl", 1698, 0),
+        ("unseen_agent_edits.jsonl", 100, 0),
         # An instruction in a comment stays in the file ("# Add the permission for pushing here").
-        ("further_agent_edits.jsonl", 1, 99, 1),
-        ("later_agent_edits.jsonl", 1, 448, 0),
+        ("further_agent_edits.jsonl", 99, 1),
+        ("later_agent_edits.jsonl", 448, 0),
     ],
 )
-def test_most_are_merged_as_meant(name: str, every: int, num_right: int, num_silent: int) -> None:
-    cases = islice(read_cases(FOLDER / name), 0, None, every)
-    ends = Counter(map(end_of, cases))
+def test_most_are_merged_as_meant(name: str, num_right: int, num_silent: int) -> None:
+    ends = Counter(end_of(case) for case in read_cases(FOLDER / name))
     assert sum(count for (_, is_right), count in ends.items() if is_right) >= num_right
     assert ends["applied", False] <= num_silent
