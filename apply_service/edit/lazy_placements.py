@@ -241,8 +241,10 @@ class LazyPlacements:
         filled = [place for place, text in enumerate(texts) if text.strip()]
         core = list(texts[filled[0] : filled[-1] + 1])
         self._core = core
-        num_before, num_after = filled[0], len(texts) - filled[-1] - 1
-        edges = self._edge_blanks(num_before if is_first else 0, num_after if is_last else 0)
+        blanks = texts[: filled[0]], texts[filled[-1] + 1 :]
+        edges = self._edge_blanks(
+            len(blanks[0]) if is_first else 0, len(blanks[1]) if is_last else 0
+        )
         fragment = self._fragment(number, core)
         self._has_block = any(symbol.kind in BLOCKS for symbol in fragment)
         new_rows = self._new.rows(fragment, core)
@@ -275,7 +277,7 @@ class LazyPlacements:
             lines = [*edges[0], *reindented(core, spot.runs, self._index), *edges[1]]
             dropped = min(self._num_dropped(spot, words), _MAX_DROPPED)
             spot = replace(spot, weight=spot.weight - _DROPPED_COST * dropped)
-            for placement in self._variants(number, spot, lines, num_before, num_after):
+            for placement in self._variants(number, spot, lines, blanks):
                 if room is not None and not room.admits(placement):
                     continue
                 key = self._difference(placement)
@@ -337,9 +339,13 @@ class LazyPlacements:
         return parse_fragment(core, self._language, next_indent=next_indent)
 
     def _variants(
-        self, number: int, spot: Spot, lines: list[str], num_before: int, num_after: int
+        self,
+        number: int,
+        spot: Spot,
+        lines: list[str],
+        blanks: tuple[Sequence[str], Sequence[str]],
     ) -> Iterator[Placement]:
-        """The spot with the blank lines that the snippet shows around it.
+        """The spot with the blank lines that the snippet shows around it, as it writes them.
 
         Blank lines that the original has there already are not written again.
         """
@@ -347,12 +353,11 @@ class LazyPlacements:
         plain = self._placement(number, spot, (start, end), lines)
         is_idle = lines == list(self._index.lines[start:end])
         old_before, old_after = self._index.blank_before(start), self._index.blank_after(end)
-        head = [""] * num_before if num_before > old_before and start > old_before else []
-        tail: list[str] = []
-        if num_after > old_after and end + old_after < len(self._index):
-            tail = [""] * num_after
+        head = blanks[0] if len(blanks[0]) > old_before and start > old_before else ()
+        has_more = len(blanks[1]) > old_after and end + old_after < len(self._index)
+        tail = blanks[1] if has_more else ()
         if self._is_airy:
-            head, tail = (head if spot.is_open_before else []), (tail if spot.is_open_after else [])
+            head, tail = (head if spot.is_open_before else ()), (tail if spot.is_open_after else ())
         if not head and not tail:
             yield self._sober(plain) if is_idle else plain
             return

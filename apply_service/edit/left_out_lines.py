@@ -8,6 +8,7 @@ Of anything else that binds a name it is unclear.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import Literal
 
 from apply_service.edit.bindings import bound_names, is_import
@@ -21,6 +22,11 @@ Fate = Literal["stays", "goes", "unclear"]
 # So few lines may have been left out so that they go, and so many are hardly meant to.
 MAX_LEFT_OUT = 3
 MAX_IN_DOUBT = 8
+# New lines say again what stands above them if so many of their words do; of right results of
+# agents none has more than 0.6.
+MIN_RESTATED_SHARE = 0.65
+MIN_RESTATED_WORDS = 2
+MAX_RESTATED = 16
 _FILE_HEADS = ("#!", "package ", "<?php", "<?xml", "<!DOCTYPE", "#pragma once")
 # These bring names along that cannot be told from the line, or pass theirs on.
 _OPAQUE = ("using ", "export ", "#include", "pub ")
@@ -50,6 +56,23 @@ def first_lines_fate(original_lines: Sequence[str], path: MergePath) -> Fate:
     if fates == {"goes"}:
         return "goes"
     return "stays" if fates == {"stays"} else "unclear"
+
+
+def says_again(original_lines: Sequence[str], path: MergePath) -> bool:
+    """Whether a merge begins with new lines that have the words of the few lines above them.
+
+    As a new comment does that is meant to take the place of the one at the head of the file.
+    """
+    first = path.placements[0]
+    above = [line for line in original_lines[: first.start] if line.strip()]
+    is_cut = any(span.start < first.start for span in path.removed)
+    if not 0 < len(above) <= MAX_RESTATED or is_cut:
+        return False
+    known = {line.strip() for line in original_lines}
+    new = takewhile(lambda line: not line.strip() or line.strip() not in known, first.lines)
+    words = {word for word in _words(new) if len(word) > 1}
+    num_known = len(words & _words(above))
+    return len(words) >= MIN_RESTATED_WORDS and num_known >= MIN_RESTATED_SHARE * len(words)
 
 
 def _fate(line: str, used: set[str], used_before: set[str], sent: frozenset[str]) -> Fate:

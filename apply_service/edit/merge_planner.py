@@ -13,7 +13,12 @@ from apply_service.edit.empty_gaps import without_empty_gaps
 from apply_service.edit.explicit_placements import ExplicitPlacements
 from apply_service.edit.finding import Finding
 from apply_service.edit.lazy_placements import CERTAIN_MARGIN, LazyPlacements
-from apply_service.edit.left_out_lines import MAX_LEFT_OUT, first_lines_fate, is_code
+from apply_service.edit.left_out_lines import (
+    MAX_LEFT_OUT,
+    first_lines_fate,
+    is_code,
+    says_again,
+)
 from apply_service.edit.line_index import LineIndex
 from apply_service.edit.merge_findings import (
     ambiguous_place,
@@ -46,6 +51,8 @@ NESTED_GAIN = 6.0
 REST_GAIN = 4.0
 # How much better it is to take away what stands between the end of a block and what follows it.
 PASSED_GAIN = 1.0
+# How much better it is to take away the head of a file that the update says again.
+RESTATED_GAIN = 4.0
 # Parts of an update contradict each other if one fits so much better where others stand: of
 # right results of dev and of agents none is above 5.1.
 CROWDED_MARGIN = 7.0
@@ -119,8 +126,7 @@ class MergePlanner:
             candidates = SoundMerges(
                 self._index.lines, self._tree, order=order, removed=removed
             ).settle(candidates)
-        if self._snippet.format == "lazy":
-            candidates = self._with_first_lines_settled(candidates, order, removed)
+        candidates = self._with_first_lines_settled(candidates, order, removed)
         self._note_doubts(candidates, order)
         return DrawnMerge(
             candidates=tuple(map(tuple, candidates)),
@@ -337,20 +343,30 @@ class MergePlanner:
         removed: Sequence[RemovedSpan],
     ) -> list[list[Placement]]:
         """Without the lines at the start of the file that go though no marker stands for them."""
-        settled = list(candidates)
+        segment = self._snippet.segments[0]
+        is_lazy = self._snippet.format == "lazy"
         placements = PathSearch([candidates[number] for number in order]).best_path()
-        if not placements or not self._snippet.segments[0].is_start_guessed or order[0]:
-            return settled
+        if not placements or order[0] or segment.old is not None:
+            return list(candidates)
+        if is_lazy and not segment.is_start_guessed:
+            return list(candidates)
         path = MergePath(placements=placements, removed=tuple(removed))
-        fate = first_lines_fate(self._index.lines, path)
         best = placements[0]
+        if says_again(self._index.lines, path):
+            num_lines = self._index.num_filled(0, best.start)
+            self._findings.append(few_left_out(segment, num_lines, is_end=False))
+            begins = replace(best, start=0, weight=best.weight + RESTATED_GAIN, is_certain=False)
+            others = [replace(one, is_certain=False) for one in candidates[0]]
+            return [[begins, *others], *candidates[1:]]
+        fate = first_lines_fate(self._index.lines, path) if is_lazy else "stays"
         if fate == "goes":
             begins = replace(best, start=0, is_certain=best.is_idle_in(self._index.lines))
-            settled[0] = [begins, *(one for one in candidates[0] if one not in (best, begins))]
-        elif fate == "unclear":
+            others = [one for one in candidates[0] if one not in (best, begins)]
+            return [[begins, *others], *candidates[1:]]
+        if fate == "unclear":
             num_lines = sum(map(is_code, self._index.stripped[: best.start]))
-            self._findings.append(few_left_out(self._snippet.segments[0], num_lines, is_end=False))
-        return settled
+            self._findings.append(few_left_out(segment, num_lines, is_end=False))
+        return list(candidates)
 
     def _note_last_left_out(self, path: Sequence[Placement]) -> None:
         """Lines at the end of the file may go, if they are few and no marker stands for them."""

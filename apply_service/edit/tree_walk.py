@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MAX_VISITED_NODES = 400_000
 NO_ROW = -1
 _OPENINGS = frozenset("([{")
+_COMMENT_SIGNS = (("/*", "*/"), ("<!--", "-->"))
 MAX_SHORT_KEY_LEVEL = 2
 MAX_TEXT_BYTES = 2000
 
@@ -119,6 +120,8 @@ class _Walk:
         if end_row > row and not (end_column and self._lines[end_row][:end_column].strip()):
             last -= 1  # some grammars count the white space before what follows
         if traits is not None and traits.is_leading:
+            if last > row:
+                self._note_swallowed(row, last)
             self._note_lead(frame, row, last)
             return None
         start = row
@@ -241,6 +244,20 @@ class _Walk:
     def _note_error(self, row: int) -> None:
         """An error at the end of the text is one of its last line."""
         self._found.error_lines.append(min(row, max(len(self._lines) - 1, 0)))
+
+    def _note_swallowed(self, row: int, last: int) -> None:
+        """A comment that a line opens and nothing closes, up to the end of the next one.
+
+        No grammar takes that for an error, nor is it one; nobody writes it. Where comments nest
+        each has its own end.
+        """
+        texts = [line.strip() for line in self._lines[row : last + 1]]
+        for opening, closing in _COMMENT_SIGNS:
+            if texts[0].startswith(opening) and sum(closing in text for text in texts) < 2:
+                inner = (place for place, text in enumerate(texts) if text.startswith(opening))
+                found = next((place for place in inner if place), None)
+                if found is not None:
+                    self._note_error(row + found)
 
     def _note_lead(self, frame: _Frame, row: int, last: int) -> None:
         """A comment or attribute: it begins or continues what belongs to the next definition."""

@@ -68,11 +68,11 @@ def test_blank_lines_in_front_of_new_lines_are_not_written_either() -> None:
     ).replace("  job.stop();\n", "  log('stop', job);\n  job.stop();\n")
 
 
-def test_a_blank_line_at_one_marker_alone_is_written() -> None:
-    update = (
-        "# ...\n    start(a)\n    log('started', a)\n\n# ...\n    third(a)\n    stop(a)\n# ...\n"
-    )
-    expected = PYTHON.replace("    start(a)\n", "    start(a)\n    log('started', a)\n\n")
+@pytest.mark.parametrize("blank", ["", "    "])
+def test_a_blank_line_at_one_marker_alone_is_written_as_it_is_sent(blank: str) -> None:
+    new = f"    start(a)\n    log('started', a)\n{blank}\n"
+    update = f"# ...\n{new}# ...\n    third(a)\n    stop(a)\n# ...\n"
+    expected = PYTHON.replace("    start(a)\n", new)
     assert merged(PYTHON, update, "python").splitlines()[:5] == expected.splitlines()[:5]
 
 

@@ -138,3 +138,36 @@ def test_what_a_file_says_about_itself_stays_above_a_new_import(said: str) -> No
     assert merged(found) == original.replace("import os", "import ast\nimport os")
     other = plan(f"{said.replace('e', 'i')}import os\n# ...\n", original)
     assert merged(other) == original.replace(said, said.replace("e", "i"))
+
+
+HEAD = (
+    "{#\n    shop/receipt.html\n    ~~~~~~~~~~~~~~~~~\n\n    Prints what a customer has paid.\n\n"
+    "    :license: MIT\n#}\n"
+)
+BODY = '{%- if is_paid %}\n  <h3 class="title">{{ total }}</h3>\n  {{ lines }}\n{%- endif %}\n'
+
+
+@pytest.mark.parametrize(
+    "rest", [BODY, BODY.replace("  {{ lines }}\n{%- endif %}", "<!-- ... -->")]
+)
+def test_a_head_goes_that_the_update_says_again_and_that_is_for_review(rest: str) -> None:
+    found = plan("{# Prints what a customer has paid. #}\n" + rest, HEAD + BODY, language="html")
+    assert merged(found) == "{# Prints what a customer has paid. #}\n" + BODY
+    assert codes(found) == ["border_unclear"]
+    kept = f"{HEAD}{{# Prints what a customer has paid. #}}\n{BODY}"
+    assert found.accepts(kept.splitlines()) is not None
+
+
+@pytest.mark.parametrize(
+    ("head", "new"),
+    [
+        (HEAD, "{# Shown below the basket. #}\n"),
+        (HEAD * 3, "{# Prints what a customer has paid. #}\n"),
+        (HEAD, "{# Prints #}\n"),
+    ],
+)
+def test_a_head_stays_that_is_long_or_that_new_lines_have_little_of(head: str, new: str) -> None:
+    update = new + BODY.replace("  {{ lines }}\n{%- endif %}", "<!-- ... -->")
+    found = plan(update, head + BODY, language="html")
+    assert merged(found) == head + new + BODY
+    assert "border_unclear" not in codes(found)

@@ -45,3 +45,10 @@ def test_nothing_changes_where_every_placement_breaks_the_syntax() -> None:
 def test_long_merges_are_not_parsed() -> None:
     original = [*ORIGINAL, *["// a comment of a line"] * (MAX_PARSED // 20)]
     assert settled(original, BREAKING, KEEPING) == [BREAKING, KEEPING]
+
+
+def test_a_placement_that_opens_a_comment_within_one_steps_back() -> None:
+    original = ["/** One. */", "const one = 1;", "/** Two. */", "const two = 2;"]
+    swallowing = placement(1, 1, 3.0, "/**", " * Three.")
+    closed = placement(1, 1, 1.0, "/**", " * Three.", " */")
+    assert settled(original, swallowing, closed)[0] == closed

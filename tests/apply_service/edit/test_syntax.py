@@ -126,6 +126,24 @@ def test_error_lines_are_where_the_errors_are() -> None:
     assert unclosed.error_lines == (1,)
 
 
+@pytest.mark.parametrize(
+    ("language", "lines", "error_lines"),
+    [
+        ("javascript", ["/**", "", "/** One. */", "const one = 1;"], (2,)),
+        ("javascript", ["/**", " * One /* two.", " */", "const one = 1;"], ()),
+        ("css", [".a {", "  /* one", "  /* two */", "}"], (2,)),
+        ("html", ["<!-- one", "<!-- two -->", "<p>three</p>"], (1,)),
+        ("rust", ["/* one", "/* two */", "*/", "fn three() {}"], ()),
+    ],
+)
+def test_a_comment_that_the_next_one_closes_is_an_error(
+    language: str, lines: list[str], error_lines: tuple[int, ...]
+) -> None:
+    tree = parse(lines, language)
+    assert tree is not None
+    assert tree.error_lines == error_lines
+
+
 def test_names_that_share_a_property_differ() -> None:
     tree = parse(["class A {", "  get x() {}", "  set x(v) {}", "}"], "javascript")
     assert tree is not None
