@@ -12,6 +12,12 @@ from apply_service.edit_plan import EditPlan
 
 # A rival place is shown to the model if it fits almost as well as the best one.
 MAX_RIVALS = 4
+# The size of a cell in the grid of each try, and of a region of neighbours, in cells. What a model
+# need not copy takes no time and cannot go wrong; see docs/benchmarks.md, section 11.
+CELL_TOKENS = (20, 60, 250)
+MAX_JOINED_CELLS = 2.5
+# Every region has a prompt of its own: with more of them a coarser grid is taken.
+MAX_REGIONS = 16
 RIVAL_MARGIN = 3.0
 
 Regions = tuple[Region, ...]
@@ -51,35 +57,47 @@ def attempts_of(plan: EditPlan, *, max_region_tokens: int | None) -> Iterator[At
 
 
 def _region_choices(plan: EditPlan, max_tokens: int | None) -> Iterator[Regions]:
-    """The cells of all likely places, of the best ones if that is much; then their neighbours."""
+    """The cells of all likely places; then those of the best ones, in coarser and coarser grids."""
     path = None if plan.merge is None else plan.merge.best
     if plan.merge is None or path is None:
         return
-    lines = plan.original_lines
-    grid = cells(lines, plan.tree)
     spans = _spans_of(path)
-    regions = choose_regions(grid, spans, lines=lines)
-    rivals = [
-        _context_span(rival)
-        for placement in path.placements
-        if not placement.is_certain
-        for rival in plan.merge.candidates[placement.segment][:MAX_RIVALS]
-        if rival.weight > placement.weight - RIVAL_MARGIN
-    ]
-    if rivals:
-        # The model can choose a place only if one prompt shows them all.
-        all_spans = [*spans, *rivals]
-        hull = (min(start for start, _ in all_spans), max(end for _, end in all_spans))
-        contested = choose_regions(grid, [hull], lines=lines)
-        if max_tokens is None or _num_tokens(contested, lines) <= max_tokens:
-            yield contested
-    yield regions
-    yield choose_regions(grid, _with_neighbours(regions, grid), lines=lines)
+    with_rivals = _spans_of(path, plan.merge.candidates)
+    for cell_tokens in CELL_TOKENS:
+        grid = cells(plan.original_lines, plan.tree, max_tokens=cell_tokens)
+        is_last = cell_tokens == CELL_TOKENS[-1]
+        regions = _regions(plan, grid, spans, cell_tokens)
+        if len(regions) > MAX_REGIONS and not is_last:
+            continue
+        if with_rivals:
+            contested = _regions(plan, grid, with_rivals, cell_tokens)
+            if max_tokens is None or _largest(contested, plan.original_lines) <= max_tokens:
+                yield contested
+            with_rivals = []
+        yield regions
 
 
-def _spans_of(path: MergePath) -> list[tuple[int, int]]:
-    removed = [(span.start, span.end) for span in path.removed]
-    return [*map(_context_span, path.placements), *removed]
+def _regions(
+    plan: EditPlan, grid: Sequence[Region], spans: Sequence[tuple[int, int]], cell_tokens: int
+) -> Regions:
+    limit = int(MAX_JOINED_CELLS * cell_tokens)
+    return choose_regions(grid, spans, lines=plan.original_lines, max_tokens=limit)
+
+
+def _spans_of(
+    path: MergePath, candidates: Sequence[Sequence[Placement]] = ()
+) -> list[tuple[int, int]]:
+    """What each placement and removal changes, by its `candidates` with the places of its rivals.
+
+    The model can choose a place only if one prompt shows them all.
+    """
+    spans = [(span.start, span.end) for span in path.removed]
+    for placement in path.placements:
+        rivals = () if placement.is_certain or not candidates else candidates[placement.segment]
+        near = [one for one in rivals[:MAX_RIVALS] if one.weight > placement.weight - RIVAL_MARGIN]
+        shown = [_context_span(one) for one in (placement, *near)]
+        spans.append((min(start for start, _ in shown), max(end for _, end in shown)))
+    return spans
 
 
 def _context_span(placement: Placement) -> tuple[int, int]:
@@ -89,16 +107,6 @@ def _context_span(placement: Placement) -> tuple[int, int]:
     return max(placement.start - 1, 0), placement.end + 1
 
 
-def _num_tokens(regions: Regions, lines: Sequence[str]) -> float:
-    return sum(estimate_tokens(line) for part in regions for line in lines[part.start : part.end])
-
-
-def _with_neighbours(regions: Regions, grid: Sequence[Region]) -> list[tuple[int, int]]:
-    """The regions with one more cell on both sides, each as one span."""
-    return [
-        (
-            min([cell.start for cell in grid if cell.end == region.start], default=region.start),
-            max([cell.end for cell in grid if cell.start == region.end], default=region.end),
-        )
-        for region in regions
-    ]
+def _largest(regions: Regions, lines: Sequence[str]) -> float:
+    """The tokens of the largest region, by estimate."""
+    return max(sum(map(estimate_tokens, lines[part.start : part.end])) for part in regions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from apply_service.edit.regions import Region
 from training.case_file import TrainingCase
 
 ORIGINAL = """\
@@ -48,6 +49,12 @@ def merge_case(method: str = "save", *, update: str = UPDATE, name: str = "a") -
         style="context",
         generator_version=5,
     )
+
+
+def changed_part(text: str, region: Region) -> list[str]:
+    """What becomes of a region of the original in the whole `text` of a result."""
+    lines = text.splitlines()
+    return lines[region.start : len(lines) - len(ORIGINAL.splitlines()) + region.end]
 
 
 def sure_update(method: str) -> str:

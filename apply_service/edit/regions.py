@@ -7,6 +7,7 @@ definition between its members or statements, and without a grammar at blank lin
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,10 +15,6 @@ from itertools import accumulate, pairwise
 
 from apply_service.edit.syntax import SyntaxTree
 
-# With spans from the true change and a line around it, on 659 dev cases: prompts of 410 tokens in
-# the median, 690 at p90, 1,310 at most; 400 makes them 550, 930 and 2,160 (joined up to 800).
-DEFAULT_MAX_TOKENS = 250
-DEFAULT_MAX_JOINED_TOKENS = 600
 # A definition this much larger than a cell is still left whole.
 TOLERANCE = 1.3
 # A cell may end early to be cut between larger parts, but not below this share of its size.
@@ -54,9 +51,7 @@ def estimate_tokens(line: str) -> float:
     return TOKENS_PER_LINE + len(text.encode("utf-8", "replace")) / BYTES_PER_TOKEN
 
 
-def cells(
-    lines: Sequence[str], tree: SyntaxTree | None, *, max_tokens: int = DEFAULT_MAX_TOKENS
-) -> tuple[Region, ...]:
+def cells(lines: Sequence[str], tree: SyntaxTree | None, *, max_tokens: int) -> tuple[Region, ...]:
     """Regions that partition the file in order; an empty file is one empty region.
 
     A cell takes at most about `max_tokens` estimated tokens, 1.3 times as many if that keeps a
@@ -74,7 +69,7 @@ def choose_regions(
     spans: Sequence[tuple[int, int]],
     *,
     lines: Sequence[str] | None = None,
-    max_tokens: int = DEFAULT_MAX_JOINED_TOKENS,
+    max_tokens: float = math.inf,
 ) -> tuple[Region, ...]:
     """The cells of `grid` that the line spans touch, neighbours joined, in order.
 

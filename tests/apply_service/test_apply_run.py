@@ -129,7 +129,7 @@ def test_a_wrong_answer_gives_way_to_a_certain_merge_at_once(oracle: OracleServi
 def test_wrong_answers_about_an_open_place_widen_to_the_file(oracle: OracleService) -> None:
     plan = make_plan(UNSURE)
     tries = tries_of(plan, oracle)
-    assert [attempt.scope for attempt in tries] == ["region", "region", "region", "file"]
+    assert [attempt.scope for attempt in tries] == ["region", "region", "region", "region", "file"]
     items = run_edit(oracle, UNSURE)
     started = [item for item in items if isinstance(item, RegionStarted)]
     assert [(one.start, one.end) for one in started] == [
@@ -143,7 +143,7 @@ def test_wrong_answers_about_an_open_place_widen_to_the_file(oracle: OracleServi
     assert list(result.lines) == merge_of(plan)
 
 
-@pytest.mark.parametrize("number", [0, 1, 2, 3])
+@pytest.mark.parametrize("number", [0, 1, 2, 3, 4])
 def test_the_first_good_answer_ends_it(oracle: OracleService, number: int) -> None:
     plan = make_plan(UNSURE)
     tries = tries_of(plan, oracle)
@@ -172,7 +172,7 @@ def test_scope_region_never_widens_to_the_file(oracle: OracleService) -> None:
     items = run_edit(oracle, replace(UNSURE, scope="region"))
     num_lines = CHECKED.count("\n")
     spans = [(item.start, item.end) for item in items if isinstance(item, RegionStarted)]
-    assert len(spans) == 3
+    assert len(spans) == 4
     assert (0, num_lines) not in spans
 
 
@@ -205,12 +205,12 @@ def test_what_fits_in_no_form_is_refused_with_the_figures_of_the_smallest(
     tiny_model_dir: Path,
 ) -> None:
     tiny = OracleService(
-        tiny_model_dir, max_position=600, num_blocks=64, max_file_bytes=MAX_FILE_BYTES
+        tiny_model_dir, max_position=150, num_blocks=64, max_file_bytes=MAX_FILE_BYTES
     )
-    with pytest.raises(PromptTooLongError, match="the limit is 600; send a smaller file") as caught:
+    with pytest.raises(PromptTooLongError, match="the limit is 150; send a smaller file") as caught:
         run_edit(tiny, FAR)
-    assert 600 < caught.value.value < len(LARGE)
-    assert caught.value.limit == 600
+    assert 150 < caught.value.value < len(LARGE)
+    assert caught.value.limit == 150
 
 
 def test_a_deadline_that_cannot_be_kept_is_refused_at_once(oracle: OracleService) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from oracle_service import OracleService
 from pipeline_session import functions, make_edit, make_plan, tries_of
 
-from apply_service.attempt import attempts_of
+from apply_service.attempt import MAX_REGIONS, attempts_of
 from apply_service.region_prompt import build_prompts
 
 LARGE = functions([f"part_{number:02d}" for number in range(43)])
@@ -28,16 +27,46 @@ def oracle(tiny_model_dir: Path) -> OracleService:
 
 def test_tries_widen_from_the_cell_to_the_file() -> None:
     tries = list(attempts_of(make_plan(ONE), max_region_tokens=1500))
-    assert [attempt.scope for attempt in tries] == ["region", "region", "file"]
-    for narrow, wide in pairwise(tries):
-        assert wide.regions[0].start <= narrow.regions[0].start
-        assert wide.regions[-1].end >= narrow.regions[-1].end
-        assert wide.regions != narrow.regions
+    assert [attempt.scope for attempt in tries] == ["region", "region", "region", "file"]
+    sizes = [sum(region.end - region.start for region in attempt.regions) for attempt in tries]
+    assert sizes == sorted(sizes)
+    place = LARGE.split("\n").index("    for step in range(20):")
+    for attempt in tries:
+        assert any(region.start <= place <= region.end for region in attempt.regions)
 
 
 def test_a_model_of_whole_files_is_shown_the_file_first() -> None:
     tries = list(attempts_of(make_plan(ONE), max_region_tokens=None))
-    assert [attempt.scope for attempt in tries] == ["file", "region", "region"]
+    assert [attempt.scope for attempt in tries] == ["file", "region", "region", "region"]
+
+
+def test_many_places_make_cells_of_a_coarser_grid() -> None:
+    changes = [
+        f"def part_{number:02d}(value):\n    total_part_{number:02d} = value - {number}"
+        for number in range(MAX_REGIONS + 4)
+    ]
+    edit = make_edit(LARGE, "# ...\n" + "\n# ...\n".join(changes) + "\n# ...\n")
+    tries = list(attempts_of(make_plan(edit), max_region_tokens=1500))
+    assert len(tries[0].regions) <= MAX_REGIONS
+    assert tries[0].scope == "region"
+
+
+def test_a_rival_place_is_shown_beside_the_best_one_alone() -> None:
+    update = "# ...\n    print(value)\n    return value\n# ...\n"
+    body = "def {0}(value):\n    value += 1\n    return value\n\n\n"
+    original = body.format("first") + body.format("second") + LARGE
+    far = LARGE.split("\n")[-2]
+    edit = make_edit(original, f"{update}{far}\n    # the end\n")
+    plan = make_plan(edit)
+    contested, best = list(attempts_of(plan, max_region_tokens=1500))[:2]
+    assert plan.merge is not None
+    places = {one.start for one in plan.merge.candidates[0][:2]}
+    assert len(places) == 2
+    shown = contested.regions[0]
+    assert all(shown.start <= place < shown.end for place in places)
+    assert contested.regions[0] != best.regions[0]
+    assert contested.regions[1:] == best.regions[1:]
+    assert len(contested.regions) == 2
 
 
 def test_the_scope_of_the_request_rules() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rival_places import ORIGINAL, changed, merge_case, sure_update
+from rival_places import ORIGINAL, changed, changed_part, merge_case, sure_update
 
 from apply_service.bench.snippet_writer.written_segments import splice
 from apply_service.prompts.profile import Profile, load_profile
@@ -31,7 +31,8 @@ def test_a_place_that_fits_twice_is_a_choice_with_the_truth_among_it(
     (question,) = questions_of(merge_case(method), profile)
     assert question.is_path
     prompt = question.region_prompt.prompt
-    assert prompt.parse_answer(question.answer_token_ids) == changed(method).splitlines()
+    expected = changed_part(changed(method), question.region_prompt.region)
+    assert prompt.parse_answer(question.answer_token_ids) == expected
     assert len(question.choices) >= 1
     for choice in question.choices:
         assert len(choice.allowed_token_ids) > 1
@@ -54,7 +55,7 @@ def test_a_truth_that_is_no_merge_of_the_update_is_a_plain_answer(profile: Profi
     (question,) = questions_of(other, profile)
     assert (question.is_path, question.is_first_guess, question.choices) == (False, False, ())
     answer = question.region_prompt.prompt.parse_answer(question.answer_token_ids)
-    assert answer == other.expected.splitlines()
+    assert answer == changed_part(other.expected, question.region_prompt.region)
 
 
 def long_case(padding: int) -> TrainingCase:

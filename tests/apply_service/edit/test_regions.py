@@ -77,7 +77,7 @@ def test_two_edits_of_one_function_share_a_region() -> None:
     lines = python_file(30, num_statements=8)
     tree = parse(lines, "python")
     assert tree is not None
-    grid = cells(lines, tree)
+    grid = cells(lines, tree, max_tokens=250)
     for symbol in tree.symbols:
         first = choose_regions(grid, [(symbol.header, symbol.header + 1)])
         last = choose_regions(grid, [(symbol.end - 1, symbol.end)])
@@ -109,13 +109,13 @@ def test_without_a_grammar_cells_are_cut_after_blank_lines() -> None:
 def test_an_edit_far_away_leaves_the_cells_before_it() -> None:
     lines = python_file(40, num_statements=6)
     edited = [*lines[:-3], "    value += 1", *lines[-3:]]
-    before = cells(lines, parse(lines, "python"))
-    after = cells(edited, parse(edited, "python"))
+    before = cells(lines, parse(lines, "python"), max_tokens=250)
+    after = cells(edited, parse(edited, "python"), max_tokens=250)
     assert before[:-2] == after[: len(before) - 2]
 
 
 def test_an_empty_file_is_one_empty_region() -> None:
-    assert cells([], None) == (Region(0, 0),)
+    assert cells([], None, max_tokens=1) == (Region(0, 0),)
     assert choose_regions((Region(0, 0),), [(0, 0)]) == (Region(0, 0),)
 
 
