@@ -11,7 +11,7 @@ from apply_service.edit.regions import Region, cells, choose_regions, estimate_t
 from apply_service.edit_plan import EditPlan
 
 # A rival place is shown to the model if it fits almost as well as the best one.
-MAX_RIVALS = 4
+MAX_RIVALS = 8
 # The size of a cell in the grid of each try, and of a region of neighbours, in cells. What a model
 # need not copy takes no time and cannot go wrong; see docs/benchmarks.md, section 11.
 CELL_TOKENS = (20, 60, 250)
@@ -19,6 +19,9 @@ MAX_JOINED_CELLS = 2.5
 # Every region has a prompt of its own: with more of them a coarser grid is taken.
 MAX_REGIONS = 16
 RIVAL_MARGIN = 3.0
+# One that makes a region hardly larger is shown in any case.
+NEAR_RIVAL_MARGIN = 8.0
+NEAR_LINES = 3
 
 Regions = tuple[Region, ...]
 
@@ -93,11 +96,18 @@ def _spans_of(
     """
     spans = [(span.start, span.end) for span in path.removed]
     for placement in path.placements:
-        rivals = () if placement.is_certain or not candidates else candidates[placement.segment]
-        near = [one for one in rivals[:MAX_RIVALS] if one.weight > placement.weight - RIVAL_MARGIN]
-        shown = [_context_span(one) for one in (placement, *near)]
+        others = () if placement.is_certain or not candidates else candidates[placement.segment]
+        rivals = [one for one in others[:MAX_RIVALS] if _is_rival(one, placement)]
+        shown = [_context_span(one) for one in (placement, *rivals)]
         spans.append((min(start for start, _ in shown), max(end for _, end in shown)))
     return spans
+
+
+def _is_rival(other: Placement, best: Placement) -> bool:
+    """Whether a place fits so well, or is so near, that the model should see it."""
+    reach = max(abs(other.start - best.start), abs(other.end - best.end))
+    margin = NEAR_RIVAL_MARGIN if reach <= NEAR_LINES else RIVAL_MARGIN
+    return other.weight > best.weight - margin
 
 
 def _context_span(placement: Placement) -> tuple[int, int]:

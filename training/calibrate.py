@@ -33,6 +33,7 @@ from apply_service.prompts.profile import Profile
 from kernels.linear import has_fast_bfloat16
 from training.adapter_model import DTYPES, WEIGHTS_NAME, AdapterModel, choice_log_probs
 from training.case_file import TrainingCase, read_training_cases
+from training.example import Example
 from training.served import (
     questions_of,
     rewrite,
@@ -46,7 +47,7 @@ TEMPERATURES = tuple(tenths / 10 for tenths in range(6, 31))
 THRESHOLDS = tuple(steps / 200 for steps in range(160, 201))
 # Scales that surprise this little more, in nats, are as good; the largest of them is taken.
 TIED_SURPRISE = 0.001
-# Of all answers, those without a choice too, so many may be wrong and not for review.
+# Of all edits, those without a choice too, so many may be wrong and not for review.
 MAX_SILENT_SHARE = 0.005
 _BIN_EDGES = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
 
@@ -88,25 +89,31 @@ def ask(
     num_updates: int = 1,
     num_terse: int = 0,
 ) -> Iterator[tuple[AskedChoice, ...]]:
-    """The choices of each question along its true answer, of some none.
+    """The choices of each edit along its true answers, one for each region; of some none.
 
     Each case is asked about with `num_updates` updates for the same edit, and `num_terse` more
-    that are as brief as agents can be.
+    that are as brief as agents can be. Regions whose true answer is no valid merge are left out,
+    and edits with no other.
     """
     for case in (new for one in cases for new in _rewritten(one, num_updates, num_terse)):
-        for question in questions_of(case, profile):
-            example = to_example(question, case, max_tokens=max_tokens)
-            if example is None or not question.is_path:
-                continue
-            if not example.choices:
-                yield ()
-                continue
-            with torch.no_grad():
-                found = list(choice_log_probs(model.answer_logits(example).cpu(), example))
-            yield tuple(
-                AskedChoice(tuple(log_probs.tolist()), choice.log_prior, truth)
-                for choice, (log_probs, truth) in zip(example.choices, found, strict=True)
-            )
+        examples = [
+            example
+            for question in questions_of(case, profile)
+            if question.is_path
+            and (example := to_example(question, case, max_tokens=max_tokens)) is not None
+        ]
+        if examples:
+            yield tuple(choice for example in examples for choice in _ask_about(example, model))
+
+
+def _ask_about(example: Example, model: AdapterModel) -> Iterator[AskedChoice]:
+    """The choices of one region."""
+    if not example.choices:
+        return
+    with torch.no_grad():
+        found = list(choice_log_probs(model.answer_logits(example).cpu(), example))
+    for choice, (log_probs, truth) in zip(example.choices, found, strict=True):
+        yield AskedChoice(tuple(log_probs.tolist()), choice.log_prior, truth)
 
 
 def _rewritten(case: TrainingCase, num_updates: int, num_terse: int) -> Iterator[TrainingCase]:
@@ -236,8 +243,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ),
     )
     report = {
-        "questions": len(asked),
-        "questions_with_a_choice": sum(map(bool, asked)),
+        "edits": len(asked),
+        "edits_with_a_choice": sum(map(bool, asked)),
         "choices": len(choices),
         "surprise": {
             f"{scale:g}": round(min(surprise(choices, scale, one) for one in TEMPERATURES), 4)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from apply_service.edit.bindings import bound_names, is_import
 from apply_service.edit.block_bounds import closes_block
-from apply_service.edit.definition_names import WORD
+from apply_service.edit.definition_names import WORD, definition_name
 from apply_service.edit.placement import MergePath
 from apply_service.edit.splice import splice
 
@@ -62,6 +62,7 @@ def says_again(original_lines: Sequence[str], path: MergePath) -> bool:
     """Whether a merge begins with new lines that have the words of the few lines above them.
 
     As a new comment does that is meant to take the place of the one at the head of the file.
+    Definitions stay.
     """
     first = path.placements[0]
     above = [line for line in original_lines[: first.start] if line.strip()]
@@ -69,7 +70,9 @@ def says_again(original_lines: Sequence[str], path: MergePath) -> bool:
     if not 0 < len(above) <= MAX_RESTATED or is_cut:
         return False
     known = {line.strip() for line in original_lines}
-    new = takewhile(lambda line: not line.strip() or line.strip() not in known, first.lines)
+    new = list(takewhile(lambda line: not line.strip() or line.strip() not in known, first.lines))
+    if any(definition_name(line) is not None for line in (*above, *new)):
+        return False
     words = {word for word in _words(new) if len(word) > 1}
     num_known = len(words & _words(above))
     return len(words) >= MIN_RESTATED_WORDS and num_known >= MIN_RESTATED_SHARE * len(words)

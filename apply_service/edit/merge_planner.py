@@ -343,12 +343,11 @@ class MergePlanner:
         removed: Sequence[RemovedSpan],
     ) -> list[list[Placement]]:
         """Without the lines at the start of the file that go though no marker stands for them."""
-        segment = self._snippet.segments[0]
-        is_lazy = self._snippet.format == "lazy"
         placements = PathSearch([candidates[number] for number in order]).best_path()
-        if not placements or order[0] or segment.old is not None:
+        if not placements or order[0]:
             return list(candidates)
-        if is_lazy and not segment.is_start_guessed:
+        segment, is_lazy = self._snippet.segments[0], self._snippet.format == "lazy"
+        if segment.old is not None or (is_lazy and not segment.is_start_guessed):
             return list(candidates)
         path = MergePath(placements=placements, removed=tuple(removed))
         best = placements[0]
