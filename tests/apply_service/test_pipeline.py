@@ -103,7 +103,7 @@ def test_what_cannot_be_applied_is_refused(run: Run) -> None:
     with pytest.raises(FileTooLargeError, match="the update has 20001 bytes, the limit is 20000"):
         run(edit("x" * 20_001))
     with pytest.raises(PromptTooLongError, match="the limit is 400; send a smaller file"):
-        run(edit(original=ORIGINAL * 30))
+        run(edit(original=ORIGINAL * 30, scope="file"))
     with pytest.raises(PromptTooLongError):
         run(edit(sampling=SamplingOptions(max_tokens=400)))
 

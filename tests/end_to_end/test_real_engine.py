@@ -58,14 +58,18 @@ def test_speculation_writes_the_same_text(service: ApplyService) -> None:
 
 
 def test_a_random_model_is_never_trusted(service: ApplyService) -> None:
+    free = {**EDIT, "constraint": "none"}
     with serving(service) as url:
-        raw = httpx.post(f"{url}/v1/apply", json=EDIT, timeout=WAIT_S).json()
-        checked = httpx.post(f"{url}/v1/apply", json={**EDIT, "checks": "on"}, timeout=WAIT_S)
-    assert (raw["status"], raw["source"]) == ("rejected", "model")
-    result = checked.json()
-    assert (result["status"], result["source"]) == ("applied", "merge")
-    assert result["merged"] == EDIT["original"].replace("line_19 = 19", "line_19 = 20")
-    assert result["usage"]["completion_tokens"] > 0
+        bound, raw, checked = (
+            httpx.post(f"{url}/v1/apply", json=edit, timeout=WAIT_S).json()
+            for edit in (EDIT, free, {**free, "checks": "on"})
+        )
+    merged = EDIT["original"].replace("line_19 = 19", "line_19 = 20")
+    assert (bound["status"], bound["source"], bound["merged"]) == ("needs_review", "model", merged)
+    assert raw["status"] in ("needs_review", "rejected")
+    assert (raw["source"], raw["merged"] == merged) == ("model", False)
+    assert (checked["status"], checked["source"], checked["merged"]) == ("applied", "merge", merged)
+    assert checked["usage"]["completion_tokens"] > 0
 
 
 def test_a_random_model_does_not_settle_an_open_place(service: ApplyService) -> None:
