@@ -185,8 +185,13 @@ class LazyPlacements:
         can_begin = is_first or (is_start and self._may_begin(texts, best[0]))
         is_end = number == len(self._segments) - 1 and segment.is_end_guessed
         if is_end and number and not is_last and best[0].is_idle_in(self._index.lines):
-            rest = replace(best[0], end=len(self._index), weight=best[0].weight + _IDLE_END_GAIN)
-            return [replace(one, is_certain=False) for one in (rest, *best)]
+            rests = [
+                replace(one, end=len(self._index), weight=one.weight + _IDLE_END_GAIN)
+                for one in best
+                if one.weight > best[0].weight - CERTAIN_MARGIN
+                and one.is_idle_in(self._index.lines)
+            ]
+            return [replace(one, is_certain=False) for one in (*rests, *best)]
         can_end = is_last or (is_end and self._may_end(texts, best[0]))
         if (can_begin, can_end) == (is_first, is_last):
             return list(best)

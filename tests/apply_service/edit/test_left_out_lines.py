@@ -111,6 +111,19 @@ def test_what_changes_nothing_and_has_no_marker_behind_it_ends_the_file() -> Non
     assert found.accepts((FILE.replace("math.fsum", "sum") + last).splitlines()) is not None
 
 
+def test_after_which_of_two_equal_lines_the_file_ends_is_in_doubt() -> None:
+    third, fourth, fifth = (
+        f"\n\ndef {name}():\n    return {value}\n"
+        for name, value in (("third", "LIMIT"), ("fourth", "LIMIT"), ("fifth", "2"))
+    )
+    update = "# ...\n    total = sum(values)\n# ...\n    return LIMIT\n"
+    found = plan(update, FILE + third + fourth + fifth)
+    changed = FILE.replace("math.fsum", "sum")
+    for rest in (third, third + fourth):
+        assert found.accepts((changed + rest).splitlines()) is not None
+    assert codes(found) == ["ambiguous_place"]
+
+
 @pytest.mark.parametrize(
     ("num_lost", "new", "expected"),
     [
