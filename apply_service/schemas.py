@@ -195,7 +195,8 @@ class PrefixLookupBody(msgspec.Struct, frozen=True, kw_only=True):
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds; `load` is the part of `queue` that passed in searching the prefix cache, and `total`
-    includes text work before and after the model.
+    includes text work before and after the model. All but `total` are summed over the regions,
+    which are computed side by side.
     """
 
     queue: float

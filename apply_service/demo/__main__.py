@@ -116,7 +116,8 @@ def _show_edit(screen: Screen, port: int, body: Mapping[str, Any]) -> tuple[bool
     )
     screen.row(
         "seconds",
-        f"{seconds:.2f} in all: {timing['prefill']:.2f} prefill, {timing['decode']:.2f} decode",
+        f"{seconds:.2f} in all; of regions side by side {timing['prefill']:.2f} prefill,"
+        f" {timing['decode']:.2f} decode",
     )
     if not is_right:
         screen.head("The merge is wrong. It differs from the expected one like this:")
