@@ -10,18 +10,18 @@ from apply_service.edit.placement import MergePath, Placement
 from apply_service.edit.regions import Region, cells, choose_regions, estimate_tokens
 from apply_service.edit_plan import EditPlan
 
-# A rival place is shown to the model if it fits almost as well as the best one.
+# A rival place is shown to the model if it fits almost as well as the best one, and a near one,
+# which makes a region hardly larger, in any case.
 MAX_RIVALS = 8
+RIVAL_MARGIN = 3.0
+NEAR_RIVAL_MARGIN = 8.0
+NEAR_LINES = 3
 # The size of a cell in the grid of each try, and of a region of neighbours, in cells. What a model
 # need not copy takes no time and cannot go wrong; see docs/benchmarks.md, section 11.
 CELL_TOKENS = (20, 60, 250)
 MAX_JOINED_CELLS = 2.5
 # Every region has a prompt of its own: with more of them a coarser grid is taken.
 MAX_REGIONS = 16
-RIVAL_MARGIN = 3.0
-# One that makes a region hardly larger is shown in any case.
-NEAR_RIVAL_MARGIN = 8.0
-NEAR_LINES = 3
 
 Regions = tuple[Region, ...]
 
@@ -37,7 +37,7 @@ class Attempt:
 def attempts_of(plan: EditPlan, *, max_region_tokens: int | None) -> Iterator[Attempt]:
     """The tries that an edit is worth, from the least text to the file; none is repeated.
 
-    Where places compete, one region with all of them comes first. `max_region_tokens` is what the
+    Where places compete, regions that show all of them come first. `max_region_tokens` is what the
     prompt of a region should stay under, by estimate; None is for a model that rewrites whole
     files and is shown a part only where the file does not fit.
     """
