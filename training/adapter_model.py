@@ -48,6 +48,7 @@ LOSS_WEIGHTS = {
     "plain": LossWeights(),
     "weighted": LossWeights(token=0.3, served=2.0),
     "both": LossWeights(choice=4.0),
+    "residual": LossWeights(served=2.0),
 }
 
 
