@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from training.adapter_model import AdapterModel
 from training.example import Example
-from training.publish import BASE_MODEL_SHA256, main
+from training.publish import BASE_MODEL_SHA256, main, mean_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
 REPORT = {
@@ -88,3 +88,21 @@ def test_a_published_adapter_names_its_base_and_computes_the_same(
     assert previous["steps"] == 5
     assert len(previous["weights_sha256"]) == 64
     assert "earlier adapter (5 steps of 8 in 1.5 minutes" in (again / "README.md").read_text()
+
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    model.save_adapter(checkpoint, dtype=torch.float32)
+    mean = tmp_path / "mean"
+    arguments[arguments.index(again)] = mean
+    assert main([*map(str, arguments), "--start-share", "0.25"]) == 0
+    for name, weight in load_file(mean / "adapter_model.safetensors").items():
+        assert torch.allclose(weight, weights[name] * 0.25)
+    assert json.loads((mean / "apply_adapter.json").read_text())["recipe"]["start_share"] == 0.25
+    assert "What is published has\n25% of the weights" in (mean / "README.md").read_text()
+
+
+@pytest.mark.parametrize("share", [0.5, 1.5])
+def test_a_share_of_nothing_is_refused(share: float, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="--start-share"):
+        mean_weights(tmp_path, None, share)
