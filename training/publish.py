@@ -59,9 +59,7 @@ class Recipe:
 
 def read_recipe(checkpoint: Path, log: Path, *, start_share: float = 0.0) -> Recipe:
     """What the log and the settings of a finished run say."""
-    entries = _read_log(log)
-    last = [entry for entry in entries if "loss" in entry][-1]
-    start = [entry for entry in entries if "settings" in entry][-1]
+    last, start = _last_with("loss", log), _last_with("settings", log)
     chosen = start["settings"]
     adapter = json.loads((checkpoint / CONFIG_NAME).read_text(encoding="utf-8"))
     return Recipe(
@@ -78,12 +76,15 @@ def read_recipe(checkpoint: Path, log: Path, *, start_share: float = 0.0) -> Rec
 
 def start_of(log: Path) -> Path | None:
     """The folder of the adapter that a run started from."""
-    start = [entry for entry in _read_log(log) if "settings" in entry][-1]["settings"]["start"]
+    start = _last_with("settings", log)["settings"]["start"]
     return None if start is None else Path(start)
 
 
-def _read_log(log: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+def _last_with(key: str, log: Path) -> dict[str, Any]:
+    """The last entry of a log that has `key`."""
+    entries = (json.loads(line) for line in log.read_text(encoding="utf-8").splitlines())
+    found: dict[str, Any] = [entry for entry in entries if key in entry][-1]
+    return found
 
 
 _FROM_START = ("generator_version", "examples", "examples_with_choice")
