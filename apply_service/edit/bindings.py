@@ -25,6 +25,8 @@ MAX_BLOCK_LINES = 400
 # Names that are looked up in one original; any more count as not used.
 MAX_NAMES = 256
 _MAX_PLACES = 64
+# Occurrences that are looked at one by one.
+_MAX_COMPARED = 400
 
 _DECLARATION = re.compile(
     r"\s*(?:export\s+|pub(?:\([\w:]{1,40}\))?\s+|static\s+|declare\s+)*(?:const|let|var|val)\s+"
@@ -181,11 +183,29 @@ class Bindings:
         if self._text is None:
             self._text = "\n".join(self._lines)
             self._starts = list(accumulate((len(line) + 1 for line in self._lines), initial=0))
-        pattern = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
         places: dict[int, None] = {}
-        for match in pattern.finditer(self._text):
-            places[bisect_right(self._starts, match.start()) - 1] = None
+        for at in _whole_words(self._text, name):
+            places[bisect_right(self._starts, at) - 1] = None
             if len(places) == _MAX_PLACES:
                 break
         self._places[name] = tuple(places)
         return self._places[name]
+
+
+def _whole_words(text: str, name: str) -> Iterator[int]:
+    """Where the whole word stands. A pattern pays only where there is much to look at."""
+    if text.count(name) > _MAX_COMPARED:
+        pattern = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+        yield from (match.start() for match in pattern.finditer(text))
+        return
+    at = text.find(name)
+    while at >= 0:
+        end = at + len(name)
+        if not (_goes_on(text[at - 1 : at]) or _goes_on(text[end : end + 1])):
+            yield at
+        at = text.find(name, at + 1)
+
+
+def _goes_on(character: str) -> bool:
+    """Whether a word does not end at this character, of which there may be none."""
+    return character.isalnum() or character in ("_", "$")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from apply_service.edit.line_index import LineIndex
 from apply_service.edit.runs import Run
@@ -21,8 +22,7 @@ MAX_BORDER_RUNS = 16
 NEAR_LINES = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(msgspec.Struct, frozen=True, gc=False):
     """Runs that follow one another on both sides; what lies between them is replaced.
 
     `max_lost` is the largest number of filled original lines, beyond what the snippet shows
@@ -34,8 +34,7 @@ class Chain:
     max_lost: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Link:
+class _Link(msgspec.Struct, frozen=True, gc=False):
     """The best chain so far that ends with one run."""
 
     weight: float

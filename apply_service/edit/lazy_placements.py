@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+import msgspec
+
 from apply_service.edit.alike_lines import AlikeLines
 from apply_service.edit.balance import BalanceIndex, balance_of
 from apply_service.edit.bindings import Bindings
@@ -20,9 +22,9 @@ from apply_service.edit.left_out_lines import may_go
 from apply_service.edit.line_index import OPENERS, LineIndex
 from apply_service.edit.new_definitions import NewDefinitions
 from apply_service.edit.placement import Placement
-from apply_service.edit.placement_features import FEATURES, PlacementFeatures
+from apply_service.edit.placement_features import FEATURES, LineKinship, PlacementFeatures
 from apply_service.edit.placement_ranking import weight_of
-from apply_service.edit.placement_trees import confirmed, corrected
+from apply_service.edit.placement_trees import MAX_BEHIND, confirmed, corrected
 from apply_service.edit.runs import Run
 from apply_service.edit.segment import Segment
 from apply_service.edit.segment_borders import MIN_FULLNESS
@@ -110,6 +112,8 @@ class LazyPlacements:
         self._is_airy = is_airy(segments)
         self._has_block = False
         self._num_ranked = 0
+        self._kinship = LineKinship()
+        self._fragments: dict[tuple[int, tuple[str, ...]], Sequence[Symbol]] = {}
         self._language = language if has_grammar else None
 
     def of(
@@ -272,8 +276,7 @@ class LazyPlacements:
             is_last=is_last,
         )
         words = _words_of(core)
-        known: dict[tuple[int, int, tuple[str, ...]], Placement] = {}
-        spots: dict[Placement, Spot] = {}
+        known: dict[tuple[int, int, tuple[str, ...]], tuple[Placement, Spot]] = {}
         limit = MAX_RANKED if self._num_ranked < MAX_RANKED_IN_ALL else MAX_RANKED_LATE
         insertions = placer.insertions()
         for spot in placer.spots():
@@ -281,16 +284,17 @@ class LazyPlacements:
                 continue
             lines = [*edges[0], *reindented(core, spot.runs, self._index), *edges[1]]
             dropped = min(self._num_dropped(spot, words), _MAX_DROPPED)
-            spot = replace(spot, weight=spot.weight - _DROPPED_COST * dropped)
+            if dropped:
+                weight = spot.weight - _DROPPED_COST * dropped
+                spot = msgspec.structs.replace(spot, weight=weight)
             for placement in self._variants(number, spot, lines, blanks):
                 if room is not None and not room.admits(placement):
                     continue
                 key = self._difference(placement)
                 if key[0] == key[1] and self._new.splits(key[0], key[2]):
                     continue
-                if key not in known or placement.weight > known[key].weight:
-                    known[key] = placement
-                    spots[placement] = spot
+                if key not in known or placement.weight > known[key][0].weight:
+                    known[key] = placement, spot
         self._num_ranked += len(known)
         others = [
             text
@@ -311,8 +315,9 @@ class LazyPlacements:
             defined=[(one.name, core[one.header]) for one in fragment if one.kind in BLOCKS],
             begins_new=self._new.begins(fragment, core),
             gaps=(self._segments[number].has_gap_before, self._segments[number].has_gap_after),
+            kinship=self._kinship,
         )
-        return self._ranked(known.values(), spots, features)
+        return self._ranked(known.values(), features)
 
     def _edge_blanks(self, num_before: int, num_after: int) -> tuple[list[str], list[str]]:
         """Blank lines at the borders of the file that it has and the update shows."""
@@ -322,26 +327,36 @@ class LazyPlacements:
         return [""] * before, [""] * after
 
     def _ranked(
-        self,
-        placements: Iterable[Placement],
-        spots: dict[Placement, Spot],
-        features: PlacementFeatures,
+        self, placements: Iterable[tuple[Placement, Spot]], features: PlacementFeatures
     ) -> list[Placement]:
-        """The placements by all that speaks for them, the first of them judged."""
+        """The placements by all that speaks for them, the first of them judged.
+
+        Those far behind the first do without the features that their weight does not need.
+        """
         weighed = []
-        for placement in placements:
-            found, spot = features.of(placement), spots[placement]
-            one = replace(placement, weight=weight_of(found), features=found)
-            if one.weight >= MIN_ALIKE_WEIGHT or not any(run.is_alike for run in spot.runs):
-                weighed.append((one, spot))
-        weighed.sort(key=lambda pair: (-pair[0].weight, pair[0].start, pair[0].end))
-        return self._judged(weighed[:MAX_CANDIDATES])
+        for placement, spot in placements:
+            found = features.weighed(placement)
+            weight = weight_of(found)
+            if weight >= MIN_ALIKE_WEIGHT or not any(run.is_alike for run in spot.runs):
+                weighed.append((weight, found, placement, spot))
+        weighed.sort(key=lambda one: (-one[0], one[2].start, one[2].end))
+        ranked = []
+        for weight, found, placement, spot in weighed[:MAX_CANDIDATES]:
+            if weight >= weighed[0][0] - MAX_BEHIND:
+                found = (*found, *features.further(placement))
+            ranked.append((replace(placement, weight=weight, features=found), spot))
+        return self._judged(ranked)
 
     def _fragment(self, number: int, core: Sequence[str]) -> Sequence[Symbol]:
-        if self._language is None:
-            return find_definitions(core)
-        next_indent = self._segments[number].next_indent
-        return parse_fragment(core, self._language, next_indent=next_indent)
+        key = (number, tuple(core))
+        if key not in self._fragments:
+            next_indent = self._segments[number].next_indent
+            self._fragments[key] = (
+                find_definitions(core)
+                if self._language is None
+                else parse_fragment(core, self._language, next_indent=next_indent)
+            )
+        return self._fragments[key]
 
     def _variants(
         self,
@@ -382,7 +397,7 @@ class LazyPlacements:
                 [*(head if shown[0] else ()), *lines, *(tail if shown[1] else ())],
             )
             cost = blank_cost * ((shown[0] != wanted[0]) + (shown[1] != wanted[1]))
-            yield replace(placement, weight=placement.weight - cost)
+            yield replace(placement, weight=placement.weight - cost) if cost else placement
 
     def _opens(self, border: int) -> bool:
         return border == 0 or self._index.stripped[border - 1].endswith(OPENERS)

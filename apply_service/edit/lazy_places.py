@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
+
+import msgspec
+from msgspec.structs import replace
 
 from apply_service.edit.balance import BalanceIndex, balance_of
 from apply_service.edit.chains import Chain, ChainFinder
@@ -33,8 +35,7 @@ _UNKNOWN = "new\nlines"
 _CLOSERS = ("}", ")", "]", "case ", "default", "end", "else", "elif", "except", "finally", "catch")
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(msgspec.Struct, frozen=True, gc=False):
     """Lines `[start, end)` give way to the segment.
 
     `is_open` says that a border stands on new lines alone; `max_lost` counts the filled lines

@@ -17,7 +17,8 @@ class Placement:
     well it fits: the logarithm of an odds, to be added up and compared within one request only.
     `is_certain` says that this place is decided by anchors alone: no other place comes near, and
     no more than a few original lines are dropped between two adjacent lines of the segment.
-    `features` are what the weight of a lazy segment was made of (`placement_features`).
+    `features` are what the weight of a lazy segment was made of, and where it is not far behind
+    the best what else is known of it (`placement_features`).
     """
 
     segment: int

@@ -24,8 +24,8 @@ from apply_service.edit.placement import Placement
 from apply_service.edit.placement_change import Change, change_of
 from apply_service.edit.word_weights import WordWeights
 
-# In the order of the numbers that `PlacementFeatures.of` returns.
-FEATURES = (
+# Those that the weight of a placement is made of, in the order of `PlacementFeatures.weighed`.
+WEIGHED_FEATURES = (
     # A tenth of the weight by the lines that are equal and alike, and by the borders.
     "evidence",
     # No line with text changes.
@@ -59,6 +59,9 @@ FEATURES = (
     "num_reassigned",
     # A blank line stands between the last line and one like it.
     "is_apart_from_kin",
+)
+# What the trees look at besides, in the order of `PlacementFeatures.further`.
+FURTHER_FEATURES = (
     # Of the words of lost lines: the share by weight that added lines lack, and the weight of
     # those that no other segment has either (a logarithm).
     "lost_share",
@@ -74,6 +77,7 @@ FEATURES = (
     "has_gap_before",
     "has_gap_after",
 )
+FEATURES = (*WEIGHED_FEATURES, *FURTHER_FEATURES)
 STALE_LINES = 8
 MOVED_LINES = 20
 ALIKE_SHARE = 0.6
@@ -95,6 +99,45 @@ _BRANCH = re.compile(r"(?P<name>case\s.{1,80}?(?=:(?!:)|=>|->)|[^=(]{1,80}=>)")
 _FIRST_WORD = re.compile(r"[#@]?\w+|\W")
 
 
+class LineKinship:
+    """Which stripped lines of one request are variants of one another, each pair compared once."""
+
+    def __init__(self) -> None:
+        self._words: dict[str, frozenset[str]] = {}
+        self._known: dict[str, tuple[set[str], set[str]]] = {}
+
+    def has_alike(self, text: str, others: Sequence[str]) -> bool:
+        """Whether one of the others is a variant of `text`."""
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = set(), set()
+        alike, different = known
+        if not alike.isdisjoint(others):
+            return True
+        if different.issuperset(others):
+            return False
+        for other in others:
+            if other not in different:
+                if self.likeness(text, other) >= ALIKE_SHARE:
+                    alike.add(other)
+                    return True
+                different.add(other)
+        return False
+
+    def likeness(self, left: str, right: str) -> float:
+        """The share of words and signs in common, from 0 to 1."""
+        old, new = self._words_of(left), self._words_of(right)
+        return len(old & new) / max(len(old), len(new), 1)
+
+    def _words_of(self, text: str) -> frozenset[str]:
+        """What `text` is compared by: of an import the names alone, as all imports are alike."""
+        if text not in self._words:
+            shown = text[:_MAX_READ]
+            words = frozenset(_NAME.findall(shown)) - _IMPORT_WORDS if is_import(text) else None
+            self._words[text] = frozenset(_WORD.findall(shown)) if words is None else words
+        return self._words[text]
+
+
 class PlacementFeatures:
     """Computes the features of the placements of one segment, given by its lines `core`."""
 
@@ -113,6 +156,7 @@ class PlacementFeatures:
         defined: Iterable[tuple[str, str]] = (),
         begins_new: bool = False,
         gaps: tuple[bool, bool] = (False, False),
+        kinship: LineKinship | None = None,
     ) -> None:
         """`other_lines` are those of the update's other segments.
 
@@ -136,11 +180,12 @@ class PlacementFeatures:
         self._balances = balances
         self._balance = balance_of(core)
         self._is_first, self._is_last = is_first, is_last
-        self._words: dict[str, frozenset[str]] = {}
+        self._kinship = kinship or LineKinship()
         self._bound_places: dict[str, tuple[str, str | None]] = {}
         self._words_of_lines: dict[tuple[str, ...], Counter[str]] = {}
         self._declaring: dict[tuple[str, ...], list[tuple[str, str, frozenset[str]]]] = {}
-        self._alike: dict[str, dict[str, bool]] = {}
+        self._sources: dict[str, str] = {}
+        self._bound: dict[tuple[str, ...], list[tuple[str, tuple[str, str | None]]]] = {}
         self._shown: dict[tuple[str, ...], frozenset[tuple[str, int]]] = {}
         self._names_of: dict[str, set[str]] = {}
         for name, header in chain(((definition_name(text), text) for text in core), defined):
@@ -158,10 +203,9 @@ class PlacementFeatures:
         )
         self._constant = (float(begins_new), *map(float, gaps))
 
-    def of(self, placement: Placement) -> tuple[float, ...]:
-        """The features of one placement, in the order of `FEATURES`."""
-        span = self._index.lines[placement.start : placement.end]
-        change = change_of(span, placement.lines)
+    def weighed(self, placement: Placement) -> tuple[float, ...]:
+        """The `WEIGHED_FEATURES` of one placement."""
+        change = self._change_of(placement)
         is_open_before = not change.has_head and not self._is_first
         is_open_after = not change.has_tail and not self._is_last
         is_open = is_open_before or is_open_after
@@ -192,10 +236,15 @@ class PlacementFeatures:
             float(self._num_redeclared(placement, change)),
             float(self._num_reassigned(placement, change)),
             float(is_open_after and self._is_apart_from_kin(placement)),
-            *self._lost_words(change),
-            *self._num_dropped(placement),
-            *self._constant,
         )
+
+    def further(self, placement: Placement) -> tuple[float, ...]:
+        """The `FURTHER_FEATURES` of one placement."""
+        lost_words = self._lost_words(self._change_of(placement))
+        return (*lost_words, *self._num_dropped(placement), *self._constant)
+
+    def _change_of(self, placement: Placement) -> Change:
+        return change_of(self._index.lines[placement.start : placement.end], placement.lines)
 
     def _num_dropped(self, placement: Placement) -> tuple[float, float, float]:
         """How many definitions go that the segment does not name; of these, how many are named.
@@ -247,31 +296,7 @@ class PlacementFeatures:
     def _num_replaced(self, change: Change) -> int:
         """How many lost lines look like an added one."""
         added = change.added[:MAX_COMPARED]
-        return sum(self._has_alike(text, added) for text in change.lost[:MAX_COMPARED])
-
-    def _has_alike(self, text: str, others: Sequence[str]) -> bool:
-        """Whether one of the others is a variant of `text`; each pair is compared once."""
-        known = self._alike.setdefault(text, {})
-        for other in others:
-            is_alike = known.get(other)
-            if is_alike is None:
-                is_alike = known[other] = self._likeness(text, other) >= ALIKE_SHARE
-            if is_alike:
-                return True
-        return False
-
-    def _likeness(self, left: str, right: str) -> float:
-        """The share of words and signs in common, from 0 to 1."""
-        old, new = self._words_of(left), self._words_of(right)
-        return len(old & new) / max(len(old), len(new), 1)
-
-    def _words_of(self, text: str) -> frozenset[str]:
-        """What `text` is compared by: of an import the names alone, as all imports are alike."""
-        if text not in self._words:
-            shown = text[:_MAX_READ]
-            words = frozenset(_NAME.findall(shown)) - _IMPORT_WORDS if is_import(text) else None
-            self._words[text] = frozenset(_WORD.findall(shown)) if words is None else words
-        return self._words[text]
+        return sum(self._kinship.has_alike(text, added) for text in change.lost[:MAX_COMPARED])
 
     def _outside(self, placement: Placement, size: int) -> list[str]:
         stripped = self._index.stripped
@@ -280,24 +305,26 @@ class PlacementFeatures:
 
     def _num_moved(self, placement: Placement, change: Change) -> int:
         """How many added lines stand beside the placement as well, and nowhere else."""
+        if not change.added:
+            return 0
         near = set(self._outside(placement, MOVED_LINES))
         return sum(
-            text in near and self._says_much(text) and len(self._index.places(text)) == 1
+            self._says_much(text) and len(self._index.places(text)) == 1
             for text in change.added
+            if text in near
         )
 
     def _num_stale(self, placement: Placement, change: Change) -> int:
         """How many added lines have a variant beside the placement, which would stay there."""
+        added = list(filter(self._says_much, change.added[:MAX_COMPARED]))
+        if not added:
+            return 0
         near = [
             text
             for text in self._outside(placement, STALE_LINES)
             if text not in self._texts and self._says_much(text)
         ]
-        return sum(
-            self._has_alike(text, near)
-            for text in change.added[:MAX_COMPARED]
-            if self._says_much(text)
-        )
+        return sum(self._kinship.has_alike(text, near) for text in added)
 
     def _says_much(self, text: str) -> bool:
         return self._index.fullness(text) >= 1.0
@@ -340,13 +367,27 @@ class PlacementFeatures:
 
     def _lost_bindings(self, placement: Placement, change: Change) -> Iterator[str]:
         """Names that lost lines at the margin bind, and no line that takes their place."""
-        lost = set(change.lost)
-        sources = {_source_of(line) for line in change.added[:MAX_COMPARED]}
         start, end = placement.start + change.num_before, placement.end - change.num_after
-        for line in self._index.lines[start : min(end, start + MAX_SEARCHED)]:
-            at_margin = not line.startswith((" ", "\t"))
-            if at_margin and line.strip() in lost and _source_of(line) not in sources:
-                yield from bound_names(line)
+        lost = set(change.lost)
+        at_margin = [
+            line
+            for line in self._index.lines[start : min(end, start + MAX_SEARCHED)]
+            if not line.startswith((" ", "\t")) and line.strip() in lost
+        ]
+        if at_margin:
+            sources = set(map(self._source_of, change.added[:MAX_COMPARED]))
+            for line in at_margin:
+                if self._source_of(line) not in sources:
+                    yield from bound_names(line)
+
+    def _source_of(self, line: str) -> str:
+        """What a line imports from: the first text in quotes, or else its second word."""
+        if line not in self._sources:
+            quoted = _QUOTED.search(line)
+            words = line.split(None, 2)
+            match = _PATH.match(words[1]) if quoted is None and words[1:] else quoted
+            self._sources[line] = match[0] if match is not None else ""
+        return self._sources[line]
 
     def _num_redeclared(self, placement: Placement, change: Change) -> int:
         """How many names that added lines declare are declared beside the placement too."""
@@ -373,11 +414,8 @@ class PlacementFeatures:
     def _num_reassigned(self, placement: Placement, change: Change) -> int:
         """How many added lines bind what a line of the same paragraph binds, equally indented."""
         new = set(change.added)
-        added = {
-            self._bound_place(line)
-            for line in placement.lines[:MAX_SEARCHED]
-            if line.strip() in new and self._bound_place(line)[1] is not None
-        }
+        binding = self._binding(placement.lines[:MAX_SEARCHED])
+        added = {bound for text, bound in binding if text in new}
         if not added:
             return 0
         lines = self._index.lines
@@ -385,6 +423,13 @@ class PlacementFeatures:
         below = lines[placement.end : placement.end + STALE_LINES]
         beside = (line for side in (above, below) for line in takewhile(str.strip, side))
         return min(len(added.intersection(map(self._bound_place, beside))), MAX_NAMES)
+
+    def _binding(self, lines: tuple[str, ...]) -> list[tuple[str, tuple[str, str | None]]]:
+        """The lines that bind a name or are a branch, stripped, with what they bind."""
+        if lines not in self._bound:
+            bound = ((line.strip(), self._bound_place(line)) for line in lines)
+            self._bound[lines] = [(text, place) for text, place in bound if place[1] is not None]
+        return self._bound[lines]
 
     def _bound_place(self, line: str) -> tuple[str, str | None]:
         """How far a line is indented, and the name that it binds or what it is the branch for."""
@@ -417,7 +462,7 @@ class PlacementFeatures:
                 old = next(self._index.lines[at] for at in span[::step] if self._index.stripped[at])
                 new = next(filter(str.strip, placement.lines[::step]))
                 odd += indent_of(old) != indent_of(new)
-                likeness += self._likeness(old.strip(), new.strip())
+                likeness += self._kinship.likeness(old.strip(), new.strip())
         return odd, likeness
 
     def _is_kin_after(self, placement: Placement) -> bool:
@@ -439,13 +484,3 @@ class PlacementFeatures:
             and "__future__" not in placement.lines[-1]
             and is_import(below[0])
         )
-
-
-def _source_of(line: str) -> str:
-    """What a line imports from: the first text in quotes, or else its second word."""
-    quoted = _QUOTED.search(line)
-    words = line.split(None, 2)
-    if quoted is not None:
-        return quoted[0]
-    match = _PATH.match(words[1]) if words[1:] else None
-    return match[0] if match is not None else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apply_service.edit.placement_features import FEATURES
+from apply_service.edit.placement_features import WEIGHED_FEATURES
 
 FEATURE_WEIGHTS = {
     "evidence": 3.49,
@@ -33,18 +33,10 @@ FEATURE_WEIGHTS = {
     "num_redeclared": -1.20,
     "num_reassigned": -0.79,
     "is_apart_from_kin": -1.54,
-    "lost_share": 0.0,
-    "lost_words": 0.0,
-    "num_dropped": 0.0,
-    "num_dropped_used": 0.0,
-    "num_dropped_values": 0.0,
-    "begins_new": 0.0,
-    "has_gap_before": 0.0,
-    "has_gap_after": 0.0,
 }
-_WEIGHTS = tuple(FEATURE_WEIGHTS[name] for name in FEATURES)
+_WEIGHTS = tuple(FEATURE_WEIGHTS[name] for name in WEIGHED_FEATURES)
 
 
 def weight_of(features: Sequence[float]) -> float:
-    """How well a placement with these features fits, as the logarithm of an odds."""
+    """How well a placement with these `WEIGHED_FEATURES` fits, as the logarithm of an odds."""
     return sum(weight * value for weight, value in zip(_WEIGHTS, features, strict=True))

@@ -8,16 +8,22 @@ can be among all of its segment. So corrected weights are logarithms of odds as 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from apply_service.edit.decision_tree import Node, Tree, node_of, value_for
 from apply_service.edit.placement import Placement
+from apply_service.edit.placement_features import FEATURES
 from apply_service.edit.placement_layer import LAYER_FEATURES, heaviest, layer_features
+
+if TYPE_CHECKING:
+    from apply_service.edit.placement_forest import Forest
 
 TREES_PATH = Path(__file__).with_name("placement_trees.json")
 # In nats; see `corrected`.
@@ -27,20 +33,8 @@ MAX_BEHIND = 15.0
 MIN_CERTAIN_SHARE = 0.97
 # In nats.
 DOUBTED_LEAD = 1.0
-
-
-class Tree(msgspec.Struct, frozen=True):
-    """One decision tree.
-
-    Node `i` sends a row whose feature `features[i]` is above `thresholds[i]` on to `rights[i]`, any
-    other to `lefts[i]`: another node, or as `-1 - n` leaf `n`, which adds `values[n]`.
-    """
-
-    features: list[int]
-    thresholds: list[float]
-    lefts: list[int]
-    rights: list[int]
-    values: list[float]
+# Fewer rows walk down the trees faster one by one.
+MIN_ROWS_TOGETHER = 5
 
 
 class PlacementTrees(msgspec.Struct, frozen=True, dict=True):
@@ -51,37 +45,28 @@ class PlacementTrees(msgspec.Struct, frozen=True, dict=True):
 
     def sums_of(self, rows: Sequence[Sequence[float]]) -> list[float]:
         """What all trees add to each row of features."""
-        return [sum([_leaf_of(root, row) for root in self._roots]) for row in rows]
+        # To import numpy takes longer than it saves where one edit is all that is planned.
+        if len(rows) >= MIN_ROWS_TOGETHER and "numpy" in sys.modules:
+            return self._forest.sums_of(rows)
+        return [sum([value_for(root, row) for root in self._roots]) for row in rows]
 
     @cached_property
-    def _roots(self) -> list[_Node]:
-        return [_node_of(tree, 0 if tree.features else -1) for tree in self.trees]
+    def _roots(self) -> list[Node]:
+        return [node_of(tree, 0 if tree.features else -1) for tree in self.trees]
 
+    @cached_property
+    def _forest(self) -> Forest:
+        from apply_service.edit.placement_forest import Forest
 
-# A leaf's value, or the feature, the threshold and the left and right child of an inner node.
-_Node: TypeAlias = "float | tuple[int, float, _Node, _Node]"
-
-
-def _node_of(tree: Tree, number: int) -> _Node:
-    if number < 0:
-        return tree.values[-1 - number]
-    left, right = (_node_of(tree, child) for child in (tree.lefts[number], tree.rights[number]))
-    return tree.features[number], tree.thresholds[number], left, right
-
-
-def _leaf_of(node: _Node, row: Sequence[float]) -> float:
-    """The value of the leaf that a row reaches."""
-    while isinstance(node, tuple):
-        feature, threshold, left, right = node
-        node = right if row[feature] > threshold else left
-    return node
+        return Forest(self.trees)
 
 
 def corrected(placements: Sequence[Placement], lines: Sequence[str]) -> list[Placement]:
     """The placements of a segment, best first, with the trees' say in their weights.
 
     Those of which no features are known come back as they are. What is `MAX_BEHIND` behind the
-    heaviest one is not compared with it and stays as far behind. What takes the head of the file
+    heaviest one, or has only the features that weights are made of, is not compared with it and
+    stays as far behind. What takes the head of the file
     gains `MAX_HEAD_GAIN` on it at most: updates often begin with the header of a class and no
     marker before it, and mean nothing by that.
     """
@@ -93,8 +78,8 @@ def corrected(placements: Sequence[Placement], lines: Sequence[str]) -> list[Pla
     trees = load_trees()
     sums = trees.sums_of(layer_features(near, lines))
     best = heaviest(near)
-    lightest = min(one.weight for one in near)
-    far = [one for one in placements if one.weight < lightest]
+    compared = {id(one) for one in near}
+    far = [one for one in placements if id(one) not in compared]
     heavier = []
     for one, more in zip([*near, *far], [*sums, *[sums[best]] * len(far)], strict=True):
         if one.start == 0 < near[best].start:
@@ -122,9 +107,9 @@ def confirmed(placements: Sequence[Placement], lines: Sequence[str]) -> list[Pla
 
 
 def contenders(placements: Sequence[Placement]) -> list[Placement]:
-    """Those at most `MAX_BEHIND` lighter than the heaviest one."""
+    """Those at most `MAX_BEHIND` lighter than the heaviest one, with all their features."""
     limit = max((one.weight for one in placements), default=0.0) - MAX_BEHIND
-    return [one for one in placements if one.weight >= limit]
+    return [one for one in placements if one.weight >= limit and len(one.features) == len(FEATURES)]
 
 
 @cache

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from apply_service.edit.line_index import LineIndex, indent_of, num_equal_lines
 
@@ -23,8 +24,7 @@ TRIVIAL_WEIGHT = 0.5
 REPEATED_SHARE = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(msgspec.Struct, frozen=True, gc=False):
     """Segment lines `[new, new_end)` are the original lines `[old, old_end)`.
 
     They are equal up to white space around them, and the first and the last one have text;

@@ -6,7 +6,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from apply_service.edit.definition_names import is_attribute
 from apply_service.edit.line_index import OPENERS, LineIndex, indent_of
@@ -47,8 +48,7 @@ _ATTRIBUTES = ("@", "#[", "/**")
 _FIRST_WORD = re.compile(r"[#@]?\w+|\W")
 
 
-@dataclass(frozen=True, slots=True)
-class Border:
+class Border(msgspec.Struct, frozen=True, gc=False):
     """A place in the original where a segment may begin or end.
 
     `is_open`: it stands on new lines, not on lines that are equal.
@@ -189,7 +189,8 @@ class SegmentBorders:
             text = self._index.stripped[at]
             if text:
                 num_old += 1
-                old += self._words.words(text)
+                for word, count in self._words.words(text).items():
+                    old[word] += count
                 kept = self._words.kept_share(old, words)
                 if kept >= MIN_REWRITTEN_SHARE and len(old) >= MIN_REWRITTEN_WORDS:
                     place = at + 1 if step > 0 else at

@@ -30,7 +30,8 @@ class WordWeights:
         """The words of several lines together."""
         together: Counter[str] = Counter()
         for line in lines:
-            together.update(self.words(line))
+            for word, count in self.words(line).items():
+                together[word] = together.get(word, 0) + count
         return together
 
     def weight(self, words: Counter[str]) -> float:
@@ -65,5 +66,6 @@ class WordWeights:
         for word, count in old.items():
             weight = self.of(word)
             total += count * weight
-            common += min(count, new[word]) * weight
+            num_new = new.get(word, 0)
+            common += (count if count < num_new else num_new) * weight
         return common / total if total else 0.0

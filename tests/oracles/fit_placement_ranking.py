@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from oracles.verdict_rates import JudgedCase
 
 from apply_service.bench.cases import read_cases
-from apply_service.edit.placement_features import FEATURES
+from apply_service.edit.placement_features import WEIGHED_FEATURES
 from apply_service.edit.placement_ranking import FEATURE_WEIGHTS
 from apply_service.edit.text_file import TextFile
 
@@ -54,7 +54,7 @@ def choices(path: Path, *, every: int = 1) -> Iterator[Choice]:
         for placement in () if truth is None else truth.placements:
             layer = judged.plan.candidates[placement.segment]
             if len(layer) > 1 and all(one.features for one in layer):
-                features = np.array([one.features for one in layer])
+                features = np.array([one.features[: len(WEIGHED_FEATURES)] for one in layer])
                 yield Choice(features, layer.index(placement))
 
 
@@ -70,7 +70,7 @@ def share_first(found: Sequence[Choice], weights: Vector) -> float:
 
 def fit(found: Sequence[Choice]) -> Vector:
     """The weights with the least surprise."""
-    weights = np.zeros(len(FEATURES))
+    weights = np.zeros(len(WEIGHED_FEATURES))
     current = _objective(found, weights)
     for _ in range(MAX_STEPS):
         step, size = _newton_step(found, weights), 1.0
@@ -107,9 +107,9 @@ def main() -> None:
     args = parser.parse_args()
     found = list(choices(args.cases, every=args.every))
     weights = fit(found)
-    for name, weight in zip(FEATURES, weights, strict=True):
+    for name, weight in zip(WEIGHED_FEATURES, weights, strict=True):
         print(f'    "{name}": {weight:.2f},')
-    known = np.array([FEATURE_WEIGHTS[name] for name in FEATURES])
+    known = np.array([FEATURE_WEIGHTS[name] for name in WEIGHED_FEATURES])
     for path in filter(None, (args.cases, args.check)):
         sample = found if path == args.cases else list(choices(path, every=args.every))
         print(f"{path}: {len(sample)} choices")

@@ -36,10 +36,11 @@ from oracles.verdict_rates import JudgedCase, share
 from apply_service.bench.cases import Case, read_cases
 from apply_service.bench.snippet_writer.written_segments import WrittenSegment
 from apply_service.edit import lazy_placements
+from apply_service.edit.decision_tree import Tree
 from apply_service.edit.markers import is_marker
 from apply_service.edit.placement import Placement
 from apply_service.edit.placement_layer import LAYER_FEATURES, layer_features
-from apply_service.edit.placement_trees import PlacementTrees, Tree, contenders
+from apply_service.edit.placement_trees import PlacementTrees, contenders
 from apply_service.edit.text_file import TextFile
 from training.case_file import TrainingCase, read_training_cases
 from training.served import rewrite, rewrite_tersely

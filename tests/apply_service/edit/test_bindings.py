@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from apply_service.edit.bindings import MAX_NAMES, Bindings, bound_names, declared_names, is_import
 from apply_service.edit.definition_names import MAX_LINE_LENGTH
@@ -100,3 +104,19 @@ def test_no_more_names_are_looked_up_than_the_limit() -> None:
     for number in range(MAX_NAMES):
         assert not bindings.is_used(f"name{number}", (0, 0))
     assert not bindings.is_used("last", (0, 0))
+
+
+@given(
+    st.lists(st.text(alphabet="ab$_-. é1", max_size=12), max_size=6),
+    st.sampled_from(["a", "aa", "a-a", "a.b", "$a", "b1", "é"]),
+    st.integers(0, 3),
+    st.sampled_from([0, 500]),
+)
+def test_uses_are_whole_words_as_a_pattern_finds_them(
+    lines: list[str], name: str, start: int, num_parts: int
+) -> None:
+    lines = [*lines, f"x{name} " * num_parts]
+    pattern = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+    span = (start, start + 2)
+    outside = [line for at, line in enumerate(lines) if not span[0] <= at < span[1]]
+    assert Bindings(lines).is_used(name, span) == any(map(pattern.search, outside))

@@ -12,7 +12,7 @@ from apply_service.edit.definitions import SymbolTable, find_definitions
 from apply_service.edit.line_index import LineIndex
 from apply_service.edit.placement import Placement
 from apply_service.edit.placement_change import change_of
-from apply_service.edit.placement_features import FEATURES, PlacementFeatures
+from apply_service.edit.placement_features import FEATURES, WEIGHED_FEATURES, PlacementFeatures
 from apply_service.edit.placement_ranking import FEATURE_WEIGHTS, weight_of
 from apply_service.edit.symbol import Symbol
 from apply_service.edit.word_weights import WordWeights
@@ -59,7 +59,8 @@ def features(
     placement = Placement(
         segment=0, start=start, end=end, lines=tuple(lines), weight=7.0, reason="context"
     )
-    return dict(zip(FEATURES, known.of(placement), strict=True))
+    found = (*known.weighed(placement), *known.further(placement))
+    return dict(zip(FEATURES, found, strict=True))
 
 
 def told(start: int, end: int, lines: list[str]) -> dict[str, float]:
@@ -169,8 +170,10 @@ def test_a_change_counts_lines_that_stay_in_the_middle() -> None:
 
 
 def test_each_feature_has_one_weight_and_doubts_weigh_against() -> None:
-    assert set(FEATURE_WEIGHTS) == set(FEATURES)
-    assert weight_of([0.0] * len(FEATURES)) == 0.0
+    assert (
+        list(FEATURE_WEIGHTS) == list(WEIGHED_FEATURES) == list(FEATURES[: len(WEIGHED_FEATURES)])
+    )
+    assert weight_of([0.0] * len(WEIGHED_FEATURES)) == 0.0
     doubts = {"is_idle", "num_lost_closed", "num_moved", "num_stale", "is_unbalanced"}
     assert all(FEATURE_WEIGHTS[name] < 0 for name in doubts)
 

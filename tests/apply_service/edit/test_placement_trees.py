@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
+from apply_service.edit.decision_tree import Tree
 from apply_service.edit.placement import Placement
-from apply_service.edit.placement_features import FEATURES
+from apply_service.edit.placement_features import FEATURES, WEIGHED_FEATURES
+from apply_service.edit.placement_forest import Forest
 from apply_service.edit.placement_layer import LAYER_FEATURES, SHAPE_FEATURES, layer_features
 from apply_service.edit.placement_trees import (
     DOUBTED_LEAD,
     MAX_BEHIND,
     MAX_HEAD_GAIN,
     PlacementTrees,
-    Tree,
     confirmed,
     corrected,
     load_trees,
@@ -39,6 +41,44 @@ def test_a_row_goes_from_node_to_node_until_it_reaches_a_leaf() -> None:
     trees = PlacementTrees(["a", "b"], [tree, stump, tree])
     assert trees.sums_of(rows) == [20.25, 40.25, 60.25]
     assert trees.sums_of([]) == []
+
+
+def random_tree(rng: random.Random, *, num_features: int, num_leaves: int) -> Tree:
+    """A tree that grows at random leaves, as a fitted one does: some ways are far longer."""
+    tree = Tree(features=[], thresholds=[], lefts=[], rights=[], values=[rng.uniform(-1, 1)])
+    for number in range(num_leaves - 1):
+        leaf = -1 - rng.randrange(len(tree.values))
+        for side in (tree.lefts, tree.rights):
+            if leaf in side:
+                side[side.index(leaf)] = number
+        tree.features.append(rng.randrange(num_features))
+        tree.thresholds.append(rng.choice([-0.5, 0.0, 0.5, 1.0]))
+        tree.values.append(rng.uniform(-1, 1))
+        tree.lefts.append(leaf)
+        tree.rights.append(-len(tree.values))
+    return tree
+
+
+def value_reached(tree: Tree, row: Sequence[float]) -> float:
+    node = 0 if tree.features else -1
+    while node >= 0:
+        is_above = row[tree.features[node]] > tree.thresholds[node]
+        node = (tree.rights if is_above else tree.lefts)[node]
+    return tree.values[-1 - node]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_trees_side_by_side_add_up_what_each_gives_alone(seed: int) -> None:
+    rng = random.Random(seed)
+    trees = [
+        random_tree(rng, num_features=7, num_leaves=rng.choice([1, 2, 9, 60])) for _ in range(20)
+    ]
+    rows = [[rng.choice([-1.0, -0.5, 0.0, 0.7, 2.0]) for _ in range(7)] for _ in range(13)]
+    expected = [sum(value_reached(tree, row) for tree in trees) for row in rows]
+    assert Forest(trees).sums_of(rows) == expected
+    together = PlacementTrees(list("abcdefg"), trees)
+    assert together.sums_of(rows) == expected
+    assert [together.sums_of([row])[0] for row in rows] == expected
 
 
 def placement(
@@ -151,6 +191,19 @@ def test_what_is_far_behind_stays_as_far_behind() -> None:
     of_near = {one.start: one.weight for one in corrected(layer, ORIGINAL)}
     assert {start: found[start] for start in of_near} == of_near
     assert corrected([layer[0], far], ORIGINAL) == [layer[0], far]
+
+
+def test_what_the_trees_cannot_compare_stays_as_far_behind() -> None:
+    layer = [
+        placement(1, 2, ["    a = 5"], 2.0, evidence=1.0),
+        placement(2, 3, ["    a = 5"], 1.9, evidence=0.9, num_stale=0.7),
+    ]
+    unknown = placement(5, 6, ["    a = 5"], 1.0)
+    unknown = replace(unknown, features=unknown.features[: len(WEIGHED_FEATURES)])
+    found = {one.start: one.weight for one in corrected([*layer, unknown], ORIGINAL)}
+    assert found[5] - found[1] == pytest.approx(-1.0)
+    of_near = {one.start: one.weight for one in corrected(layer, ORIGINAL)}
+    assert {start: found[start] for start in of_near} == of_near
 
 
 def test_the_head_of_the_file_is_not_given_up_on_the_word_of_the_trees() -> None:
