@@ -66,18 +66,35 @@ def plan_edit(
 
     `started_at` is when the edit came, on the clock that all processes share; by default now.
     """
-    for name in ("update", "instruction", "prediction", "path"):
-        check_no_lone_surrogate(getattr(edit, name) or "", name=f"the {name}")
+    _check_texts(edit)
     _check_sizes(edit, max_file_bytes)
     update_file = TextFile.from_text(edit.update)
     plan = EditPlan(
-        request_id=f"apply-{uuid.uuid4().hex}",
+        request_id=_new_request_id(),
         started_at=time.monotonic() if started_at is None else started_at,
         edit=edit,
         file=edit.original,
         update_lines=update_file.lines,
     )
     return _understand(plan) if edit.original.lines else _plan_new_file(plan, update_file)
+
+
+def plan_edit_again(known: EditPlan, edit: EditRequest) -> EditPlan:
+    """The plan of an edit that differs from that of `known` in what planning does not look at.
+
+    Raises TextFileError.
+    """
+    _check_texts(edit)
+    return replace(known, request_id=_new_request_id(), started_at=time.monotonic(), edit=edit)
+
+
+def _new_request_id() -> str:
+    return f"apply-{uuid.uuid4().hex}"
+
+
+def _check_texts(edit: EditRequest) -> None:
+    for name in ("update", "instruction", "prediction", "path"):
+        check_no_lone_surrogate(getattr(edit, name) or "", name=f"the {name}")
 
 
 def _understand(plan: EditPlan) -> EditPlan:

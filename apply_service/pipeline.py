@@ -11,10 +11,11 @@ from functools import partial
 from apply_service.apply_run import ApplyRun, AttemptSupply, RunObserver, SubmittedAttempt
 from apply_service.attempt import attempts_of
 from apply_service.conclusion import may_conclude_alone, try_conclude_alone
-from apply_service.edit_plan import EditPlan, plan_edit
+from apply_service.edit_plan import EditPlan, plan_edit, plan_edit_again
 from apply_service.edit_request import EditRequest
 from apply_service.engine_requests import default_max_tokens, make_proposer
 from apply_service.errors import BusyError, DeadlineTooShortError, PromptTooLongError
+from apply_service.plan_memory import PlanMemory
 from apply_service.private_text import TEXT_LOGGER
 from apply_service.prompts.profile import Profile
 from apply_service.queue_estimate import QueueEstimate
@@ -58,6 +59,7 @@ class ApplyPipeline:
         self._text_work = text_work or TextWork()
         self._speed = SpeedEstimate()
         self._queue = QueueEstimate()
+        self._plans = PlanMemory()
 
     async def start(self, edit: EditRequest) -> ApplyRun:
         """Check, plan and submit an edit.
@@ -65,18 +67,26 @@ class ApplyPipeline:
         Raises ApplyError, SnippetError, TextFileError, PromptError or EngineError before anything
         is computed.
         """
-        self._text_work.check_room(edit)
         with stage("plan"):
-            plan = await self._text_work.run(
-                edit,
-                plan_edit,
-                edit,
-                max_file_bytes=self._limits.max_file_bytes,
-                started_at=time.monotonic(),
-            )
+            plan = await self._plan(edit)
         if TEXT_LOGGER.isEnabledFor(logging.INFO):
             TEXT_LOGGER.info("edit", extra={"id": plan.request_id, **_texts_of(edit)})
         return await self.run(plan)
+
+    async def _plan(self, edit: EditRequest) -> EditPlan:
+        known = self._plans.recall(edit)
+        if known is not None:
+            return plan_edit_again(known, edit)
+        self._text_work.check_room(edit)
+        plan = await self._text_work.run(
+            edit,
+            plan_edit,
+            edit,
+            max_file_bytes=self._limits.max_file_bytes,
+            started_at=time.monotonic(),
+        )
+        self._plans.keep(plan)
+        return plan
 
     async def run(self, plan: EditPlan) -> ApplyRun:
         """Submit a plan. Raises ApplyError, PromptError or EngineError."""

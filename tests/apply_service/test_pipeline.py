@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from oracle_service import OracleService
 
+from apply_service import pipeline
 from apply_service.edit.snippet_error import EmptySnippetError
 from apply_service.edit.text_file import LoneSurrogateError, TextFile
+from apply_service.edit_plan import EditPlan, plan_edit
 from apply_service.edit_request import EditRequest, SamplingOptions
 from apply_service.errors import FileTooLargeError, PromptTooLongError
 from apply_service.outcome import Outcome
@@ -28,6 +31,7 @@ UPDATE = "# ... existing code ...\nb = 2\nprint('done', file=log)\nc = 3\n"
 MERGED = ["a = 1", "b = 2", "print('done', file=log)", "c = 3"]
 
 Run = Callable[[EditRequest], list[RunEvent | Outcome]]
+RunAll = Callable[[Sequence[EditRequest]], list[list[RunEvent | Outcome]]]
 
 
 @pytest.fixture
@@ -38,17 +42,37 @@ def oracle(tiny_model_dir: Path) -> OracleService:
 
 
 @pytest.fixture
-def run(oracle: OracleService) -> Run:
-    async def collect(edit: EditRequest) -> list[RunEvent | Outcome]:
+def run_all(oracle: OracleService) -> RunAll:
+    """Runs edits one after the other in one pipeline."""
+
+    async def collect(edits: Sequence[EditRequest]) -> list[list[RunEvent | Outcome]]:
         engine = AsyncEngine(oracle.make_engine())
         engine.start()
         try:
-            pipeline = ApplyPipeline(engine, oracle.profile, oracle.limits)
-            return [item async for item in await pipeline.start(edit)]
+            service = ApplyPipeline(engine, oracle.profile, oracle.limits)
+            return [[item async for item in await service.start(edit)] for edit in edits]
         finally:
             await engine.stop()
 
-    return lambda edit: asyncio.run(collect(edit))
+    return lambda edits: asyncio.run(collect(edits))
+
+
+@pytest.fixture
+def run(run_all: RunAll) -> Run:
+    return lambda edit: run_all([edit])[0]
+
+
+@pytest.fixture
+def num_planned(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """How many edits have been planned from the start."""
+    planned: list[EditRequest] = []
+
+    def plan_edit_counted(edit: EditRequest, **options: Any) -> EditPlan:
+        planned.append(edit)
+        return plan_edit(edit, **options)
+
+    monkeypatch.setattr(pipeline, "plan_edit", plan_edit_counted)
+    return lambda: len(planned)
 
 
 def edit(update: str = UPDATE, **options: object) -> EditRequest:
@@ -123,3 +147,23 @@ def test_nothing_but_a_new_file_needs_no_model(run: Run, oracle: OracleService) 
     kept = outcome(run(edit("# ...\n")))
     assert (kept.merged, kept.source, kept.verdict.status) == (ORIGINAL, "original", "unchanged")
     assert kept.diff == ""
+
+
+def test_an_edit_sent_again_is_not_planned_again(
+    run_all: RunAll, oracle: OracleService, num_planned: Callable[[], int]
+) -> None:
+    first, again, other = run_all(
+        [edit(), edit(instruction="Log it."), edit(cache_salt=b"another tenant")]
+    )
+    assert num_planned() == 2
+    outcomes = [items[-1] for items in (first, again, other)]
+    assert all(isinstance(one, Outcome) and one.verdict.status == "applied" for one in outcomes)
+    assert len({one.request_id for one in outcomes if isinstance(one, Outcome)}) == 3
+
+
+def test_what_an_edit_brings_along_is_checked_each_time(
+    run_all: RunAll, num_planned: Callable[[], int]
+) -> None:
+    with pytest.raises(LoneSurrogateError, match="the instruction"):
+        run_all([edit(), edit(instruction="\ud800")])
+    assert num_planned() == 1
