@@ -9,8 +9,10 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION
@@ -76,25 +78,17 @@ def examples_of(
             yield example
 
 
-def pack_examples(
-    cases: Iterable[TrainingCase],
-    profile: Profile,
-    *,
-    num_updates: int,
-    max_tokens: int,
-    num_terse: int = 0,
-    is_whole: bool = False,
+def long_examples_of(
+    case: TrainingCase, profile: Profile, *, num_updates: int, max_tokens: int
 ) -> Iterator[Example]:
-    """The examples of all cases, in the order of the cases."""
-    for case in cases:
-        yield from examples_of(
-            case,
-            profile,
-            num_updates=num_updates,
-            num_terse=num_terse,
-            max_tokens=max_tokens,
-            is_whole=is_whole,
+    """Files and large parts of them, written freely, as scope `file` without a constraint asks."""
+    return (
+        example
+        for example in make_examples(
+            [case], profile, per_case=num_updates, max_long_tokens=max_tokens, long_share=1.0
         )
+        if len(example) > MAX_TOKENS
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -107,6 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS)
     parser.add_argument("--num-terse", type=int, default=0, help="brief updates of a case besides")
     parser.add_argument("--whole", action="store_true", help="do not cut answers off")
+    parser.add_argument(
+        "--long", action="store_true", help=f"only windows of more than {MAX_TOKENS} tokens"
+    )
     parser.add_argument("--share", type=float, default=1.0, help="of the cases; a rehearsal: 0.01")
     chosen = parser.parse_args(arguments)
     profile = unscaled_profile(chosen.base)
@@ -115,17 +112,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         random.Random(0).shuffle(cases)
         kept = cases[: max(1, round(len(cases) * chosen.share))]
         path = chosen.out / f"{split}.pack"
-        num_examples = write_pack(
-            path,
-            pack_examples(
-                kept,
-                profile,
-                num_updates=num_updates,
-                num_terse=chosen.num_terse,
-                max_tokens=chosen.max_tokens,
-                is_whole=chosen.whole,
-            ),
+        make: Callable[..., Iterator[Example]] = long_examples_of
+        if not chosen.long:
+            make = partial(examples_of, num_terse=chosen.num_terse, is_whole=chosen.whole)
+        examples = chain.from_iterable(
+            make(case, profile, num_updates=num_updates, max_tokens=chosen.max_tokens)
+            for case in kept
         )
+        num_examples = write_pack(path, examples)
         print(f"{path}: {num_examples} examples, {path.stat().st_size / 2**20:.1f} MiB")
     return 0
 

@@ -135,13 +135,14 @@ def make_examples(
     per_case: int = 1,
     seed: int = 0,
     max_long_tokens: int = MAX_LONG_TOKENS,
+    long_share: float = LONG_SHARE,
 ) -> Iterator[Example]:
     """Up to `per_case` different windows of every case, some of up to `max_long_tokens`."""
     for case in cases:
         seen: set[tuple[int, ...]] = set()
         for number in range(per_case):
             rng = random.Random(f"{GENERATOR_VERSION}:{seed}:{number}:{case.id}")
-            is_long = rng.random() < LONG_SHARE
+            is_long = rng.random() < long_share
             limit = max_long_tokens if is_long else MAX_TOKENS
             wanted = limit if is_long else int(rng.triangular(250, 760, 650))
             example = _example(case, profile, wanted, limit, rng)

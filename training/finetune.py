@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,6 +31,7 @@ from training.adapter_model import (
     AdapterModel,
     LossWeights,
     mean_loss,
+    weights_sha256,
 )
 from training.corpus_pack import MAX_TOKENS
 from training.example import Example
@@ -297,7 +299,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     chosen.out.mkdir(parents=True, exist_ok=True)
     is_resumed = trainer.try_resume(chosen.out / "ckpt")
-    start = {
+    start: dict[str, Any] = {
         "generator_version": GENERATOR_VERSION,
         "examples": len(train),
         "examples_with_choice": sum(bool(example.choices) for example in train),
@@ -309,6 +311,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if name not in ("base", "out")
         },
     }
+    if not is_resumed:  # later other weights may stand there
+        start["start_sha256"] = None if chosen.start is None else weights_sha256(chosen.start)
     _append(chosen.out / "log.jsonl", start)
     schedule = Schedule(
         minutes=chosen.minutes, max_steps=chosen.max_steps, peak_learning_rate=chosen.learning_rate

@@ -8,7 +8,6 @@ checkpoint and of the adapter that it started from is published.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import shutil
 import sys
@@ -23,7 +22,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from apply_service.prompts.calibration import CALIBRATION_NAME
-from training.adapter_model import CONFIG_NAME, LOSS_WEIGHTS, WEIGHTS_NAME
+from training.adapter_model import CONFIG_NAME, LOSS_WEIGHTS, WEIGHTS_NAME, weights_sha256
 from training.corpus import split_of
 from training.releases import read_packages
 
@@ -59,7 +58,7 @@ class Recipe:
 
 def read_recipe(checkpoint: Path, log: Path, *, start_share: float = 0.0) -> Recipe:
     """What the log and the settings of a finished run say."""
-    last, start = _last_with("loss", log), _last_with("settings", log)
+    last, start = (_entries_with(key, log)[-1] for key in ("loss", "settings"))
     chosen = start["settings"]
     adapter = json.loads((checkpoint / CONFIG_NAME).read_text(encoding="utf-8"))
     return Recipe(
@@ -75,16 +74,26 @@ def read_recipe(checkpoint: Path, log: Path, *, start_share: float = 0.0) -> Rec
 
 
 def start_of(log: Path) -> Path | None:
-    """The folder of the adapter that a run started from."""
-    start = _last_with("settings", log)["settings"]["start"]
-    return None if start is None else Path(start)
+    """The folder of the adapter that a run started from.
+
+    Raises `ValueError` if that holds other weights by now, such as those published of this run.
+    """
+    entry = _entries_with("start_sha256", log)[-1]
+    if entry["settings"]["start"] is None:
+        return None
+    folder = Path(entry["settings"]["start"])
+    found = weights_sha256(folder)
+    if found != entry["start_sha256"]:
+        raise ValueError(
+            f"{folder}: the run started from weights with SHA-256 {entry['start_sha256']}, these"
+            f" have {found}; put the former ones back"
+        )
+    return folder
 
 
-def _last_with(key: str, log: Path) -> dict[str, Any]:
-    """The last entry of a log that has `key`."""
+def _entries_with(key: str, log: Path) -> list[dict[str, Any]]:
     entries = (json.loads(line) for line in log.read_text(encoding="utf-8").splitlines())
-    found: dict[str, Any] = [entry for entry in entries if key in entry][-1]
-    return found
+    return [entry for entry in entries if key in entry]
 
 
 _FROM_START = ("generator_version", "examples", "examples_with_choice")
@@ -102,8 +111,7 @@ def _read_previous(folder: str | None) -> dict[str, Any] | None:
     """The recipe of a published adapter, with the hash of its weights."""
     if folder is None:
         return None
-    weights = (Path(folder) / WEIGHTS_NAME).read_bytes()
-    found: dict[str, Any] = {"weights_sha256": hashlib.sha256(weights).hexdigest()}
+    found: dict[str, Any] = {"weights_sha256": weights_sha256(Path(folder))}
     record = Path(folder) / CARD_NAME
     if record.exists():
         found |= json.loads(record.read_text(encoding="utf-8"))["recipe"]
@@ -316,8 +324,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name, part in report.items()
     }
     figures["decisions"] = json.loads(chosen.decisions.read_text(encoding="utf-8"))
+    start = start_of(chosen.log)
     recipe = read_recipe(chosen.checkpoint, chosen.log, start_share=chosen.start_share)
-    weights = mean_weights(chosen.checkpoint, start_of(chosen.log), chosen.start_share)
+    weights = mean_weights(chosen.checkpoint, start, chosen.start_share)
     publish(chosen.checkpoint / CONFIG_NAME, weights, chosen.out, recipe, figures)
     return 0
 

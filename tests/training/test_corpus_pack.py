@@ -8,7 +8,7 @@ from rival_places import merge_case
 
 from apply_service.prompts.profile import Profile, load_profile
 from training.case_file import TrainingCase, split_lines, write_cases
-from training.corpus_pack import examples_of, main, window_cases
+from training.corpus_pack import MAX_TOKENS, examples_of, main, window_cases
 from training.pack import read_pack
 
 
@@ -80,3 +80,8 @@ def test_the_command_packs_a_share_of_the_cases(
     part = read_pack(tmp_path / "train.pack")
     assert len({example.case_id for example in part}) == 2
     assert set(part) <= set(whole)
+    arguments[-1] = "9000"
+    assert main([*arguments, "--long"]) == 0
+    long = read_pack(tmp_path / "train.pack")
+    assert long
+    assert all(MAX_TOKENS < len(example) <= 9000 and not example.choices for example in long)

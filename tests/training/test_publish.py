@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from training.adapter_model import AdapterModel
+from training.adapter_model import AdapterModel, weights_sha256
 from training.example import Example
 from training.publish import BASE_MODEL_SHA256, main, mean_weights
 
@@ -28,11 +29,12 @@ DECISIONS = {
     "served": SHARE,
     "summed_where_first_guess_is_wrong": SHARE,
 }
-START = {
+START: dict[str, Any] = {
     "generator_version": 7,
     "examples": 1200,
     "examples_with_choice": 300,
     "tokens": 5,
+    "start_sha256": None,
     "settings": {
         "start": None,
         "loss": "weighted",
@@ -81,7 +83,11 @@ def test_a_published_adapter_names_its_base_and_computes_the_same(
     assert torch.allclose(published.answer_logits(example), model.answer_logits(example))
 
     again = tmp_path / "again"
-    log.write_text(log.read_text().replace('"start": null', f'"start": "{out}"'))
+    entry = START | {
+        "start_sha256": weights_sha256(out),
+        "settings": START["settings"] | {"start": str(out)},
+    }
+    log.write_text(log.read_text().replace(json.dumps(START), json.dumps(entry)))
     arguments[arguments.index(out)] = again
     assert main([str(argument) for argument in arguments]) == 0
     previous = json.loads((again / "apply_adapter.json").read_text())["recipe"]["previous"]
@@ -100,6 +106,10 @@ def test_a_published_adapter_names_its_base_and_computes_the_same(
         assert torch.allclose(weight, weights[name] * 0.25)
     assert json.loads((mean / "apply_adapter.json").read_text())["recipe"]["start_share"] == 0.25
     assert "What is published has\n25% of the weights" in (mean / "README.md").read_text()
+
+    model.save_adapter(out, dtype=torch.float32)
+    with pytest.raises(ValueError, match=f"{out}: the run started from weights with SHA-256"):
+        main([*map(str, arguments), "--start-share", "0.25"])
 
 
 @pytest.mark.parametrize("share", [0.5, 1.5])
