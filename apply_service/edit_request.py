@@ -59,3 +59,9 @@ class EditRequest:
     priority: Priority = Priority.INTERACTIVE
     deadline_s: float | None = None
     cache_salt: bytes = b""
+
+    @property
+    def num_characters(self) -> int:
+        """Of the original, its line ends and the update."""
+        lines = self.original.lines
+        return len(self.update) + len(lines) + sum(map(len, lines))

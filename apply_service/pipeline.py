@@ -67,6 +67,7 @@ class ApplyPipeline:
         Raises ApplyError, SnippetError, TextFileError, PromptError or EngineError before anything
         is computed.
         """
+        self._text_work.check_room(edit)
         with stage("plan"):
             plan = await self._plan(edit)
         if TEXT_LOGGER.isEnabledFor(logging.INFO):
@@ -77,7 +78,6 @@ class ApplyPipeline:
         known = self._plans.recall(edit)
         if known is not None:
             return plan_edit_again(known, edit)
-        self._text_work.check_room(edit)
         plan = await self._text_work.run(
             edit,
             plan_edit,

@@ -42,7 +42,7 @@ class PlanMemory:
 
     def keep(self, plan: EditPlan) -> None:
         """Remember a plan, unless it is larger than everything that may be kept."""
-        num_characters = _num_characters(plan.edit)
+        num_characters = plan.edit.num_characters
         key = _key_of(plan.edit)
         if num_characters > self._max_characters or key in self._plans:
             return
@@ -50,7 +50,7 @@ class PlanMemory:
         self._num_characters += num_characters
         while len(self._plans) > self._max_plans or self._num_characters > self._max_characters:
             _, oldest = self._plans.popitem(last=False)
-            self._num_characters -= _num_characters(oldest.edit)
+            self._num_characters -= oldest.edit.num_characters
 
 
 def _key_of(edit: EditRequest) -> Hashable:
@@ -63,7 +63,3 @@ def _key_of(edit: EditRequest) -> Hashable:
         edit.language,
         edit.checks,
     )
-
-
-def _num_characters(edit: EditRequest) -> int:
-    return sum(map(len, edit.original.lines)) + len(edit.original.lines) + len(edit.update)

@@ -96,8 +96,7 @@ class TextWork:
     def _is_large(self, edit: EditRequest) -> bool:
         if self._threads is None:
             return False
-        size = len(edit.update) + len(edit.original.lines) + sum(map(len, edit.original.lines))
-        return size >= self._large_file_bytes
+        return edit.num_characters >= self._large_file_bytes
 
     def _run_in_worker(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """In one of our threads, of which there are as many as workers."""

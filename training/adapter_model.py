@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -68,11 +67,6 @@ class AnswerScore:
     def is_exact(self) -> bool:
         """Greedy decoding would write exactly this answer: every argmax is the truth."""
         return self.num_wrong == 0
-
-
-def weights_sha256(folder: Path) -> str:
-    """The hash of an adapter's weights, in hex."""
-    return hashlib.sha256((folder / WEIGHTS_NAME).read_bytes()).hexdigest()
 
 
 class AdapterModel:

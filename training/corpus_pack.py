@@ -106,6 +106,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--share", type=float, default=1.0, help="of the cases; a rehearsal: 0.01")
     chosen = parser.parse_args(arguments)
+    if chosen.long and chosen.max_tokens <= MAX_TOKENS:
+        parser.error(
+            f"--max-tokens {chosen.max_tokens}: with --long more than {MAX_TOKENS} are needed"
+        )
     profile = unscaled_profile(chosen.base)
     for split, num_updates in (("train", chosen.updates), ("dev", 1)):
         cases = list(read_training_cases(chosen.cases / f"{split}.jsonl"))

@@ -25,13 +25,14 @@ import torch
 from torch import Tensor
 
 from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION
+from apply_service.model_manifest import file_sha256
 from training.adapter_model import (
     DTYPES,
     LOSS_WEIGHTS,
+    WEIGHTS_NAME,
     AdapterModel,
     LossWeights,
     mean_loss,
-    weights_sha256,
 )
 from training.corpus_pack import MAX_TOKENS
 from training.example import Example
@@ -312,7 +313,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         },
     }
     if not is_resumed:  # later other weights may stand there
-        start["start_sha256"] = None if chosen.start is None else weights_sha256(chosen.start)
+        weights_path = chosen.start and chosen.start / WEIGHTS_NAME
+        start["start_sha256"] = weights_path and file_sha256(weights_path)
     _append(chosen.out / "log.jsonl", start)
     schedule = Schedule(
         minutes=chosen.minutes, max_steps=chosen.max_steps, peak_learning_rate=chosen.learning_rate

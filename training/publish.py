@@ -21,8 +21,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from apply_service.model_manifest import file_sha256
 from apply_service.prompts.calibration import CALIBRATION_NAME
-from training.adapter_model import CONFIG_NAME, LOSS_WEIGHTS, WEIGHTS_NAME, weights_sha256
+from training.adapter_model import CONFIG_NAME, LOSS_WEIGHTS, WEIGHTS_NAME
 from training.corpus import split_of
 from training.releases import read_packages
 
@@ -76,13 +77,17 @@ def read_recipe(checkpoint: Path, log: Path, *, start_share: float = 0.0) -> Rec
 def start_of(log: Path) -> Path | None:
     """The folder of the adapter that a run started from.
 
-    Raises `ValueError` if that holds other weights by now, such as those published of this run.
+    Raises `ValueError` if that holds other weights by now, such as those published of this run, or
+    if the log is too old to say which they were.
     """
-    entry = _entries_with("start_sha256", log)[-1]
+    entries = _entries_with("start_sha256", log)
+    if not entries:
+        raise ValueError(f"{log}: does not say which weights the run started from; train again")
+    entry = entries[-1]
     if entry["settings"]["start"] is None:
         return None
     folder = Path(entry["settings"]["start"])
-    found = weights_sha256(folder)
+    found = file_sha256(folder / WEIGHTS_NAME)
     if found != entry["start_sha256"]:
         raise ValueError(
             f"{folder}: the run started from weights with SHA-256 {entry['start_sha256']}, these"
@@ -111,7 +116,7 @@ def _read_previous(folder: str | None) -> dict[str, Any] | None:
     """The recipe of a published adapter, with the hash of its weights."""
     if folder is None:
         return None
-    found: dict[str, Any] = {"weights_sha256": weights_sha256(Path(folder))}
+    found: dict[str, Any] = {"weights_sha256": file_sha256(Path(folder) / WEIGHTS_NAME)}
     record = Path(folder) / CARD_NAME
     if record.exists():
         found |= json.loads(record.read_text(encoding="utf-8"))["recipe"]

@@ -66,9 +66,9 @@ def corrected(placements: Sequence[Placement], lines: Sequence[str]) -> list[Pla
 
     Those of which no features are known come back as they are. What is `MAX_BEHIND` behind the
     heaviest one, or has only the features that weights are made of, is not compared with it and
-    stays as far behind. What takes the head of the file
-    gains `MAX_HEAD_GAIN` on it at most: updates often begin with the header of a class and no
-    marker before it, and mean nothing by that.
+    stays as far behind. What takes the head of the file gains `MAX_HEAD_GAIN` on it at most:
+    updates often begin with the header of a class and no marker before it, and mean nothing by
+    that.
     """
     if not all(one.features for one in placements):
         return list(placements)

@@ -15,7 +15,7 @@ from apply_service.edit.snippet_error import EmptySnippetError
 from apply_service.edit.text_file import LoneSurrogateError, TextFile
 from apply_service.edit_plan import EditPlan, plan_edit
 from apply_service.edit_request import EditRequest, SamplingOptions
-from apply_service.errors import FileTooLargeError, PromptTooLongError
+from apply_service.errors import BusyError, FileTooLargeError, PromptTooLongError
 from apply_service.outcome import Outcome
 from apply_service.pipeline import ApplyPipeline
 from apply_service.run_events import (
@@ -24,6 +24,7 @@ from apply_service.run_events import (
     RegionText,
     RunEvent,
 )
+from apply_service.text_work import TextWork
 from batching.async_engine import AsyncEngine
 
 ORIGINAL = "a = 1\nb = 2\nc = 3\n"
@@ -150,7 +151,7 @@ def test_nothing_but_a_new_file_needs_no_model(run: Run, oracle: OracleService) 
 
 
 def test_an_edit_sent_again_is_not_planned_again(
-    run_all: RunAll, oracle: OracleService, num_planned: Callable[[], int]
+    run_all: RunAll, num_planned: Callable[[], int]
 ) -> None:
     first, again, other = run_all(
         [edit(), edit(instruction="Log it."), edit(cache_salt=b"another tenant")]
@@ -167,3 +168,15 @@ def test_what_an_edit_brings_along_is_checked_each_time(
     with pytest.raises(LoneSurrogateError, match="the instruction"):
         run_all([edit(), edit(instruction="\ud800")])
     assert num_planned() == 1
+
+
+def test_an_edit_sent_again_is_refused_too_where_there_is_no_room(
+    run_all: RunAll, num_planned: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check_room(text_work: TextWork, edit: EditRequest) -> None:
+        if num_planned():
+            raise BusyError("16 large files wait", retry_after_s=1.0)
+
+    monkeypatch.setattr(TextWork, "check_room", check_room)
+    with pytest.raises(BusyError, match="16 large files"):
+        run_all([edit(), edit()])

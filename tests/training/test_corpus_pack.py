@@ -85,3 +85,7 @@ def test_the_command_packs_a_share_of_the_cases(
     long = read_pack(tmp_path / "train.pack")
     assert long
     assert all(MAX_TOKENS < len(example) <= 9000 and not example.choices for example in long)
+    arguments[-1] = str(MAX_TOKENS)
+    with pytest.raises(SystemExit):
+        main([*arguments, "--long"])
+    assert "--max-tokens 900: with --long more than 900 are needed" in capsys.readouterr().err

@@ -10,7 +10,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from training.adapter_model import LOSS_WEIGHTS, AdapterModel, LossWeights, weights_sha256
+from apply_service.model_manifest import file_sha256
+from training.adapter_model import LOSS_WEIGHTS, AdapterModel, LossWeights
 from training.example import Choice, Example
 from training.finetune import (
     LEARNING_RATE,
@@ -308,7 +309,8 @@ def test_the_command_trains_on_packs_and_goes_on_from_an_adapter(
     log = (tmp_path / "second" / "log.jsonl").read_text(encoding="utf-8").splitlines()
     entries = [json.loads(line) for line in log]
     assert entries[0]["settings"]["loss"] == "plain"
-    assert entries[0]["start_sha256"] == weights_sha256(tmp_path / "first" / "ckpt")
+    weights = tmp_path / "first" / "ckpt" / "adapter_model.safetensors"
+    assert entries[0]["start_sha256"] == file_sha256(weights)
     assert entries[0]["examples_with_choice"] == 0, "to a plain loss they are like the others"
     assert entries[0]["examples"] == len(examples)
     assert entries[-1]["is_last"]

@@ -8,9 +8,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from training.adapter_model import AdapterModel, weights_sha256
+from apply_service.model_manifest import file_sha256
+from training.adapter_model import AdapterModel
 from training.example import Example
-from training.publish import BASE_MODEL_SHA256, main, mean_weights
+from training.publish import BASE_MODEL_SHA256, main, mean_weights, start_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
 REPORT = {
@@ -84,7 +85,7 @@ def test_a_published_adapter_names_its_base_and_computes_the_same(
 
     again = tmp_path / "again"
     entry = START | {
-        "start_sha256": weights_sha256(out),
+        "start_sha256": file_sha256(out / "adapter_model.safetensors"),
         "settings": START["settings"] | {"start": str(out)},
     }
     log.write_text(log.read_text().replace(json.dumps(START), json.dumps(entry)))
@@ -116,3 +117,10 @@ def test_a_published_adapter_names_its_base_and_computes_the_same(
 def test_a_share_of_nothing_is_refused(share: float, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="--start-share"):
         mean_weights(tmp_path, None, share)
+
+
+def test_a_log_without_the_hash_of_its_start_is_refused(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({key: START[key] for key in START if key != "start_sha256"}))
+    with pytest.raises(ValueError, match=r"log\.jsonl: does not say which weights"):
+        start_of(log)
