@@ -21,6 +21,8 @@ def make_proposer(
         merge=predicted_token_ids,
         rival=rival_token_ids,
         prediction=prompt.prediction_token_ids,
+        update=prompt.update_token_ids,
+        white_space=prompt.tokenizer.white_space_token_ids,
         end_token_ids=prompt.end_token_ids,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from lookup.proposer import EMPTY_DRAFT, Draft
@@ -14,6 +14,7 @@ from lookup.reference import (
     Reference,
     SegmentedReference,
 )
+from lookup.respacing import Respacing
 from lookup.segment_plan import SegmentPlan
 
 # In tokens of match, like the costs below; tuned on edits of real files.
@@ -23,12 +24,12 @@ TRUST = {
     "original": 0.0,
     "rival": -0.5,
     "prediction": -0.5,
-    "output": -2.0,
+    "update": -0.5,
+    "output": -1.0,
 }
 CONFIRMED_MATCH = 3
-DISTANCE_COST_PER_BIT = 0.4
-BACKWARD_COST = 2.0
-MAX_DISTANCE_COST = 3.0
+# White space in place of other white space counts like a match of so many tokens at the cursor.
+RESPACED_MATCH = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,9 @@ class _Run:
 class EditProposer:
     """Drafts from what an edit's answer probably copies.
 
-    Names of references, by trust: merge, snippet, original, prediction, output. A draft may be
-    stitched from several copies where the answer is expected to pass from one reference to
-    another; its `reference` is then the one that its first token was copied from.
+    Names of references, by trust: merge, snippet, original, rival, prediction, update, output. A
+    draft may be stitched from several copies where the answer is expected to pass from one
+    reference to another; its `reference` is then the one that its first token was copied from.
     """
 
     def __init__(
@@ -56,14 +57,19 @@ class EditProposer:
         merge: Sequence[int] = (),
         rival: Sequence[int] = (),
         prediction: Sequence[int] = (),
+        update: Sequence[int] = (),
         end_token_ids: Sequence[int] = (),
+        white_space: Collection[int] = (),
         min_output_match: int = 3,
         max_far_places: int = MAX_FAR_PLACES,
     ) -> None:
         """Take the references; any may be empty.
 
-        `rival` is what the answer is if it is not `merge`. `end_token_ids` close every whole
-        answer, so they follow original, merge, rival and prediction.
+        `rival` is what the answer is if it is not `merge`. `update` is the snippet as it was sent,
+        markers and all: some answers leave them in. `end_token_ids` close every whole
+        answer, so they follow original, merge, rival, prediction and update.
+        `white_space` are the tokens that write nothing else; where the answer has one in place of
+        another, the draft goes on behind it and has it there from then on.
         A match that ends at more than `max_far_places` positions of a reference is only used
         near the cursor; 0 leaves nothing but the cursors.
         """
@@ -79,6 +85,7 @@ class EditProposer:
         self._merge = whole("merge", [*merge, *end_token_ids] if merge else ())
         self._rival = whole("rival", [*rival, *end_token_ids] if rival else ())
         self._prediction = whole("prediction", [*prediction, *end_token_ids] if prediction else ())
+        self._update = whole("update", [*update, *end_token_ids] if update else ())
         self._references = [
             reference
             for reference in (
@@ -87,10 +94,12 @@ class EditProposer:
                 self._original,
                 self._rival,
                 self._prediction,
+                self._update,
             )
             if len(reference)
         ]
         self._output = OutputReference("output", trust=TRUST["output"], min_match=min_output_match)
+        self._respacing = Respacing(white_space)
         self._committed: list[int] = []
         self._plan: SegmentPlan | None = None
         self._cursor = self._first_reference(has_original=bool(original))
@@ -115,10 +124,13 @@ class EditProposer:
             num_missing = max_tokens - len(drafted)
             if num_missing <= 0:
                 break
-            copied = run.reference.token_ids[run.start : min(run.stop, run.start + num_missing)]
+            if run.reference is self._output:
+                copied = self._output.repeated(run.start, num_missing)
+            else:
+                copied = run.reference.token_ids[run.start : min(run.stop, run.start + num_missing)]
             if copied:
                 sources.append((len(drafted), run.reference.name))
-                drafted += copied
+                drafted += self._respacing.apply(copied)
         if not drafted:
             return EMPTY_DRAFT
         return Draft(tuple(drafted), sources[0][1], self._match, sources=tuple(sources))
@@ -134,8 +146,11 @@ class EditProposer:
             return
         self._output.token_ids += tokens
         num_followed = self._follow(tokens)
+        self._respacing.settle(is_right=num_followed > 0)
         if num_followed < len(tokens):
             self._reanchor(len(tokens) - num_followed)
+        elif self._cursor in (self._original, self._snippet) and self._match >= MAX_MATCH:
+            self._rejoin_merge()
 
     def _first_reference(self, *, has_original: bool) -> Reference:
         """Where an answer starts before anything is written."""
@@ -180,7 +195,7 @@ class EditProposer:
             length = min(run.stop - run.start, len(tokens) - num_followed)
             copied = run.reference.token_ids[run.start : run.start + length]
             given = tokens[num_followed : num_followed + length]
-            num_agreed = length if copied == given else _common_length(copied, given)
+            num_agreed = self._respacing.num_agreed(copied, given)
             num_followed += num_agreed
             self._stand(run.reference, run.start + num_agreed, self._match + num_agreed)
             if num_agreed < length or num_followed == len(tokens):
@@ -206,28 +221,36 @@ class EditProposer:
         """
         output = self._output.token_ids
         run = next(self._runs())
-        best_reference, best = run.reference, Anchor(min(run.start + num_new, run.stop), 0)
-        best_score = float("-inf")
+        here = Anchor(min(run.start + num_new, run.stop), 0)
+        best_reference, best, best_score = run.reference, here, float("-inf")
+        is_respaced = num_new == 1 and self._is_respaced(run)
+        if is_respaced:
+            best_score = RESPACED_MATCH + run.reference.trust
         for reference in (*self._references, self._output):
             for anchor in reference.anchors(output):
-                score = _score(reference, anchor)
+                score = reference.score(anchor)
                 if score > best_score:
                     best_reference, best, best_score = reference, anchor, score
+        if is_respaced and best is here:
+            self._respacing.attempt(run.reference.token_ids[run.start], output[-1])
         self._stand(best_reference, best.position, best.match_length)
 
+    def _rejoin_merge(self) -> None:
+        """Follow the merge again if it too holds what was followed long enough elsewhere."""
+        if not len(self._merge):
+            return
+        anchors = [
+            anchor
+            for anchor in self._merge.anchors(self._output.token_ids)
+            if anchor.match_length == MAX_MATCH
+        ]
+        if anchors:
+            best = max(anchors, key=self._merge.score)
+            self._stand(self._merge, best.position, best.match_length)
 
-def _score(reference: Reference, anchor: Anchor) -> float:
-    """How much a place is to be preferred: match and trust less the distance from the cursor."""
-    distance = anchor.position - reference.place
-    cost = min(MAX_DISTANCE_COST, DISTANCE_COST_PER_BIT * abs(distance).bit_length())
-    if distance < 0:
-        cost += BACKWARD_COST
-    return min(anchor.match_length, MAX_MATCH) + reference.trust - cost
-
-
-def _common_length(left: Sequence[int], right: Sequence[int]) -> int:
-    """Number of leading tokens that agree."""
-    for count, (first, second) in enumerate(zip(left, right, strict=True)):
-        if first != second:
-            return count
-    return len(left)
+    def _is_respaced(self, run: _Run) -> bool:
+        """Whether the last token is white space where the way has other white space."""
+        if run.start == run.stop:
+            return False
+        expected, written = run.reference.token_ids[run.start], self._output.token_ids[-1]
+        return self._respacing.may_replace(expected, written)

@@ -14,6 +14,12 @@ MAX_FAR_PLACES = 64
 MAX_NEAR_PLACES = 64
 WINDOW_BEHIND = 64
 WINDOW_AHEAD = 512
+# Of the output, so many tokens are looked through for the latest repetition.
+WINDOW_WRITTEN = 1024
+# In tokens of match.
+DISTANCE_COST_PER_BIT = 0.4
+BACKWARD_COST = 2.0
+MAX_DISTANCE_COST = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,14 @@ class Reference:
         if self._match:
             self._search_near(output, found)
         return [Anchor(position, match) for position, match in found.items()]
+
+    def score(self, anchor: Anchor) -> float:
+        """How much a place is to be preferred: match and trust less the distance from `place`."""
+        distance = anchor.position - self.place
+        cost = min(MAX_DISTANCE_COST, DISTANCE_COST_PER_BIT * abs(distance).bit_length())
+        if distance < 0:
+            cost += BACKWARD_COST
+        return anchor.match_length + self.trust - cost
 
     def _catch_up(self, output: Sequence[int]) -> None:
         """Advance the automaton's state to the end of `output`, from the last tokens only."""
@@ -170,9 +184,41 @@ class OutputReference(Reference):
         self._min_match = min_match
 
     def anchors(self, output: Sequence[int]) -> list[Anchor]:
-        """The place after the first occurrence of the longest suffix that was written before."""
+        """The place after the longest suffix that was written before, where it was so last.
+
+        That is looked for in the last `WINDOW_WRITTEN` tokens; before them the first time counts.
+        """
         self._growing.extend(output[len(self._growing) :])
         state, match = self._growing.repeated_suffix()
         if match < self._min_match:
             return []
-        return [Anchor(self._growing.first_end(state), min(match, MAX_MATCH))]
+        position = self._latest_end(output, min(match, MAX_MATCH)) or self._growing.first_end(state)
+        return [Anchor(position, min(match, MAX_MATCH))]
+
+    def score(self, anchor: Anchor) -> float:
+        """Match and trust: nothing moves along what was written, so no place in it is far."""
+        return anchor.match_length + self.trust
+
+    def repeated(self, start: int, count: int) -> list[int]:
+        """`count` tokens from `start` on; behind the end of the output they start over.
+
+        So an answer that has begun to repeat itself is followed as far as is wanted.
+        """
+        period = self.token_ids[start:]
+        num_periods = -(-count // len(period)) if period else 0
+        return (period * num_periods)[:count]
+
+    def _latest_end(self, output: Sequence[int], match: int) -> int | None:
+        """Where the last `match` tokens ended before, nearest to the end; None if far away."""
+        size = len(output)
+        suffix, last = output[size - match :], output[-1]
+        backwards = output[max(0, size - 1 - WINDOW_WRITTEN) : size - 1][::-1]
+        at = -1
+        while True:
+            try:
+                at = backwards.index(last, at + 1)
+            except ValueError:
+                return None
+            end = size - 1 - at
+            if output[end - match : end] == suffix:
+                return end

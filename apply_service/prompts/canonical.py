@@ -61,6 +61,7 @@ class CanonicalAnswer:
                 self.tokenizer.encode("".join([line + "\n" for line in segment]))
                 for segment in map(substitution.apply, request.segments)
             ),
+            update_token_ids=self.encode(substitution.apply(request.update_lines)),
             prediction_token_ids=(
                 () if prediction is None else self.encode(substitution.apply(prediction))
             ),

@@ -82,6 +82,7 @@ class EmbeddedProfile:
             snippet_segments=tuple(
                 self._encode(substitution.apply(segment)) for segment in request.segments
             ),
+            update_token_ids=update,
             prediction_token_ids=self._encode(substitution.apply(prediction)),
             end_token_ids=self._end,
             stop_token_ids=self._stop_token_ids,

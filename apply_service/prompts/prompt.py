@@ -33,13 +33,15 @@ class Prompt:
 
     A complete answer is `answer_token_ids(lines)` followed by `end_token_ids`, of which the last
     is a control token. `original_token_ids` is the answer if nothing changed, without the end.
-    `snippet_segments` are runs that the answer probably holds. `merge_form` says how
+    `snippet_segments` are runs that the answer probably holds, `update_token_ids` is the answer if
+    it is the update with its markers. `merge_form` says how
     merges are written; None where the answer is free text.
     """
 
     token_ids: TokenIds
     original_token_ids: TokenIds
     snippet_segments: tuple[TokenIds, ...]
+    update_token_ids: TokenIds
     prediction_token_ids: TokenIds
     end_token_ids: TokenIds
     stop_token_ids: frozenset[int]

@@ -62,6 +62,15 @@ class PromptTokenizer:
             ]
         )
 
+    @cached_property
+    def white_space_token_ids(self) -> frozenset[int]:
+        """The tokens of user text that write nothing but white space."""
+        return frozenset(
+            token_id
+            for token_id, spelling in enumerate(self._token_bytes)
+            if spelling.isspace() and token_id not in self._added_token_ids
+        )
+
     @property
     def vocab_size(self) -> int:
         """One more than the highest token id."""

@@ -96,6 +96,65 @@ def test_where_the_merge_was_wrong_the_rival_goes_on() -> None:
     assert (draft.reference, list(draft.token_ids)) == ("rival", [31, 5, 6, *END])
 
 
+def test_behind_a_part_that_the_model_left_as_it_was_the_merge_is_followed_again() -> None:
+    merge = [*ORIGINAL[:20], 1, 2, 3, *ORIGINAL[23:120], 4, 5, 6, *ORIGINAL[123:]]
+    proposer = EditProposer(original=ORIGINAL, snippet_segments=(), merge=merge, end_token_ids=END)
+    answer = [*ORIGINAL[:120], *merge[120:], *END]
+    proposer.commit(answer[:21])
+    assert proposer.propose(64).reference == "original"
+    proposer.commit(answer[21:86])
+    assert proposer.propose(64).reference == "merge"
+    assert write(proposer, answer[86:]) == [65, len(answer) - 86 - 65]
+
+
+def test_a_marker_that_the_model_leaves_in_is_drafted_to_its_end_and_on() -> None:
+    marker, segments = [7, 8, 9, 10], [[1, 2, 3], [4, 5, 6]]
+    update = [*segments[0], *marker, *segments[1]]
+    proposer = EditProposer(
+        original=ORIGINAL,
+        snippet_segments=segments,
+        merge=[*ORIGINAL[:20], 1, 2, 3, *ORIGINAL[20:90], 4, 5, 6, *ORIGINAL[90:]],
+        update=update,
+        end_token_ids=END,
+    )
+    answer = [*ORIGINAL[:20], *update, *END]
+    assert write(proposer, answer) == [24, len(answer) - 24]
+
+
+WHITE_SPACE = frozenset({50, 51, 52})
+
+
+def indented(depth: int, lines: int) -> list[int]:
+    return [token for line in range(lines) for token in (depth, 200 + 2 * line, 201 + 2 * line)]
+
+
+def test_a_block_that_the_model_indents_otherwise_is_drafted_with_its_indentation() -> None:
+    original = [*ORIGINAL[:30], *indented(50, 30)]
+    answer = [*ORIGINAL[:30], *indented(51, 30), *END]
+    lost = EditProposer(original=original, snippet_segments=(), end_token_ids=END)
+    assert write(lost, answer)[:5] == [31, 3, 3, 3, 3]
+    proposer = EditProposer(
+        original=original, snippet_segments=(), end_token_ids=END, white_space=WHITE_SPACE
+    )
+    assert write(proposer, answer) == [31, 3, 65, len(answer) - 99]
+
+
+def test_where_the_indentation_is_as_expected_again_it_is_drafted_so_again() -> None:
+    original = [*ORIGINAL[:30], *indented(50, 30)]
+    answer = [*ORIGINAL[:30], *indented(51, 15), *indented(50, 30)[45:], *END]
+    proposer = EditProposer(
+        original=original, snippet_segments=(), end_token_ids=END, white_space=WHITE_SPACE
+    )
+    assert write(proposer, answer) == [31, 3, 42, len(answer) - 76]
+
+
+def test_an_answer_that_repeats_itself_is_drafted_round_and_round() -> None:
+    answer = [*ORIGINAL[:30], *[1, 2, 3, 4, 5] * 40]
+    proposer = EditProposer(original=ORIGINAL, snippet_segments=(), end_token_ids=END)
+    assert write(proposer, answer)[:11] == [31, 1, 1, 1, 1, 1, 1, 1, 65, 65, 62]
+    assert proposer.propose(7).token_ids == (1, 2, 3, 4, 5, 1, 2)
+
+
 def test_a_prediction_serves_where_there_is_no_original() -> None:
     proposer = EditProposer(original=(), snippet_segments=(), prediction=[5, 6], end_token_ids=END)
     assert proposer.propose(9).token_ids == (5, 6, *END)
@@ -184,9 +243,15 @@ CASES = st.fixed_dictionaries(
         "snippet_segments": st.lists(TOKENS, max_size=3),
         "merge": TOKENS,
         "prediction": TOKENS,
+        "update": TOKENS,
         "end_token_ids": st.just((9,)),
         "min_output_match": st.integers(2, 8),
     }
+)
+SPACED_CASES = st.builds(
+    lambda case, white_space: {**case, "white_space": white_space},
+    CASES,
+    st.frozensets(st.integers(0, 3)),
 )
 
 
@@ -195,7 +260,8 @@ def test_drafts_are_stitched_from_few_copies(
     case: dict[str, list[int]], pieces: list[list[int]], k: int
 ) -> None:
     proposer = EditProposer(**case)  # type: ignore[arg-type]
-    sources = [[*case[name], 9] for name in ("original", "merge", "prediction") if case[name]]
+    wholes = ("original", "merge", "prediction", "update")
+    sources = [[*case[name], 9] for name in wholes if case[name]]
     sources += [[9], *case["snippet_segments"]]
     output: list[int] = []
     for piece in [[], *pieces]:
@@ -204,7 +270,8 @@ def test_drafts_are_stitched_from_few_copies(
         draft = proposer.propose(k)
         assert len(draft) <= k
         assert len(draft) == 0 or draft.reference
-        num_copies = fewest_copies(draft.token_ids, [*sources, output])
+        repeated = [(output[start:] * k)[:k] for start in range(len(output))]
+        num_copies = fewest_copies(draft.token_ids, [*sources, *repeated])
         assert num_copies <= 2 * len(case["snippet_segments"]) + 1
 
 
@@ -227,7 +294,7 @@ def is_within(run: Sequence[int], source: Sequence[int]) -> bool:
 
 
 @given(
-    case=CASES,
+    case=SPACED_CASES,
     pieces=st.lists(TOKENS, max_size=6),
     extra=st.lists(st.integers(0, 80), max_size=6),
 )
@@ -247,7 +314,7 @@ def test_proposing_again_changes_nothing(
     assert asked.propose(7).token_ids == asked.propose(64).token_ids[:7]
 
 
-@given(case=CASES, pieces=st.lists(TOKENS, max_size=6))
+@given(case=SPACED_CASES, pieces=st.lists(TOKENS, max_size=6))
 def test_what_was_committed_in_pieces_may_be_taken_in_as_a_whole(
     case: dict[str, list[int]], pieces: list[list[int]]
 ) -> None:

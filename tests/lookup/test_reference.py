@@ -10,6 +10,7 @@ from lookup.reference import (
     MAX_MATCH,
     SEPARATOR,
     WINDOW_AHEAD,
+    WINDOW_WRITTEN,
     OutputReference,
     Reference,
     SegmentedReference,
@@ -81,5 +82,27 @@ def test_the_output_repeats_itself_from_its_longest_repetition(
             assert anchors == []
         else:
             [anchor] = anchors
-            assert anchor.position == end_positions(output, output[len(output) - length :])[0]
-            assert anchor.match_length == min(length, MAX_MATCH)
+            match = min(length, MAX_MATCH)
+            assert anchor.match_length == match
+            assert anchor.position == end_positions(output[:-1], output[len(output) - match :])[-1]
+
+
+def test_a_repetition_out_of_sight_is_copied_from_the_first_time() -> None:
+    reference = OutputReference("output", trust=0.0, min_match=3)
+    filler = list(range(100, 100 + WINDOW_WRITTEN))
+    reference.token_ids += [1, 2, 3, 4, 9, 1, 2, 3, 5, *filler, 1, 2, 3]
+    [anchor] = reference.anchors(reference.token_ids)
+    assert (anchor.position, anchor.match_length) == (3, 3)
+
+
+@given(text=st.lists(st.integers(0, 2), min_size=1, max_size=20), count=st.integers(0, 70))
+def test_what_repeats_itself_goes_on_as_it_began(text: list[int], count: int) -> None:
+    reference = OutputReference("output", trust=0.0, min_match=1)
+    reference.token_ids += text
+    for start in range(len(text)):
+        written = list(text)
+        for token in reference.repeated(start, count):
+            assert token == written[start + len(written) - len(text)]
+            written.append(token)
+        assert len(written) == len(text) + count
+    assert reference.repeated(len(text), count) == []
