@@ -41,6 +41,7 @@ def test_lines_have_the_same_ids_everywhere(model_dir: Path, tokenizer: PromptTo
     assert lines[0] == lines[3]
     assert prompt.original_token_ids == sum(lines[:3], ())
     assert prompt.snippet_segments == (sum(lines[3:], ()),)
+    assert prompt.update_token_ids == sum(lines[3:], ())
     assert prompt.answer_token_ids(UPDATE + ORIGINAL) == sum([*lines[3:], *lines[:3]], ())
 
 

@@ -35,6 +35,15 @@ def test_prompt_is_the_template(model_dir: Path) -> None:
     assert prompt.token_ids == prompt.tokenizer.encode_template(EXPECTED)
 
 
+def test_the_update_is_a_whole_answer_markers_and_all(model_dir: Path) -> None:
+    update = ["c", "# ... existing code ...", "d"]
+    prompt = load_profile("fastapply", model_dir).build(
+        PromptRequest(["a"], update, [["c"], ["d"]])
+    )
+    answer = (*prompt.update_token_ids, *prompt.end_token_ids)
+    assert prompt.parse_answer(answer) == update
+
+
 def test_whitespace_around_the_tags_is_tolerated(model_dir: Path) -> None:
     prompt = load_profile("fastapply", model_dir).build(PromptRequest(["a"], [], []))
     encode = prompt.tokenizer.encode

@@ -18,6 +18,15 @@ def test_missing_bytes_are_found_in_the_vocabulary(tokenizer: PromptTokenizer) -
     assert tokenizer.missing_bytes == {0x04, 0x1D, 0x16, 0xF1}
 
 
+def test_white_space_tokens_write_white_space_and_nothing_else(tokenizer: PromptTokenizer) -> None:
+    white_space = tokenizer.white_space_token_ids
+    for token_id in range(tokenizer.vocab_size):
+        is_blank = tokenizer.decode_bytes([token_id]).isspace()
+        assert (token_id in white_space) == is_blank
+    assert white_space.issuperset(tokenizer.encode("\n \n"))
+    assert white_space.isdisjoint(tokenizer.encode_template("<|im_end|>"))
+
+
 def test_text_that_would_lose_characters_is_refused(tokenizer: PromptTokenizer) -> None:
     with pytest.raises(TextNotEncodableError, match="exactly"):
         tokenizer.encode("a\x04b")
