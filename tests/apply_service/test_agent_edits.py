@@ -4,6 +4,8 @@ Those of `agent_edits.jsonl` and `fitting_agent_edits.jsonl` are what the merge 
 its trees were fitted to. Nothing is fitted to the others. Those of `unseen_agent_edits.jsonl` and
 `further_agent_edits.jsonl` were counted before a few that went wrong were looked at; those of
 `later_agent_edits.jsonl` were counted alone: their share is what a user may expect.
+
+Of the many of `fitting_agent_edits.jsonl` every fourth is tried, with `pytest -m slow` all.
 """
 
 from __future__ import annotations
@@ -40,17 +42,19 @@ def end_of(case: Case) -> tuple[str, bool]:
 
 
 @pytest.mark.parametrize(
-    ("name", "num_right", "num_silent"),
+    ("name", "step", "num_right", "num_silent"),
     [
-        ("agent_edits.jsonl", 210, 0),
-        ("fitting_agent_edits.jsonl", 1698, 0),
-        ("unseen_agent_edits.jsonl", 100, 0),
+        ("agent_edits.jsonl", 1, 210, 0),
+        ("fitting_agent_edits.jsonl", 4, 428, 0),
+        pytest.param("fitting_agent_edits.jsonl", 1, 1698, 0, marks=pytest.mark.slow),
+        ("unseen_agent_edits.jsonl", 1, 100, 0),
         # An instruction in a comment stays in the file ("# Add the permission for pushing here").
-        ("further_agent_edits.jsonl", 99, 1),
-        ("later_agent_edits.jsonl", 448, 0),
+        ("further_agent_edits.jsonl", 1, 99, 1),
+        ("later_agent_edits.jsonl", 1, 448, 0),
     ],
 )
-def test_most_are_merged_as_meant(name: str, num_right: int, num_silent: int) -> None:
-    ends = Counter(end_of(case) for case in read_cases(FOLDER / name))
+def test_most_are_merged_as_meant(name: str, step: int, num_right: int, num_silent: int) -> None:
+    cases = list(read_cases(FOLDER / name))[::step]
+    ends = Counter(end_of(case) for case in cases)
     assert sum(count for (_, is_right), count in ends.items() if is_right) >= num_right
     assert ends["applied", False] <= num_silent

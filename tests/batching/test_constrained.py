@@ -15,7 +15,7 @@ from batching.request import EngineRequest, SamplingParams
 from lookup.merge_grammar import MergeGrammar
 from lookup.merge_rules import GrammarPlacement, GrammarSegment, MergeRules
 
-NUM_CASES = 40
+NUM_CASES = 24
 NEWLINE, END = 13, (13, 60, 2)
 KV_BYTES = 4 << 20
 
