@@ -17,7 +17,7 @@ from lookup.reference import (
 from lookup.respacing import Respacing
 from lookup.segment_plan import SegmentPlan
 
-# In tokens of match, like the costs below; tuned on edits of real files.
+# In tokens of match, like the costs of distance; tuned on edits of real files.
 TRUST = {
     "merge": 1.5,
     "snippet": 1.0,

@@ -204,7 +204,7 @@ class OutputReference(Reference):
 
         So an answer that has begun to repeat itself is followed as far as is wanted.
         """
-        period = self.token_ids[start:]
+        period = self.token_ids[start : start + count]
         num_periods = -(-count // len(period)) if period else 0
         return (period * num_periods)[:count]
 

@@ -15,7 +15,7 @@ from batching.request import EngineRequest, SamplingParams
 from lookup.merge_grammar import MergeGrammar
 from lookup.merge_rules import GrammarPlacement, GrammarSegment, MergeRules
 
-NUM_CASES = 24
+NUM_CASES = 40
 NEWLINE, END = 13, (13, 60, 2)
 KV_BYTES = 4 << 20
 
@@ -79,11 +79,16 @@ def make_request(
 
 
 def run_all(
-    running: RunningEngine, *, k: int, batch: int, temperature: float = 0.0
+    running: RunningEngine,
+    *,
+    k: int,
+    batch: int,
+    temperature: float = 0.0,
+    num_cases: int = NUM_CASES,
 ) -> dict[int, Outcome]:
     made = {
         case: request
-        for case in range(NUM_CASES)
+        for case in range(num_cases)
         if (request := make_request(case, k=k, temperature=temperature)) is not None
     }
     cases = list(made)
@@ -96,13 +101,15 @@ def run_all(
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.5])
+@pytest.mark.parametrize("num_cases", [24, pytest.param(NUM_CASES, marks=pytest.mark.slow)])
 def test_look_ahead_changes_no_token_and_no_evidence(
-    running: RunningEngine, temperature: float
+    running: RunningEngine, temperature: float, num_cases: int
 ) -> None:
-    plain = run_all(running, k=0, batch=1, temperature=temperature)
-    alone = run_all(running, k=64, batch=1, temperature=temperature)
-    together = run_all(running, k=64, batch=8, temperature=temperature)
-    assert len(plain) > NUM_CASES // 2
+    plain, alone, together = (
+        run_all(running, k=k, batch=batch, temperature=temperature, num_cases=num_cases)
+        for k, batch in ((0, 1), (64, 1), (64, 8))
+    )
+    assert len(plain) > num_cases // 2
     for case, outcome in plain.items():
         for other in (alone[case], together[case]):
             assert other.token_ids == outcome.token_ids, case

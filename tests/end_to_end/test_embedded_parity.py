@@ -69,9 +69,10 @@ def compare_runs(cases: Sequence[Case], *, batch: int, max_tokens: int) -> list[
 
 
 @pytest.mark.timeout(400)
-def test_four_cases_keep_every_token() -> None:
-    cases = list(read_cases(SHORT_EDITS))[:4]
-    assert len(cases) == 4
+@pytest.mark.parametrize("num_cases", [4, pytest.param(8, marks=pytest.mark.slow)])
+def test_short_edits_keep_every_token(num_cases: int) -> None:
+    cases = list(read_cases(SHORT_EDITS))[:num_cases]
+    assert len(cases) == num_cases
     compare_runs(cases, batch=4, max_tokens=96)
 
 
