@@ -2,7 +2,8 @@
 
 `python -m training.publish --report REPORT --decisions REPORT` takes as its figures what
 `training.evaluate` and `training.decisions` printed. With `--start-share 0.5` the mean of the
-checkpoint and of the adapter that it started from is published.
+checkpoint and of the adapter that it started from is published. Several checkpoints of the run may
+be named, the last one of it last: they share the rest equally.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ MAX_FILE_BYTES = 15 * 1024 * 1024
 class Recipe:
     """How an adapter was trained, in numbers; `previous` is that of the one it started from.
 
-    `start_share` is how much of that one's weights is in the published ones.
+    `start_share` is how much of that one's weights is in the published ones; the rest is the mean
+    of `num_checkpoints` of the run.
     """
 
     steps: int
@@ -54,20 +56,22 @@ class Recipe:
     max_tokens: int
     device: str
     start_share: float
+    num_checkpoints: int
     previous: dict[str, Any] | None
 
 
-def read_recipe(checkpoint: Path, log: Path, *, start_share: float = 0.0) -> Recipe:
-    """What the log and the settings of a finished run say."""
+def read_recipe(checkpoints: Sequence[Path], log: Path, *, start_share: float = 0.0) -> Recipe:
+    """What the log and the settings of a finished run say; the last checkpoint is its end."""
     last, start = (_entries_with(key, log)[-1] for key in ("loss", "settings"))
     chosen = start["settings"]
-    adapter = json.loads((checkpoint / CONFIG_NAME).read_text(encoding="utf-8"))
+    adapter = json.loads((checkpoints[-1] / CONFIG_NAME).read_text(encoding="utf-8"))
     return Recipe(
         steps=last["step"],
         minutes=round(last["elapsed_s"] / 60, 1),
         rank=adapter["r"],
         alpha=adapter["lora_alpha"],
         start_share=start_share,
+        num_checkpoints=len(checkpoints),
         previous=_read_previous(chosen["start"]),
         **{name: start[name] for name in _FROM_START},
         **{name: chosen[name] for name in _FROM_SETTINGS},
@@ -123,17 +127,20 @@ def _read_previous(folder: str | None) -> dict[str, Any] | None:
     return found
 
 
-def mean_weights(checkpoint: Path, start: Path | None, start_share: float) -> dict[str, Tensor]:
-    """The weights of a checkpoint with `start_share` of those that it started from, in fp16.
+def mean_weights(
+    checkpoints: Sequence[Path], start: Path | None, start_share: float
+) -> dict[str, Tensor]:
+    """The mean of checkpoints of a run, with `start_share` of what it started from, in fp16.
 
-    The mean of two ends of a run often generalises better than either (arXiv:2203.05482).
+    The mean of several points of a run often generalises better than any (arXiv:2203.05482).
     Raises `ValueError` for a share that is none, or if there is nothing to share with.
     """
     if not 0 <= start_share <= 1:
         raise ValueError(f"--start-share {start_share}: must be from 0 to 1")
     if start_share and start is None:
         raise ValueError(f"--start-share {start_share}: the run started from no adapter; leave it")
-    weights = load_file(checkpoint / WEIGHTS_NAME)
+    parts = [load_file(checkpoint / WEIGHTS_NAME) for checkpoint in checkpoints]
+    weights = {name: torch.stack([part[name] for part in parts]).mean(dim=0) for name in parts[0]}
     if start is not None and start_share:
         former = load_file(start / WEIGHTS_NAME)
         weights = {
@@ -195,7 +202,7 @@ def card_text(recipe: Recipe, figures: dict[str, Any]) -> str:
         choice_weight=loss.choice,
         served_weight=loss.served,
         place={"cpu": "two CPU cores"}.get(recipe.device, "one GPU"),
-        previous=_mean(recipe.start_share) + _previous(recipe.previous),
+        previous=_mean(recipe) + _previous(recipe.previous),
         **{name: value for name, value in asdict(recipe).items() if name != "previous"},
     )
 
@@ -230,10 +237,15 @@ def _decisions(figures: dict[str, Any]) -> str:
     return "\n".join(f"| {text} | {_share(figures[name])} |" for name, text in rows.items())
 
 
-def _mean(start_share: float) -> str:
-    if not start_share:
-        return ""
-    return f"What is published has\n{start_share:.0%} of the weights that it started from. "
+def _mean(recipe: Recipe) -> str:
+    text = ""
+    if recipe.start_share:
+        text = (
+            f"What is published has\n{recipe.start_share:.0%} of the weights that it started from. "
+        )
+    if recipe.num_checkpoints > 1:
+        text += f"{recipe.num_checkpoints} checkpoints\nof the run have equal parts in it. "
+    return text
 
 
 def _previous(recipe: dict[str, Any] | None, subject: str = "It") -> str:
@@ -316,7 +328,7 @@ service's verdict, or look at the diff.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Publish a checkpoint with the figures of a report."""
     parser = argparse.ArgumentParser(prog="python -m training.publish", description=__doc__)
-    parser.add_argument("--checkpoint", type=Path, default=Path("build/train/ckpt"))
+    parser.add_argument("--checkpoint", type=Path, nargs="+", default=[Path("build/train/ckpt")])
     parser.add_argument("--log", type=Path, default=Path("build/train/log.jsonl"))
     parser.add_argument("--report", type=Path, required=True, help="of training.evaluate")
     parser.add_argument("--decisions", type=Path, required=True, help="of training.decisions")
@@ -332,7 +344,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     start = start_of(chosen.log)
     recipe = read_recipe(chosen.checkpoint, chosen.log, start_share=chosen.start_share)
     weights = mean_weights(chosen.checkpoint, start, chosen.start_share)
-    publish(chosen.checkpoint / CONFIG_NAME, weights, chosen.out, recipe, figures)
+    publish(chosen.checkpoint[-1] / CONFIG_NAME, weights, chosen.out, recipe, figures)
     return 0
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -108,6 +109,16 @@ def test_a_published_adapter_names_its_base_and_computes_the_same(
     assert json.loads((mean / "apply_adapter.json").read_text())["recipe"]["start_share"] == 0.25
     assert "What is published has\n25% of the weights" in (mean / "README.md").read_text()
 
+    checkpoints = [str(tmp_path / "earlier"), str(checkpoint)]
+    copytree(out, checkpoints[0])
+    averaged = tmp_path / "averaged"
+    arguments[arguments.index(mean)] = averaged
+    arguments[1:2] = checkpoints
+    assert main([*map(str, arguments), "--start-share", "0.5"]) == 0
+    for name, weight in load_file(averaged / "adapter_model.safetensors").items():
+        assert torch.allclose(weight, weights[name] * 0.75)
+    assert "2 checkpoints\nof the run have equal parts" in (averaged / "README.md").read_text()
+
     model.save_adapter(out, dtype=torch.float32)
     with pytest.raises(ValueError, match=f"{out}: the run started from weights with SHA-256"):
         main([*map(str, arguments), "--start-share", "0.25"])
@@ -116,7 +127,7 @@ def test_a_published_adapter_names_its_base_and_computes_the_same(
 @pytest.mark.parametrize("share", [0.5, 1.5])
 def test_a_share_of_nothing_is_refused(share: float, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="--start-share"):
-        mean_weights(tmp_path, None, share)
+        mean_weights([tmp_path], None, share)
 
 
 def test_a_log_without_the_hash_of_its_start_is_refused(tmp_path: Path) -> None:
