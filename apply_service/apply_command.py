@@ -165,7 +165,8 @@ def _report_result(args: argparse.Namespace, result: ApplyResult, content: bytes
     if args.write and not is_accepted:
         print(f"{args.file} was not written", file=sys.stderr)
     elif args.write and merged != content:
-        replace_file(args.file, merged, expected=content)
+        for loss in replace_file(args.file, merged, expected=content):
+            print(f"warning: {args.file}: {loss}", file=sys.stderr)
     return exit_code
 
 

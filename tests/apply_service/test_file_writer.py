@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from apply_service import file_writer
+from apply_service.careful_files import anchored_folder
 from apply_service.file_writer import FileWriteError, replace_file
 
 
@@ -24,6 +24,25 @@ def test_mode_bits_stay(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o751
     assert os.listdir(tmp_path) == ["a.py"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may")
+def test_the_file_of_a_user_is_still_theirs(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.py")
+    os.chown(path, 1234, 1234)
+    path.chmod(0o4755)
+    assert replace_file(path, b"new", expected=b"old") == ()
+    status = path.stat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (1234, 1234, 0o4755)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may make one")
+def test_a_device_stays_one(tmp_path: Path) -> None:
+    path = tmp_path / "null"
+    os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    with pytest.raises(FileWriteError, match="no regular file"):
+        replace_file(path, b"new", expected=b"")
+    assert stat.S_ISCHR(path.stat().st_mode)
 
 
 def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
@@ -62,16 +81,19 @@ def test_a_file_that_changed_meanwhile_is_refused(tmp_path: Path) -> None:
     assert path.read_bytes() == b"older"
 
 
-@pytest.mark.parametrize("failing", ["replace", "fsync", "chmod"])
+@pytest.mark.parametrize("failing", ["exchange", "fsync", "fchmod"])
 def test_nothing_is_half_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
     path = make(tmp_path / "a.py")
 
-    def fail(*_arguments: object) -> None:
+    def fail(*_arguments: object, **_options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(file_writer.os, failing, fail)
+    if failing == "exchange":
+        monkeypatch.setattr(anchored_folder, "try_exchange", fail)
+    else:
+        monkeypatch.setattr(os, failing, fail)
     with pytest.raises(FileWriteError, match="No space left"):
         replace_file(path, b"new", expected=b"old")
     assert path.read_bytes() == b"old"

@@ -12,10 +12,10 @@
 Edits of files:
 
 - workspace.py       the files below one folder, and nothing else; path_name.py, place.py,
-                     anchored_folder.py and atomic_file.py are how that is kept
+                     careful_files/ is how that is kept
 - write_policy.py    which results are written; patch_split.py patches of several files
-- workspace_edit.py  edits of a workspace, file_run.py those of one file, edit_report.py what
-                     became of each
+- workspace_edit.py  edits of a workspace, patch_run.py those of one patch, file_run.py those of
+                     one file, edit_report.py what became of each
 - mcp_server.py      the MCP server; mcp_tools.py its tools, edit_answer.py what it answers,
                      mcp_transport.py its stdio
 - __main__.py        the command line

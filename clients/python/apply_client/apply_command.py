@@ -121,7 +121,8 @@ def _report_result(
     if args.write and opened is not None:
         policy = WritePolicy(accepts_review=args.accept_review)
         if policy.is_written(result.status):
-            opened.replace(result.merged)
+            for loss in opened.replace(result.merged):
+                print(f"warning: {args.file}: {loss}", file=sys.stderr)
         elif not result.is_sure:
             print(f"{args.file} {policy.fate(result.status)}", file=sys.stderr)
     return exit_code_of(result.status)

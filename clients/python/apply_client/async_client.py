@@ -119,7 +119,7 @@ class AsyncApplyClient:
         )
         result = await self.apply_edit(edit)
         if policy.is_written(result.status):
-            await asyncio.to_thread(opened.replace, result.merged)
+            await asyncio.to_thread(opened.replace_and_log, result.merged)
         return result
 
     @asynccontextmanager

@@ -69,7 +69,7 @@ class BatchProgress:
             self.say(f"{edit.label}: unfinished: {outcome}")
             return
         self._progress.advance(self._task)
-        if outcome.status in _QUIET_STATUSES:
+        if outcome.status in _QUIET_STATUSES and not outcome.message:
             return
         written = " (written)" if outcome.is_written else ""
         message = f": {outcome.message}" if outcome.message else ""

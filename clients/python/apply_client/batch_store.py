@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import msgspec
+
 from apply_client.batch_file import Step
 from apply_client.journal import Journal, StepOutcome
 from apply_client.workspace import Workspace, sha256_of
@@ -20,8 +22,11 @@ class BatchStore(Protocol):
         """The file, None if there is none. Raises WorkspaceError."""
         ...
 
-    def change(self, step: Step, outcome: StepOutcome, content: bytes | None) -> None:
-        """Record the step and change its file, None removes it. Raises WorkspaceError."""
+    def change(self, step: Step, outcome: StepOutcome, content: bytes | None) -> StepOutcome:
+        """Record the step and change its file, None removes it; the outcome, with what was lost.
+
+        Raises WorkspaceError.
+        """
         ...
 
     def try_recover(self, step: Step) -> StepOutcome | None:
@@ -40,7 +45,7 @@ class DiskStore:
         """The file as it is on the disk."""
         return read_if_there(self._workspace, path)
 
-    def change(self, step: Step, outcome: StepOutcome, content: bytes | None) -> None:
+    def change(self, step: Step, outcome: StepOutcome, content: bytes | None) -> StepOutcome:
         """Begin, write in one step, end."""
         self._journal.begin(step.key, step.path, outcome)
         if content is None:
@@ -49,8 +54,11 @@ class DiskStore:
         elif outcome.before is None:
             self._workspace.add(step.path, content)
         else:
-            self._workspace.replace(step.path, content, expected_sha256=outcome.before)
+            losses = self._workspace.replace(step.path, content, expected_sha256=outcome.before)
+            if losses:
+                outcome = msgspec.structs.replace(outcome, message="; ".join(losses))
         self._journal.end(step.key, step.path, outcome)
+        return outcome
 
     def try_recover(self, step: Step) -> StepOutcome | None:
         """See by the file whether an interrupted step has written it.
@@ -89,9 +97,10 @@ class PatchStore:
             return self._journal.content(path)
         return read_if_there(self._workspace, path)
 
-    def change(self, step: Step, outcome: StepOutcome, content: bytes | None) -> None:
+    def change(self, step: Step, outcome: StepOutcome, content: bytes | None) -> StepOutcome:
         """Record the file as the step makes it."""
         self._journal.end(step.key, step.path, outcome, content=content)
+        return outcome
 
     def try_recover(self, step: Step) -> StepOutcome | None:
         """Nothing is ever half done here."""

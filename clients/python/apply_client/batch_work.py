@@ -102,8 +102,7 @@ class BatchWork:
             self._check_expected(step, edit, before)
             outcome, content = await self._result(edit, before)
             if outcome.is_written:
-                await asyncio.to_thread(self._store.change, step, outcome, content)
-                return outcome
+                return await asyncio.to_thread(self._store.change, step, outcome, content)
         except UNFINISHED_ERRORS:
             raise
         except (BadRequestError, TooLargeError, UnprocessableEditError, WorkspaceError) as error:

@@ -119,7 +119,7 @@ class ApplyClient:
         )
         result = self.apply_edit(edit)
         if policy.is_written(result.status):
-            opened.replace(result.merged)
+            opened.replace_and_log(result.merged)
         return result
 
     @contextmanager

@@ -103,7 +103,8 @@ def _advice(report: EditReport, url: str) -> list[str]:
         reason = " ".join(str(report.error).split())
         lines = [f"  {code}: {reason}" if code else f"  {reason}"]
         return [*lines, *([f"  {remedy.format(url=url)}"] if remedy else [])]
-    lines = [line for finding in report.findings[:MAX_FINDINGS] for line in _finding_lines(finding)]
+    lines = [f"  warning: {loss}" for loss in report.losses]
+    lines += [line for one in report.findings[:MAX_FINDINGS] for line in _finding_lines(one)]
     if len(report.findings) > MAX_FINDINGS:
         lines.append(f"  … {len(report.findings) - MAX_FINDINGS} more findings")
     if report.is_failure:

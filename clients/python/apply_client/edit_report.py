@@ -17,8 +17,9 @@ ReportStatus = Literal[
 class EditReport:
     """One line for people (`name` and its `fate`), and what there is to look at.
 
-    `sha256` is that of the file as it is now, None if it is not known or there is none. `error`
-    says why an edit `failed`: it never had a result.
+    `losses` say what of the old file could not be kept. `sha256` is that of the file as it is now,
+    None if it is not known or there is none. `error` says why an edit `failed`: it never had a
+    result, or could not be written.
     """
 
     name: str
@@ -28,6 +29,7 @@ class EditReport:
     is_dry_run: bool = False
     diff: str = ""
     findings: tuple[Finding, ...] = ()
+    losses: tuple[str, ...] = ()
     sha256: str | None = None
     error: ApplyClientError | None = None
 

@@ -17,7 +17,7 @@ from typing import Literal, Self
 
 import msgspec
 
-from apply_client.file_lock import lock_file
+from apply_client.careful_files.file_lock import try_lock
 from apply_client.update_text import InputError
 from apply_client.wire import Finding
 
@@ -105,7 +105,7 @@ class Journal:
         except OSError as error:
             raise InputError(f"cannot open {path}: {error.strerror or error}") from error
         try:
-            if not lock_file(self._stream.fileno()):
+            if not try_lock(self._stream.fileno()):
                 raise InputError(f"{path} is in use by another run; wait for it to end")
             self._load(path, head)
         except BaseException:

@@ -36,7 +36,7 @@ _EDIT_FILES_DESCRIPTION = (
     " not stop the others. Edits of one file are carried out in their order, each on the result of"
     " the one before. To add or delete files, send a `*** Begin Patch` patch with"
     " `*** Add File: PATH` or `*** Delete File: PATH` as `code_edit`, with that path as"
-    " `target_file`."
+    " `target_file`. A patch of several files is written whole or not at all."
 )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from apply_client.workspace import DEFAULT_MAX_FILE_BYTES, Workspace, WorkspaceFile
+
+_LOG = logging.getLogger(__name__)
 
 PathLike = str | os.PathLike[str]
 
@@ -24,13 +27,19 @@ class OpenFile:
         """The bytes that were read."""
         return self.file.content
 
-    def replace(self, content: bytes) -> None:
-        """Put `content` in the place of what was read, in one step.
+    def replace(self, content: bytes) -> tuple[str, ...]:
+        """Put `content` in the place of what was read, in one step; in words, what was lost.
 
         Raises ContentConflictError if the file has changed meanwhile, or another WorkspaceError.
         """
-        if content != self.file.content:
-            self.workspace.replace(self.file.path, content, expected_sha256=self.file.sha256)
+        if content == self.file.content:
+            return ()
+        return self.workspace.replace(self.file.path, content, expected_sha256=self.file.sha256)
+
+    def replace_and_log(self, content: bytes) -> None:
+        """The same, and what was lost is logged as a warning."""
+        for loss in self.replace(content):
+            _LOG.warning("%s: %s", self.label, loss)
 
 
 def open_file(path: PathLike, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) -> OpenFile:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from apply_client.anchored_folder import HAS_DESCRIPTORS, AnchoredFolder
+from apply_client.careful_files.anchored_folder import PLATFORM, Abilities, AnchoredFolder
 from apply_client.path_name import check_part
 from apply_client.workspace_errors import FileMissingError, NotAFileError, PathRefusedError
 
@@ -43,14 +43,14 @@ def open_place(
     *,
     name: str,
     missing_folders: MissingFolders = "refuse",
-    has_descriptors: bool = HAS_DESCRIPTORS,
+    abilities: Abilities = PLATFORM,
 ) -> Iterator[Place]:
     """Walk from `root` along `parts`; `name` is what the caller calls the file.
 
     Folders that are missing are refused, made, or only named. Raises PathRefusedError for a link
     that leads out, FileMissingError, NotAFileError, OSError.
     """
-    walk = _Walk(root, name, has_descriptors=has_descriptors)
+    walk = _Walk(root, name, abilities)
     try:
         yield walk.follow(parts, missing_folders)
     finally:
@@ -60,10 +60,10 @@ def open_place(
 class _Walk:
     """The folders from the root to here, all held open."""
 
-    def __init__(self, root: Path, name: str, *, has_descriptors: bool) -> None:
+    def __init__(self, root: Path, name: str, abilities: Abilities) -> None:
         self._root = root
         self._name = name
-        self._folders = [AnchoredFolder.open_root(root, has_descriptors=has_descriptors)]
+        self._folders = [AnchoredFolder.open_root(root, abilities=abilities)]
         self._path: list[str] = []
         self._num_links = 0
 

@@ -14,8 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from apply_client.anchored_folder import HAS_DESCRIPTORS
-from apply_client.atomic_file import add_file, read_file, replace_file
+from apply_client.careful_files.anchored_folder import PLATFORM, Abilities
+from apply_client.careful_files.atomic_file import (
+    FileChangedError,
+    add_file,
+    is_read_only,
+    read_file,
+    remove_file,
+    replace_file,
+)
+from apply_client.careful_files.file_rights import FileRights
 from apply_client.path_name import relative_parts
 from apply_client.place import MissingFolders, Place, open_place
 from apply_client.workspace_errors import (
@@ -57,7 +65,7 @@ class Workspace:
         root: str | Path,
         *,
         max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
-        has_descriptors: bool = HAS_DESCRIPTORS,
+        abilities: Abilities = PLATFORM,
     ) -> None:
         self.root = Path(os.path.realpath(root))
         if not self.root.is_dir():
@@ -66,7 +74,7 @@ class Workspace:
             raise WorkspaceError(os.fspath(root), "is a whole disk; name the folder of a project")
         self._spellings = (os.fspath(self.root), os.path.abspath(root))
         self._max_file_bytes = max_file_bytes
-        self._has_descriptors = has_descriptors
+        self._abilities = abilities
 
     def locate(self, name: str) -> str:
         """The path from the root that `name` leads to, links resolved; all may be missing."""
@@ -90,36 +98,52 @@ class Workspace:
         except FileMissingError:
             return False
 
-    def replace(self, name: str, content: bytes, *, expected_sha256: str) -> None:
-        """`content` takes the place of the bytes with the expected hash; the file's mode, its
-        owner where allowed, and links to it stay.
+    def check_replaceable(self, name: str) -> None:
+        """Raise what `replace` would raise, as far as the file says so before it is written."""
+        with self._place(name) as place:
+            self._check_writable(place, name)
+
+    def check_removable(self, name: str) -> None:
+        """Raise what `remove` would raise, as far as the file says so before it is removed."""
+        with self._place(name) as place:
+            self._check_no_link(place, name)
+
+    def replace(self, name: str, content: bytes, *, expected_sha256: str) -> tuple[str, ...]:
+        """`content` takes the place of the bytes with the expected hash; in words, what of the
+        file could not be kept.
+
+        The file's owner, mode and attributes stay where that is allowed, and so do symbolic links
+        to it.
         """
         self._check_size(name, len(content))
         with self._place(name) as place:
-            status = self._check_file(place, name)
-            check_expected(name, sha256_of(self._content(place, name)), expected_sha256)
-            if not status.st_mode & 0o222 or not place.folder.is_writable(place.leaf):
-                raise FileAccessError(name, "is read-only; make it writable first")
-            if not replace_file(place.folder, place.leaf, content, expected=status):
-                raise ContentConflictError(name, "changed while it was written; read it again")
+            self._check_writable(place, name)
+            before = self._content(place, name)
+            check_expected(name, sha256_of(before), expected_sha256)
+            with _telling_change(name):
+                return replace_file(place.folder, place.leaf, content, expected=before)
 
-    def add(self, name: str, content: bytes) -> None:
+    def add(self, name: str, content: bytes, *, rights: FileRights | None = None) -> None:
         """A new file, and the folders that it needs; what is there already is never replaced."""
         self._check_size(name, len(content))
         with self._place(name, "make") as place:
-            if place.status is not None or not add_file(place.folder, place.leaf, content):
+            is_added = place.status is None and add_file(
+                place.folder, place.leaf, content, rights=rights
+            )
+            if not is_added:
                 raise FilePresentError(name, "exists already; edit it instead")
 
-    def remove(self, name: str, *, expected_sha256: str) -> None:
-        """The file with the expected hash is gone; one that is reached by a link is refused."""
-        parts = relative_parts(name, self._spellings)
+    def remove(self, name: str, *, expected_sha256: str) -> FileRights:
+        """The file with the expected hash is gone; what it was, for `add` to undo this.
+
+        One that is reached by a link is refused.
+        """
         with self._place(name) as place:
-            self._check_file(place, name)
-            if place.path != "/".join(parts):
-                raise NotAFileError(name, f"is a link to {place.path}; remove one of them yourself")
-            check_expected(name, sha256_of(self._content(place, name)), expected_sha256)
-            place.folder.remove(place.leaf)
-            place.folder.sync()
+            self._check_no_link(place, name)
+            before = self._content(place, name)
+            check_expected(name, sha256_of(before), expected_sha256)
+            with _telling_change(name):
+                return remove_file(place.folder, place.leaf, expected=before)
 
     @contextmanager
     def _place(self, name: str, missing_folders: MissingFolders = "refuse") -> Iterator[Place]:
@@ -130,7 +154,7 @@ class Workspace:
                 parts,
                 name=name,
                 missing_folders=missing_folders,
-                has_descriptors=self._has_descriptors,
+                abilities=self._abilities,
             ) as place:
                 yield place
         except OSError as error:
@@ -145,6 +169,16 @@ class Workspace:
         if not stat.S_ISREG(place.status.st_mode):
             raise NotAFileError(name, "is no regular file")
         return place.status
+
+    def _check_no_link(self, place: Place, name: str) -> None:
+        self._check_file(place, name)
+        if place.path != "/".join(relative_parts(name, self._spellings)):
+            raise NotAFileError(name, f"is a link to {place.path}; remove one of them yourself")
+
+    def _check_writable(self, place: Place, name: str) -> None:
+        self._check_file(place, name)
+        if is_read_only(place.folder, place.leaf):
+            raise FileAccessError(name, "is read-only; make it writable first")
 
     def _content(self, place: Place, name: str) -> bytes:
         content = read_file(place.folder, place.leaf, max_bytes=self._max_file_bytes + 1)
@@ -173,6 +207,15 @@ def check_expected(name: str, found: str, expected: str) -> None:
             f"has changed: its SHA-256 is {found}, {expected.strip()!a:.80} was expected; read it"
             " again and make the edit for what it is now",
         )
+
+
+@contextmanager
+def _telling_change(name: str) -> Iterator[None]:
+    try:
+        yield
+    except FileChangedError as error:
+        problem = f"changed while it was written{error.note}; read it again"
+        raise ContentConflictError(name, problem) from error
 
 
 def _nearest(leaf: str, names: Sequence[str]) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 
 from apply_client.async_client import AsyncApplyClient
@@ -12,6 +13,7 @@ from apply_client.edit import DEFAULT_OPTIONS, ApplyOptions
 from apply_client.edit_report import EditReport
 from apply_client.errors import ApplyClientError
 from apply_client.file_run import FileRun, Step, failed_report
+from apply_client.patch_run import PatchRun
 from apply_client.patch_split import FileChange, PatchError, split_patch
 from apply_client.workspace import Workspace
 from apply_client.write_policy import WritePolicy
@@ -30,7 +32,10 @@ class EditOrder:
 
 
 class WorkspaceEditor:
-    """Carries edits out, those of one file in their order, different files at the same time."""
+    """Carries edits out: those of one file in their order, those of different files side by side.
+
+    A patch of several files is written whole or not at all.
+    """
 
     def __init__(
         self,
@@ -52,37 +57,40 @@ class WorkspaceEditor:
     ) -> list[EditReport]:
         """What became of each change, in the order in which they were asked for.
 
-        A patch is refused whole if one of its names is. An edit that fails does not stop others.
+        An edit that fails does not stop others; a patch of which one file fails is not written.
         """
         policy = replace(self._policy, is_dry_run=self._policy.is_dry_run or is_dry_run)
         plan = [await asyncio.to_thread(self._steps_or_report, order) for order in orders]
-        items = [item for steps in plan for item in steps]
-        steps_by_path: defaultdict[str, list[int]] = defaultdict(list)
-        for position, item in enumerate(items):
-            if isinstance(item, Step):
-                steps_by_path[item.path].append(position)
-        reports: dict[int, EditReport] = {
-            position: item for position, item in enumerate(items) if isinstance(item, EditReport)
+        reports: dict[int, list[EditReport]] = {
+            number: [item] for number, item in enumerate(plan) if isinstance(item, EditReport)
+        }
+        steps = {
+            number: item for number, item in enumerate(plan) if not isinstance(item, EditReport)
         }
 
-        async def follow(path: str, positions: Sequence[int]) -> None:
-            run = FileRun(self._client, self._workspace, policy, self._options)
-            async with self._slots, self._locks[path]:
-                for position in positions:
-                    step = items[position]
-                    assert isinstance(step, Step), "only steps have positions here"
-                    reports[position] = await run.report(step)
+        async def follow(numbers: Sequence[int]) -> None:
+            paths = {step.path for number in numbers for step in steps[number]}
+            runs = {
+                path: FileRun(self._client, self._workspace, policy, self._options)
+                for path in paths
+            }
+            async with AsyncExitStack() as locks:
+                for path in sorted(paths):  # in one order, so that no two calls wait for each other
+                    await locks.enter_async_context(self._locks[path])
+                for number in numbers:
+                    patch = PatchRun(steps[number], runs, policy, self._slots)
+                    reports[number] = await patch.reports()
 
         async with asyncio.TaskGroup() as tasks:
-            for path, positions in steps_by_path.items():
-                tasks.create_task(follow(path, positions))
-        return [reports[position] for position in range(len(items))]
+            for numbers in _chains({n: {step.path for step in one} for n, one in steps.items()}):
+                tasks.create_task(follow(numbers))
+        return [report for number in range(len(plan)) for report in reports[number]]
 
-    def _steps_or_report(self, order: EditOrder) -> Sequence[Step | EditReport]:
+    def _steps_or_report(self, order: EditOrder) -> Sequence[Step] | EditReport:
         try:
             return self._steps(order)
         except ApplyClientError as error:
-            return [failed_report(order.name, error)]
+            return failed_report(order.name, error)
 
     def _steps(self, order: EditOrder) -> list[Step]:
         """The changes of an order, all of whose names have been looked at."""
@@ -106,3 +114,14 @@ class WorkspaceEditor:
             )
             for change, path in zip(changes, paths, strict=True)
         ]
+
+
+def _chains(paths_by_number: Mapping[int, set[str]]) -> list[list[int]]:
+    """The numbers, in their order, together with those that share a path with them."""
+    chains: list[tuple[list[int], set[str]]] = []
+    for number, paths in paths_by_number.items():
+        joined = [chain for chain in chains if chain[1] & paths]
+        chains = [chain for chain in chains if not chain[1] & paths]
+        numbers = sorted([number, *(one for chain in joined for one in chain[0])])
+        chains.append((numbers, paths.union(*(chain[1] for chain in joined))))
+    return [numbers for numbers, _ in chains]

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from apply_client import anchored_folder, atomic_file
+from apply_client.careful_files import anchored_folder, atomic_file
+from apply_client.careful_files.anchored_folder import PLATFORM, Abilities
 from apply_client.workspace import Workspace, sha256_of
 from apply_client.workspace_errors import (
     ContentConflictError,
@@ -25,12 +26,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 OLD, NEW = b"old\n", b"new\r\n\xff"
+# This platform, and what others can do.
+ABILITIES = {
+    "linux": PLATFORM,
+    "macos": Abilities(has_descriptors=True, has_locks=True, has_exchange=False),
+    "nfs": Abilities(has_descriptors=True, has_locks=False, has_exchange=False),
+    "windows": Abilities(has_descriptors=False, has_locks=False, has_exchange=False),
+}
 
 
 class Ground:
     """A workspace, and beside it a folder that must stay as it is."""
 
-    def __init__(self, folder: Path, *, has_descriptors: bool) -> None:
+    def __init__(self, folder: Path, *, abilities: Abilities = PLATFORM) -> None:
         self.root = folder / "shop"
         self.outside = folder / "outside"
         for place in (self.root / "src", self.root / ".git", self.outside):
@@ -38,7 +46,7 @@ class Ground:
         self.add("src/a.py")
         (self.root / ".git" / "config").write_bytes(OLD)
         (self.outside / "secret.txt").write_bytes(b"secret")
-        self.workspace = Workspace(self.root, max_file_bytes=100, has_descriptors=has_descriptors)
+        self.workspace = Workspace(self.root, max_file_bytes=100, abilities=abilities)
 
     def add(self, name: str, content: bytes = OLD) -> Path:
         path = self.root / name
@@ -51,9 +59,9 @@ class Ground:
         assert (self.root / ".git" / "config").read_bytes() == OLD
 
 
-@pytest.fixture(params=[True, False], ids=["descriptors", "paths"])
+@pytest.fixture(params=ABILITIES.values(), ids=ABILITIES.keys())
 def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Ground:
-    return Ground(tmp_path.resolve(), has_descriptors=request.param)
+    return Ground(tmp_path.resolve(), abilities=request.param)
 
 
 def replace(ground: Ground, name: str, content: bytes = NEW) -> None:
@@ -185,7 +193,7 @@ def test_a_device_is_refused(ground: Ground) -> None:
 def test_a_link_put_there_after_the_check_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
 ) -> None:
-    ground = Ground(tmp_path, has_descriptors=True)
+    ground = Ground(tmp_path)
     (ground.outside / "a.py").write_bytes(OLD)
     kept = anchored_folder.AnchoredFolder.status
 
@@ -206,7 +214,7 @@ def test_a_link_put_there_after_the_check_is_not_followed(
 
 
 def test_a_folder_renamed_meanwhile_is_still_the_one_that_was_checked(tmp_path: Path) -> None:
-    ground = Ground(tmp_path, has_descriptors=True)
+    ground = Ground(tmp_path)
     folder = anchored_folder.AnchoredFolder.open_root(ground.root)
     inner = folder.enter("src")
     (ground.root / "src").rename(ground.root / "moved")
@@ -236,7 +244,7 @@ def test_a_file_that_changes_during_the_write_is_a_conflict(
         ground.add("src/a.py", b"newer\n")
         kept(descriptor)
 
-    monkeypatch.setattr(atomic_file.os, "fsync", change)
+    monkeypatch.setattr(os, "fsync", change)
     with pytest.raises(ContentConflictError, match="while it was written"):
         replace(ground, "src/a.py")
     assert (ground.root / "src/a.py").read_bytes() == b"newer\n"
@@ -250,7 +258,9 @@ def test_a_write_that_fails_leaves_the_old_file(
     def fail(*_arguments: object, **_options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(atomic_file.os, failing, fail)
+    monkeypatch.setattr(os, failing, fail)
+    if failing == "replace":
+        monkeypatch.setattr(anchored_folder, "try_exchange", fail)
     with pytest.raises(FileAccessError, match="No space left"):
         replace(ground, "src/a.py")
     assert (ground.root / "src/a.py").read_bytes() == OLD
@@ -332,11 +342,11 @@ def test_what_is_located_is_where_the_system_would_look(
     assert not {"..", "", ".git"} & set(path.split("/"))
 
 
-@pytest.fixture(params=[True, False], ids=["descriptors", "paths"], scope="module")
+@pytest.fixture(params=ABILITIES.values(), ids=ABILITIES.keys(), scope="module")
 def maze(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ground:
     """Links that lead in, out, up, around and back."""
     folder = tmp_path_factory.mktemp("maze").resolve()
-    ground = Ground(folder, has_descriptors=request.param)
+    ground = Ground(folder, abilities=request.param)
     (ground.root / "deep" / "src").mkdir(parents=True)
     for name, target in {
         "in": "deep/src",

@@ -5,11 +5,36 @@ Where a platform cannot work relative to an open folder (Windows), paths are use
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-HAS_DESCRIPTORS = {os.open, os.stat, os.rename, os.unlink, os.mkdir} <= os.supports_dir_fd
+from apply_client.careful_files.file_lock import HAS_LOCKS, try_lock, unlock
+from apply_client.careful_files.linux_rename import try_exchange, try_rename_new
+
+LOCK_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What the platform can do with a folder; less of it is less safe, never wrong."""
+
+    has_descriptors: bool
+    has_locks: bool
+    has_exchange: bool
+
+
+PLATFORM = Abilities(
+    has_descriptors={os.open, os.stat, os.rename, os.unlink, os.mkdir} <= os.supports_dir_fd,
+    has_locks=HAS_LOCKS,
+    has_exchange=sys.platform == "linux",
+)
 
 _FLAGS = (
     getattr(os, "O_CLOEXEC", 0)
@@ -19,6 +44,9 @@ _FLAGS = (
 )
 # A pipe would wait for its other end.
 _READ = os.O_RDONLY | _FLAGS | getattr(os, "O_NONBLOCK", 0)
+# What `link` says where there are no links.
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+_LOCK_POLL_S = 0.0005
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS
 
 
@@ -28,28 +56,28 @@ class AnchoredFolder:
     Every method raises OSError as the system does. Owns its descriptor until `close`.
     """
 
-    def __init__(self, path: str, root: str, *, descriptor: int | None) -> None:
+    def __init__(self, path: str, abilities: Abilities, *, descriptor: int | None) -> None:
         self._path = path
-        self._root = root
+        self._abilities = abilities
         self._descriptor = descriptor
 
     @classmethod
-    def open_root(cls, root: Path, *, has_descriptors: bool = HAS_DESCRIPTORS) -> AnchoredFolder:
+    def open_root(cls, root: Path, *, abilities: Abilities = PLATFORM) -> AnchoredFolder:
         """The root itself, which must be free of links already."""
         path = os.fspath(root)
-        descriptor = os.open(path, _READ | os.O_DIRECTORY) if has_descriptors else None
-        return cls(path, path, descriptor=descriptor)
+        descriptor = os.open(path, _READ | os.O_DIRECTORY) if abilities.has_descriptors else None
+        return cls(path, abilities, descriptor=descriptor)
 
     def enter(self, part: str) -> AnchoredFolder:
         """The folder `part` in this one; a link is not followed."""
         path = os.path.join(self._path, part)
         if self._descriptor is not None:
             descriptor = os.open(part, _READ | os.O_DIRECTORY, dir_fd=self._descriptor)
-            return AnchoredFolder(path, self._root, descriptor=descriptor)
+            return AnchoredFolder(path, self._abilities, descriptor=descriptor)
         real = os.path.normcase(os.path.realpath(path))
         if real != os.path.normcase(path) or not os.path.isdir(path):
             raise NotADirectoryError(20, "it is no folder of its own", path)
-        return AnchoredFolder(path, self._root, descriptor=None)
+        return AnchoredFolder(path, self._abilities, descriptor=None)
 
     def close(self) -> None:
         """Give the descriptor back."""
@@ -93,14 +121,45 @@ class AnchoredFolder:
             dst_dir_fd=self._descriptor,
         )
 
-    def link(self, old: str, new: str) -> None:
-        """`new` is another name of the file `old`; raises FileExistsError if it is taken."""
-        os.link(
-            self._at(old),
-            self._at(new),
-            src_dir_fd=self._descriptor,
-            dst_dir_fd=self._descriptor,
+    def rename_new(self, old: str, new: str) -> None:
+        """`old` becomes `new`; raises FileExistsError if that is taken.
+
+        Where the file system has neither such a rename nor links (FAT), a file that comes to be
+        at the same moment is replaced.
+        """
+        names = (self._at(old), self._at(new))
+        if self._abilities.has_exchange and try_rename_new(*names, folder=self._descriptor):
+            return
+        try:
+            os.link(*names, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            if new in self.names():
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new) from error
+            self.rename(old, new)
+        else:
+            self.remove(old)
+
+    def try_exchange(self, one: str, other: str) -> bool:
+        """`one` and `other` change places, in one step; False where that cannot be done."""
+        return self._abilities.has_exchange and try_exchange(
+            self._at(one), self._at(other), folder=self._descriptor
         )
+
+    @contextmanager
+    def locked(self, *, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[bool]:
+        """Keep out everybody else who locks this folder, threads too; False if there are no locks.
+
+        Leaves nothing in the folder. Raises TimeoutError.
+        """
+        is_locked = self._try_lock(timeout_s)
+        try:
+            yield is_locked
+        finally:
+            if is_locked:
+                assert self._descriptor is not None, "only descriptors are locked"
+                unlock(self._descriptor)
 
     def remove(self, part: str) -> None:
         """The file `part` is gone; a link goes, not what it points to."""
@@ -114,6 +173,22 @@ class AnchoredFolder:
         """Wait until the names in the folder are on the disk, where the platform can."""
         if self._descriptor is not None:
             os.fsync(self._descriptor)
+
+    def _try_lock(self, timeout_s: float) -> bool:
+        if self._descriptor is None or not self._abilities.has_locks:
+            return False
+        deadline = time.monotonic() + timeout_s
+        try:
+            while not try_lock(self._descriptor):
+                if time.monotonic() > deadline:
+                    message = f"its folder is locked by another program for {timeout_s:g} s"
+                    raise TimeoutError(errno.ETIMEDOUT, message)
+                time.sleep(_LOCK_POLL_S)
+        except TimeoutError:
+            raise
+        except OSError:  # NFS and some others lock no folders
+            return False
+        return True
 
     def _at(self, part: str) -> str:
         return part if self._descriptor is not None else os.path.join(self._path, part)

@@ -1,0 +1,35 @@
+"""A lock on an open file or folder that ends with the process, however that ends.
+
+Windows has none of it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if sys.platform == "win32":
+    HAS_LOCKS = False
+
+    def try_lock(descriptor: int) -> bool:
+        """Always true: two runs at once are not noticed here."""
+        return True
+
+    def unlock(descriptor: int) -> None:
+        """Nothing was locked."""
+
+else:
+    import fcntl
+
+    HAS_LOCKS = True
+
+    def try_lock(descriptor: int) -> bool:
+        """Whether the lock could be had. Raises OSError where the file system has no locks."""
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def unlock(descriptor: int) -> None:
+        """Let others have the lock."""
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
