@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
+
 ROOT = Path(__file__).parents[1]
 START_LIMIT_S = 60.0
 
@@ -62,6 +64,14 @@ class ServeProcess:
         """End it the hard way; harmless if it has ended."""
         self.process.kill()
         self.end()
+
+
+def wait_until_ready(url: str) -> None:
+    """Wait until the server has loaded its model."""
+    deadline = time.monotonic() + START_LIMIT_S
+    while httpx.get(f"{url}/health/ready", timeout=START_LIMIT_S).status_code != 200:
+        assert time.monotonic() < deadline, f"{url} did not become ready"
+        time.sleep(0.05)
 
 
 def _hear_ctrl_c() -> None:

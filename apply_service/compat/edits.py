@@ -7,6 +7,12 @@ from typing import NoReturn
 
 from apply_service.compat.chat_schemas import ChatBody
 from apply_service.compat.code_apply_schemas import CodeApplyBody
+from apply_service.compat.compacted_code import (
+    Compaction,
+    check_not_announced,
+    check_not_compacted,
+    expand_message,
+)
 from apply_service.compat.messages import messages_of, prediction_of
 from apply_service.compat.morph_message import EXAMPLE, MorphMessage, parse_morph_message
 from apply_service.compat.parameters import max_tokens_of, sampling_of
@@ -21,14 +27,27 @@ class ChatEdit:
 
     edit: EditRequest
     message: MorphMessage
+    compaction: Compaction | None = None
+
+    def answer(self, merged: str) -> str:
+        """The answer as the message wants it. Raises ProblemError if the client would garble it."""
+        if self.compaction is not None:
+            self.compaction.check_free(merged, name="the result")
+        return self.message.enclose(merged)
 
 
-def chat_edit_of(body: ChatBody) -> ChatEdit | None:
-    """The edit in the last message of the user, None if it has none. Raises ProblemError."""
+def chat_edit_of(body: ChatBody, *, apply_context: str | None = None) -> ChatEdit | None:
+    """The edit in the last message of the user, None if it has none. Raises ProblemError.
+
+    `apply_context` is the value of the header that announces a compacted file.
+    """
     texts = [message.content for message in messages_of(body) if message.role == "user"]
-    message = parse_morph_message(texts[-1]) if texts else None
+    is_compacted = apply_context is not None
+    message = parse_morph_message(texts[-1], is_compacted=is_compacted) if texts else None
     if message is None:
+        check_not_announced(apply_context)
         return None
+    message, compaction = expand_message(message, apply_context)
     edit = EditRequest(
         original=TextFile.from_text(message.code),
         update=message.update,
@@ -37,17 +56,22 @@ def chat_edit_of(body: ChatBody) -> ChatEdit | None:
         sampling=sampling_of(body, temperature=0.0, seed=0),
         max_answer_tokens=max_tokens_of(body),
     )
-    return ChatEdit(edit, message)
+    return ChatEdit(edit, message, compaction)
 
 
-def code_apply_edit_of(body: CodeApplyBody) -> EditRequest:
-    """The edit of a body. Raises ProblemError (400) if a field is missing or said twice."""
+def code_apply_edit_of(body: CodeApplyBody, *, apply_context: str | None = None) -> EditRequest:
+    """The edit of a body. Raises ProblemError (400) if a field is missing or said twice.
+
+    Compacted files are read in messages alone.
+    """
+    check_not_announced(apply_context)
     original = _one_of(body, "initial_code", "initialCode")
     update = _one_of(body, "edit_snippet", "editSnippet")
     if original is None:
         _refuse("initial_code", "`initial_code` (or `initialCode`) is missing", "send the file")
     if update is None:
         _refuse("edit_snippet", "`edit_snippet` (or `editSnippet`) is missing", "send the update")
+    check_not_compacted(original)
     return EditRequest(
         original=TextFile.from_text(original),
         update=update,

@@ -56,13 +56,16 @@ class _Split:
     tag: str
 
 
-def parse_morph_message(text: str) -> MorphMessage | None:
-    """The edit in a message, None if there is none. Raises ProblemError if it can be cut twice."""
+def parse_morph_message(text: str, *, is_compacted: bool = False) -> MorphMessage | None:
+    """The edit in a message, None if there is none. Raises ProblemError if it can be cut twice.
+
+    Tags of a compacted file are not counted: equal fragments stand in it once.
+    """
     start = _find_code(text)
     if start is None:
         return None
     splits = _splits(text, start.end())
-    if len(splits) > _MAX_BORDERS:
+    if len(splits) > (1 if is_compacted else _MAX_BORDERS):
         raise _ambiguous()
     if len(splits) > 1:
         splits = [split for split in splits if _is_balanced(text, split)]
@@ -75,13 +78,14 @@ def parse_morph_message(text: str) -> MorphMessage | None:
     update = text[split.update_start : split.update_end]
     before = text[: split.code_start - len("<code>")]
     behind = text[split.update_end + len(f"</{split.tag}>") :]
+    instruction, around = _take_instruction(before)
     if _is_framed(code) and _is_framed(update):
         code, update = _without_frame(code), _without_frame(update)
     return MorphMessage(
         code,
         update,
-        instruction=_instruction_in(before) or _instruction_line(before, behind),
-        is_enclosed=_ANSWER_TAG in before or _ANSWER_TAG in behind,
+        instruction=instruction or _instruction_line(around, behind),
+        is_enclosed=_ANSWER_TAG in around or _ANSWER_TAG in behind,
     )
 
 
@@ -128,12 +132,14 @@ def _without_frame(piece: str) -> str:
     return piece
 
 
-def _instruction_in(text: str) -> str | None:
+def _take_instruction(text: str) -> tuple[str | None, str]:
+    """The tagged instruction, and the words around it."""
     for tag in _INSTRUCTION_TAGS:
         start, end = text.find(f"<{tag}>"), text.rfind(f"</{tag}>")
         if 0 <= start < end:
-            return text[start + len(f"<{tag}>") : end].strip() or None
-    return None
+            instruction = text[start + len(f"<{tag}>") : end].strip()
+            return instruction or None, text[:start] + text[end + len(f"</{tag}>") :]
+    return None, text
 
 
 def _instruction_line(before: str, behind: str) -> str | None:

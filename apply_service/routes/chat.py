@@ -25,6 +25,7 @@ from apply_service.compat.chat_schemas import (
     ChoiceLogprobs,
     LogprobToken,
 )
+from apply_service.compat.compacted_code import APPLY_CONTEXT_HEADER
 from apply_service.compat.edits import ChatEdit, chat_edit_of, no_edit_problem
 from apply_service.compat.error_shapes import OpenAIErrorBody, openai_error
 from apply_service.compat.messages import messages_of, prediction_of
@@ -77,7 +78,7 @@ async def chat_completions(
     try:
         service.check_options(model=data.model, constraint=None)
         check_parameters(data)
-        chat_edit = chat_edit_of(data)
+        chat_edit = chat_edit_of(data, apply_context=request.headers.get(APPLY_CONTEXT_HEADER))
         if chat_edit is not None:
             return await _answer_edit(request, data, service, chat_edit)
         return await _answer_chat(request, data, service)
@@ -91,7 +92,7 @@ async def _answer_edit(
 ) -> Response[Any]:
     check_edit_parameters(body)
     outcome = await settle_edit(request, service, chat_edit.edit)
-    text = chat_edit.message.enclose(outcome.merged)
+    text = chat_edit.answer(outcome.merged)
     headers = headers_of(outcome)
     if body.stream:
         return Stream(

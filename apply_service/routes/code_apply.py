@@ -7,6 +7,7 @@ from litestar.response import Stream
 
 from apply_service.compat.answers import ChunkWriter, usage_of
 from apply_service.compat.code_apply_schemas import CodeApplyBody, CodeApplyResult
+from apply_service.compat.compacted_code import APPLY_CONTEXT_HEADER
 from apply_service.compat.edits import code_apply_edit_of
 from apply_service.compat.error_shapes import FlatErrorBody
 from apply_service.compat.review import headers_of, note_of
@@ -47,7 +48,9 @@ async def code_apply(
     """Answer an edit; errors come before the first byte."""
     try:
         service.check_options(model=data.model, constraint=None)
-        outcome = await settle_edit(request, service, code_apply_edit_of(data))
+        context = request.headers.get(APPLY_CONTEXT_HEADER)
+        edit = code_apply_edit_of(data, apply_context=context)
+        outcome = await settle_edit(request, service, edit)
     except FORESEEN_ERRORS as error:
         service.telemetry.count_problem(problem_of(error).code)
         raise

@@ -6,7 +6,6 @@ bytes as before; then an update that fits two places is refused with both of the
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -18,7 +17,7 @@ import openai
 import pytest
 from recorded_requests import RecordedRequest, recorded_requests, text_of
 from redis_process import RedisProcess, find_redis_server
-from serve_process import serve_process
+from serve_process import serve_process, wait_until_ready
 
 import apply_service.demo
 
@@ -28,7 +27,6 @@ pytestmark = [
 ]
 
 EXAMPLE = Path(apply_service.demo.__file__).parent / "example"
-START_LIMIT_S = 60.0
 WAIT_S = 60.0
 NUM_EDITS = 8
 NUM_BEFORE_THE_KILL = 3
@@ -47,10 +45,7 @@ def url(redis: RedisProcess) -> Iterator[str]:
     """A server as its operator starts it, with the embedded model."""
     cache = ("--redis-url", redis.url, "--cache-chunk-tokens", str(CHUNK_TOKENS))
     with serve_process("--port", "0", *cache) as (_server, url):
-        deadline = time.monotonic() + START_LIMIT_S
-        while httpx.get(f"{url}/health/ready").status_code != 200:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until_ready(url)
         yield url
 
 

@@ -124,3 +124,9 @@ def test_hostile_messages_cost_no_more_than_their_length(piece: str) -> None:
     for message in (text, f"<code>{text}</code>\n<update>{text}</update>"):
         with suppress(ProblemError):
             parse_morph_message(message)
+
+
+def test_words_of_the_instruction_are_no_wish_for_tags() -> None:
+    words = "<instruction>explain <updated-code></instruction>"
+    assert not parsed(f"{words}{FORM}").is_enclosed
+    assert parsed(f"{words}{FORM}Answer in <updated-code> tags.").is_enclosed

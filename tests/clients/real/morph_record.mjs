@@ -1,0 +1,45 @@
+// What Morph's SDK sends for an edit, and what it makes of the answer.
+//
+//     node morph_record.mjs FOLDER < edits
+//
+// FOLDER has the package in its node_modules. Each line of the input is an edit with `original`,
+// `update`, `instruction` and `expected`; for each one, a line has the `headers` of its request that
+// speak of the edit, its `body`, and `merged`, the SDK's result of the answer `expected`.
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import { createInterface } from 'node:readline';
+
+const { MorphClient } = createRequire(`${process.argv[2]}/`)('@morphllm/morphsdk');
+
+let received = null;
+let answer = '';
+const server = createServer(async (request, response) => {
+  const pieces = [];
+  for await (const piece of request) pieces.push(piece);
+  received = { headers: request.headers, body: JSON.parse(Buffer.concat(pieces).toString()) };
+  const choice = { index: 0, delta: { content: answer }, finish_reason: 'stop' };
+  const event = { id: 'one', object: 'chat.completion.chunk', created: 0, model: 'any', choices: [choice] };
+  response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+  response.end(`data: ${JSON.stringify(event)}\n\ndata: [DONE]\n\n`);
+});
+server.listen(0, '127.0.0.1');
+await once(server, 'listening');
+
+const morph = new MorphClient({ apiKey: 'none' });
+const settings = {
+  morphApiUrl: `http://127.0.0.1:${server.address().port}`,
+  anchorCompactionThreshold: 1,
+};
+for await (const line of createInterface({ input: process.stdin })) {
+  const edit = JSON.parse(line);
+  answer = edit.expected;
+  const result = await morph.fastApply.applyEdit(
+    { originalCode: edit.original, codeEdit: edit.update, instruction: edit.instruction },
+    settings,
+  );
+  const context = received.headers['x-morph-apply-context'];
+  const headers = context === undefined ? {} : { 'X-Morph-Apply-Context': context };
+  console.log(JSON.stringify({ headers, body: received.body, merged: result.mergedCode }));
+}
+server.close();
