@@ -212,7 +212,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             description="Whether a model is asked where a request does not say; auto leaves it out"
             " where the deterministic merge is known to need none."
         ),
-    ] = "always"
+    ] = "auto"
     model_aliases: Annotated[
         str,
         Meta(

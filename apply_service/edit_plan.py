@@ -50,6 +50,12 @@ class EditPlan:
         return self.edit.original.lines
 
     @property
+    def deadline(self) -> float | None:
+        """When the edit is given up, on the clock of `started_at`."""
+        seconds = self.edit.deadline_s
+        return None if seconds is None else self.started_at + seconds
+
+    @property
     def is_impossible(self) -> bool:
         """Whether the update has no place in the file, so that no model should try."""
         return (

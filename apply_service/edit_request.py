@@ -52,7 +52,7 @@ class EditRequest:
     checks: Checks = "on"
     has_fallback: bool = True
     constraint: Constraint | None = None
-    use_model: UseModel = "always"
+    use_model: UseModel = "auto"
     sampling: SamplingOptions = SamplingOptions()
     max_answer_tokens: int | None = None
     max_draft_tokens: int | None = None

@@ -1,7 +1,7 @@
 """What can go wrong with one edit before or beside the engine.
 
-ApplyError ← UnknownModelError, UnavailableOptionError, NotReadyError, WithdrawnError, LimitError,
-             ShuttingDownError, EngineStalledError, TextWorkerError
+ApplyError ← UnknownModelError, UnavailableOptionError, NotReadyError, ModelFailedError,
+             WithdrawnError, LimitError, ShuttingDownError, EngineStalledError, TextWorkerError
 LimitError ← FileTooLargeError, PromptTooLongError, DeadlineTooShortError
 QueueFullError (of the engine) ← BusyError
 """
@@ -28,6 +28,10 @@ class UnavailableOptionError(ApplyError):
 
 class NotReadyError(ApplyError):
     """The model is still being loaded."""
+
+
+class ModelFailedError(ApplyError):
+    """The model could not be loaded."""
 
 
 class ShuttingDownError(ApplyError):

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import torch
 
 from apply_service.config import SECRET_VARIABLE, Settings
-from apply_service.model_store import cache_dir, resolve_model
-from apply_service.prompts.profile import load_profile
+from apply_service.found_model import FoundModel, find_model
+from apply_service.model_store import cache_dir
 from apply_service.service import LoadedModel
 from batching.config import CacheConfig, Device, Dtype, EngineConfig, SchedulerConfig
 from batching.engine import build_engine
@@ -20,13 +20,15 @@ from kernels.linear import has_fast_bfloat16
 _YOUNG_OBJECTS = 20_000
 
 
-def load_model(settings: Settings, *, report: Callable[[str], None]) -> LoadedModel:
-    """Load what the settings name, telling `report` of slow stages.
+def load_model(
+    settings: Settings, *, report: Callable[[str], None], found: FoundModel | None = None
+) -> LoadedModel:
+    """Load what the settings name, found already or not, telling `report` of slow stages.
 
     Raises ModelStoreError, PromptError or EngineError.
     """
-    location = resolve_model(settings.model, settings.revision, report=report)
-    profile = load_profile(settings.profile or location.profile, location.path)
+    found = found or find_model(settings, report=report)
+    location = found.location
     device = resolve_device(settings)
     engine = build_engine(
         EngineConfig(
@@ -49,18 +51,20 @@ def load_model(settings: Settings, *, report: Callable[[str], None]) -> LoadedMo
     return LoadedModel(
         name=location.name,
         engine=engine,
-        profile=profile,
+        profile=found.profile,
         adapter_sha256=location.manifest.adapter_sha256 if location.manifest else None,
     )
 
 
-def load_to_stay(settings: Settings, *, report: Callable[[str], None]) -> LoadedModel:
+def load_to_stay(
+    settings: Settings, *, report: Callable[[str], None], found: FoundModel | None = None
+) -> LoadedModel:
     """As `load_model`; the garbage collector no longer looks at what is there by now.
 
     Its half million objects stay to the end, and each look at them held everybody up for 0.3 s.
     What comes later it looks at less often: at Python's own pace it took a twentieth of planning.
     """
-    loaded = load_model(settings, report=report)
+    loaded = load_model(settings, report=report, found=found)
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])

@@ -120,6 +120,22 @@ class ModelStore:
         model_dir = find_hub_model(name_or_path, revision=revision, report=self._report)
         return ModelLocation(model_dir, _profile_of(name_or_path), name_or_path, model_dir.name)
 
+    def try_resolve_at_hand(
+        self, name_or_path: str, revision: str | None = None
+    ) -> ModelLocation | None:
+        """Like `resolve`, but None where the model must be fetched, converted or merged first."""
+        path = Path(name_or_path).expanduser()
+        if name_or_path == EMBEDDED_NAME:
+            is_to_merge = self._embedded_dir(None).exists()
+            is_here = self._embedded_dir(self._adapter()).exists() or not is_to_merge
+        elif name_or_path == BASE_NAME or path.is_dir():
+            is_here = True
+        else:
+            is_here = (
+                not path.is_file() and try_find_local(name_or_path, revision=revision) is not None
+            )
+        return self.resolve(name_or_path, revision) if is_here else None
+
     def resolve_offline(self, name_or_path: str, revision: str | None = None) -> ModelLocation:
         """Like `resolve`, but a model that would be fetched is a `ModelNotPreparedError`."""
         is_ours = name_or_path in (EMBEDDED_NAME, BASE_NAME)
@@ -328,6 +344,11 @@ def resolve_model(
 ) -> ModelLocation:
     """Find a model by name or path; see `ModelStore.resolve`."""
     return open_store(report).resolve(name_or_path, revision)
+
+
+def try_resolve_at_hand(name_or_path: str, revision: str | None = None) -> ModelLocation | None:
+    """Find a model that is ready to be loaded; see `ModelStore.try_resolve_at_hand`."""
+    return open_store().try_resolve_at_hand(name_or_path, revision)
 
 
 def list_models(report: Report = say_nothing) -> list[ModelLocation]:

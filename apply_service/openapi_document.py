@@ -31,6 +31,7 @@ from apply_service.schemas import (
     Health,
     ModelCard,
     ModelList,
+    Readiness,
     RegionEndEvent,
     RegionEvent,
     TokenEvent,
@@ -42,7 +43,7 @@ Document = dict[str, Any]
 _TYPES: tuple[type[msgspec.Struct], ...] = (
     *(ApplyBody, ApplyResult, RegionEvent, TokenEvent, RegionEndEvent),
     *(BatchEdit, BatchAnswer, ChatBody, ChatCompletion, CodeApplyBody, CodeApplyResult),
-    *(ModelCard, ModelList, OpenAITool, AnthropicTool, McpTool, Health),
+    *(ModelCard, ModelList, OpenAITool, AnthropicTool, McpTool, Health, Readiness),
     *(Problem, OpenAIErrorBody, FlatErrorBody),
 )
 _REFERENCE = "#/components/schemas/{name}"

@@ -14,6 +14,7 @@ def service_document() -> Document:
     """What `GET /schema` answers, by a service that loads no model."""
     service = ApplyService(
         _load_nothing,
+        model_name="embedded",
         limits=PipelineLimits(max_file_bytes=0, max_draft_tokens=0),
         default_deadline_s=1.0,
         drain_s=0.0,

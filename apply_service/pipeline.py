@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,17 +9,14 @@ from functools import partial
 
 from apply_service.apply_run import ApplyRun, AttemptSupply, RunObserver, SubmittedAttempt
 from apply_service.attempt import attempts_of
-from apply_service.conclusion import may_conclude_alone, try_conclude_alone
-from apply_service.edit_plan import EditPlan, plan_edit, plan_edit_again
+from apply_service.edit_plan import EditPlan
 from apply_service.edit_request import EditRequest
 from apply_service.engine_requests import default_max_tokens, make_proposer
 from apply_service.errors import BusyError, DeadlineTooShortError, PromptTooLongError
-from apply_service.plan_memory import PlanMemory
-from apply_service.private_text import TEXT_LOGGER
+from apply_service.intake import Intake
 from apply_service.prompts.profile import Profile
 from apply_service.queue_estimate import QueueEstimate
 from apply_service.region_prompt import PreparedAttempt, RegionPrompt, build_prompts
-from apply_service.request_record import stage
 from apply_service.speed_estimate import SpeedEstimate
 from apply_service.text_work import TextWork
 from batching.async_engine import AsyncEngine
@@ -41,7 +37,8 @@ class ApplyPipeline:
     """Plans edits and runs them on one engine with one prompt profile.
 
     `observer` is told of every request to the engine that finishes and of every outcome, once.
-    `text_work` is where files are planned and results judged, by default in threads.
+    `text_work` is where files are planned and results judged, by default in threads. `intake` is
+    what plans them, by default one of its own.
     """
 
     def __init__(
@@ -51,15 +48,19 @@ class ApplyPipeline:
         limits: PipelineLimits,
         observer: RunObserver | None = None,
         text_work: TextWork | None = None,
+        *,
+        intake: Intake | None = None,
     ) -> None:
         self._engine = engine
         self._profile = profile
         self._limits = limits
         self._observer = observer
         self._text_work = text_work or TextWork()
+        self._intake = intake or Intake(
+            max_file_bytes=limits.max_file_bytes, observer=observer, text_work=self._text_work
+        )
         self._speed = SpeedEstimate()
         self._queue = QueueEstimate()
-        self._plans = PlanMemory()
 
     async def start(self, edit: EditRequest) -> ApplyRun:
         """Check, plan and submit an edit.
@@ -67,35 +68,14 @@ class ApplyPipeline:
         Raises ApplyError, SnippetError, TextFileError, PromptError or EngineError before anything
         is computed.
         """
-        self._text_work.check_room(edit)
-        with stage("plan"):
-            plan = await self._plan(edit)
-        if TEXT_LOGGER.isEnabledFor(logging.INFO):
-            TEXT_LOGGER.info("edit", extra={"id": plan.request_id, **_texts_of(edit)})
-        return await self.run(plan)
-
-    async def _plan(self, edit: EditRequest) -> EditPlan:
-        known = self._plans.recall(edit)
-        if known is not None:
-            return plan_edit_again(known, edit)
-        plan = await self._text_work.run(
-            edit,
-            plan_edit,
-            edit,
-            max_file_bytes=self._limits.max_file_bytes,
-            started_at=time.monotonic(),
-        )
-        self._plans.keep(plan)
-        return plan
+        return await self.run(await self._intake.plan(edit))
 
     async def run(self, plan: EditPlan) -> ApplyRun:
-        """Submit a plan. Raises ApplyError, PromptError or EngineError."""
-        with stage("verdict"):
-            alone = None
-            if may_conclude_alone(plan):
-                alone = await self._text_work.run(plan.edit, try_conclude_alone, plan)
-        if alone is not None:
-            return ApplyRun(plan, decided=alone, observer=self._observer)
+        """Submit a plan, unless it needs no model. Raises what `ask` raises."""
+        return await self._intake.try_alone(plan) or await self.ask(plan)
+
+    async def ask(self, plan: EditPlan) -> ApplyRun:
+        """Submit a plan that needs the model. Raises ApplyError, PromptError or EngineError."""
         supply = AttemptSupply(
             prepare=partial(next, self._prepared_attempts(plan), None),
             submit=partial(self._submit, plan),
@@ -238,17 +218,8 @@ class ApplyPipeline:
             max_draft_tokens=max_draft_tokens,
             priority=edit.priority,
             cache_salt=edit.cache_salt,
-            deadline=None if edit.deadline_s is None else plan.started_at + edit.deadline_s,
+            deadline=plan.deadline,
         )
-
-
-def _texts_of(edit: EditRequest) -> dict[str, str | None]:
-    return {
-        "original": edit.original.decode(),
-        "update": edit.update,
-        "instruction": edit.instruction,
-        "path": edit.path,
-    }
 
 
 def _value(error: PromptTooLongError) -> float:

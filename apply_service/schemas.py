@@ -271,6 +271,13 @@ class ModelList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Health(msgspec.Struct, frozen=True):
-    """Whether the server is up, or ready for edits."""
+    """That the server works."""
 
-    status: Literal["live", "ready"]
+    status: Literal["live"]
+
+
+class Readiness(msgspec.Struct, frozen=True):
+    """That the server takes edits, and whether those that need the model wait for it."""
+
+    status: Literal["ready"]
+    model: Literal["loading", "ready"]

@@ -17,15 +17,15 @@ from litestar import Litestar
 from apply_service.app import create_app
 from apply_service.compat.settings import CompatSettings, parse_aliases
 from apply_service.config import Settings
+from apply_service.found_model import FoundModel, try_find_model
 from apply_service.guard.connection import ConnectionLimits, GuardedProtocol
 from apply_service.guard.draining import Drain
 from apply_service.guard.from_settings import protection_of
 from apply_service.guard.graceful_server import GracefulServer
 from apply_service.listener import url_of
 from apply_service.log_format import configure_logging
-from apply_service.model_loading import load_to_stay
 from apply_service.pipeline import PipelineLimits
-from apply_service.service import ApplyService, BatchLimits
+from apply_service.service import ApplyService, BatchLimits, LoadedModel
 from apply_service.text_work import TextWork
 from apply_service.tracing import open_tracing
 
@@ -37,9 +37,10 @@ _SWITCH_INTERVAL_S = 0.001
 
 
 def serve(settings: Settings, listener: socket.socket) -> int:
-    """Serve until SIGTERM (0) or Ctrl-C (KeyboardInterrupt); 1 if the model cannot be loaded.
+    """Serve until SIGTERM (0) or Ctrl-C (KeyboardInterrupt); 1 if there is no such model.
 
-    Raises ServerStartError or KeyFileError if the server would not be safe where it listens.
+    Raises ServerStartError or KeyFileError if the server would not be safe where it listens, and
+    ModelStoreError or PromptError if it is known at once that the model cannot be served.
     """
     configure_logging(
         settings.log_level,
@@ -51,14 +52,14 @@ def serve(settings: Settings, listener: socket.socket) -> int:
     drain = Drain()
     protection = protection_of(settings, listener, drain)
     tracing = open_tracing(settings.otlp_endpoint, os.environ)
-    service = _service(settings)
+    service = _service(settings, try_find_model(settings))
     app = create_app(
         service, max_body_bytes=settings.max_body_bytes, protection=protection, tracing=tracing
     )
     server = GracefulServer(
         _web_config(settings, app), service=service, drain=drain, drain_s=settings.drain_s
     )
-    service.on_load_failed(partial(setattr, server, "should_exit", True))
+    service.on_model_missing(partial(setattr, server, "should_exit", True))
     signal.signal(signal.SIGTERM, _outlive_shutdown)
     _LOGGER.info("listening on %s, loading the model %s", url_of(listener), settings.model)
     try:
@@ -66,12 +67,13 @@ def serve(settings: Settings, listener: socket.socket) -> int:
     finally:
         if tracing is not None:
             tracing.close()
-    return 0 if service.load_error is None else 1
+    return 1 if service.is_model_missing else 0
 
 
-def _service(settings: Settings) -> ApplyService:
+def _service(settings: Settings, found: FoundModel | None) -> ApplyService:
     return ApplyService(
-        partial(load_to_stay, settings, report=_LOGGER.info),
+        partial(_load_model, settings, found),
+        model_name=settings.model if found is None else found.location.name,
         limits=PipelineLimits(
             max_file_bytes=settings.max_file_bytes, max_draft_tokens=settings.max_draft_tokens
         ),
@@ -80,6 +82,7 @@ def _service(settings: Settings) -> ApplyService:
         cache_sharing=settings.cache_sharing,
         default_use_model=settings.use_model,
         stall_s=settings.stall_s,
+        max_waiting=settings.max_waiting,
         batch_limits=BatchLimits(
             max_in_flight=settings.max_batch_in_flight, deadline_s=settings.batch_deadline_s
         ),
@@ -90,6 +93,13 @@ def _service(settings: Settings) -> ApplyService:
             num_workers=settings.large_file_workers, large_file_bytes=settings.large_file_bytes
         ),
     )
+
+
+def _load_model(settings: Settings, found: FoundModel | None) -> LoadedModel:
+    # It brings torch, which takes seconds; edits that need no model are served meanwhile.
+    from apply_service.model_loading import load_to_stay
+
+    return load_to_stay(settings, report=_LOGGER.info, found=found)
 
 
 def _web_config(settings: Settings, app: Litestar) -> uvicorn.Config:

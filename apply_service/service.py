@@ -6,19 +6,22 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from apply_service.apply_run import ApplyRun
 from apply_service.compat.chat_run import ChatPipeline
 from apply_service.compat.settings import CompatSettings
-from apply_service.edit_request import Constraint, UseModel
+from apply_service.edit_request import Constraint, EditRequest, UseModel
 from apply_service.errors import (
     EngineStalledError,
-    NotReadyError,
-    ShuttingDownError,
     UnavailableOptionError,
     UnknownModelError,
 )
+from apply_service.intake import Intake
 from apply_service.model_manifest import ModelStoreError
+from apply_service.model_slot import ModelSlot, ModelState, model_failed, shutting_down
 from apply_service.pipeline import ApplyPipeline, PipelineLimits
 from apply_service.prompts.chat import ChatProfile
 from apply_service.prompts.profile import Profile, PromptError
@@ -29,8 +32,11 @@ from apply_service.text_work import TextWork
 from apply_service.version import system_fingerprint
 from batching.async_engine import AsyncEngine
 from batching.config import ModelInfo
-from batching.engine import Engine
 from batching.errors import EngineError
+from batching.request import Priority
+
+if TYPE_CHECKING:  # it brings torch, which takes seconds that nobody waits for who needs no model
+    from batching.engine import Engine
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -76,26 +82,34 @@ class ServedModel:
 
 
 class ApplyService:
-    """Loads its model beside the event loop, serves it, and drains it at the end."""
+    """Takes edits at once, loads its model beside them, and drains at the end.
+
+    `model_name` is what the model is called until it is loaded and says so itself. Up to
+    `max_waiting` edits wait for it. A model that is not found ends the service; one that cannot be
+    loaded fails only the edits that need it.
+    """
 
     def __init__(
         self,
         load_model: Callable[[], LoadedModel],
         *,
+        model_name: str,
         limits: PipelineLimits,
         default_deadline_s: float,
         drain_s: float,
         cache_sharing: CacheSharing = "key",
-        default_use_model: UseModel = "always",
+        default_use_model: UseModel = "auto",
         stall_s: float = 60.0,
+        max_waiting: int = 256,
         batch_limits: BatchLimits = DEFAULT_BATCH_LIMITS,
         compat: CompatSettings | None = None,
         text_work: TextWork | None = None,
     ) -> None:
         self.telemetry = Telemetry()
+        self.model_name = model_name
         self.cache_sharing = cache_sharing
         self.batch_limits = batch_limits
-        self.batch_turn = asyncio.Semaphore(1)
+        self._batch_turn = asyncio.Semaphore(1)
         self._default_deadline_s = default_deadline_s
         self.default_use_model = default_use_model
         self.compat = compat or CompatSettings()
@@ -105,24 +119,30 @@ class ApplyService:
         self._drain_s = drain_s
         self._stall_s = stall_s
         self._is_draining = False
-        self._on_load_failed: Callable[[], None] = _nobody_to_tell
-        self._load_error: BaseException | None = None
-        self._served: ServedModel | None = None
+        self._on_model_missing: Callable[[], None] = _nobody_to_tell
+        self._is_model_missing = False
+        self._model: ModelSlot[ServedModel] = ModelSlot(max_waiting=max_waiting)
+        self._intake = Intake(
+            max_file_bytes=limits.max_file_bytes,
+            observer=self.telemetry,
+            text_work=self._text_work,
+        )
         self._loading: asyncio.Task[None] | None = None
+        self.telemetry.watch_model(lambda: self._model.state)
 
     def deadline_of(self, priority: PriorityName) -> float:
         """Seconds that an edit of a priority gets if it says nothing else."""
         is_batch = priority == "batch"
         return self.batch_limits.deadline_s if is_batch else self._default_deadline_s
 
-    def on_load_failed(self, tell: Callable[[], None]) -> None:
-        """Call `tell` on the event loop if the model cannot be loaded; `load_error` says why."""
-        self._on_load_failed = tell
+    def on_model_missing(self, tell: Callable[[], None]) -> None:
+        """Call `tell` on the event loop if there is no such model."""
+        self._on_model_missing = tell
 
     @property
-    def load_error(self) -> BaseException | None:
-        """Why the model could not be loaded."""
-        return self._load_error
+    def is_model_missing(self) -> bool:
+        """Whether there is no such model; the log says why."""
+        return self._is_model_missing
 
     def start(self) -> None:
         """Begin to load the model; must run on the event loop."""
@@ -133,8 +153,8 @@ class ApplyService:
         """Take no more requests and let those under way end, for a while."""
         if self._loading is not None:
             await asyncio.wait([self._loading])
-        if self._served is not None:
-            await self._served.engine.stop(self._drain_s)
+        if self._model.state == "ready":
+            await self.served.engine.stop(self._drain_s)
         await self._text_work.close()
 
     def begin_drain(self) -> None:
@@ -143,19 +163,19 @@ class ApplyService:
 
     async def fail_running(self) -> None:
         """End what still runs, each request with an error that says why."""
-        if self._served is not None:
-            await self._served.engine.stop()
+        self._model.fail(shutting_down)
+        if self._model.state == "ready":
+            await self.served.engine.stop()
         await self._text_work.close()
 
     def check_ready(self) -> None:
-        """Raise NotReadyError while the model is being loaded, ShuttingDownError at the end."""
+        """Raise ShuttingDownError at the end."""
         if self._is_draining:
-            raise ShuttingDownError("the server is shutting down and takes no new requests")
-        _ = self.served
+            raise shutting_down()
 
     def check_alive(self) -> None:
         """Raise EngineStalledError if the engine has work and does nothing, or has failed."""
-        stalled_s = 0.0 if self._served is None else self._served.engine.stalled_s()
+        stalled_s = self.served.engine.stalled_s() if self._model.state == "ready" else 0.0
         if stalled_s > self._stall_s:
             raise EngineStalledError(
                 f"requests are queued and the engine made no step for {stalled_s:.0f} s, the limit"
@@ -163,31 +183,56 @@ class ApplyService:
             )
 
     @property
+    def model_state(self) -> ModelState:
+        """What has become of the model."""
+        return self._model.state
+
+    @property
     def is_ready(self) -> bool:
         """Whether the model is loaded."""
-        return self._served is not None
+        return self._model.state == "ready"
 
     @property
     def served(self) -> ServedModel:
-        """The model that is served. Raises NotReadyError while it is being loaded."""
-        if self._served is None:
-            raise NotReadyError("the model is still being loaded; ask /health/ready and try again")
-        return self._served
+        """The loaded model. Raises NotReadyError, ModelFailedError or ShuttingDownError."""
+        return self._model.get()
+
+    @property
+    def fingerprint(self) -> str:
+        """What answers come from: the service, and the model if it is loaded."""
+        return self.served.fingerprint if self.is_ready else system_fingerprint(None, None)
+
+    async def wait_for_model(self) -> ServedModel:
+        """The loaded model, waited for as long as an edit may take; else as `ModelSlot.wait`."""
+        return await self._model.wait(until=time.monotonic() + self._default_deadline_s)
 
     def check_options(self, *, model: str | None, constraint: Constraint | None) -> None:
         """Raise UnknownModelError or UnavailableOptionError, or what `check_ready` raises."""
         self.check_ready()
-        name = self.served.name
+        name = self.model_name
         if model is not None and model != name and model not in self.compat.model_aliases:
             raise UnknownModelError(
                 f"the model {model!r} is not served; leave `model` out, or send {name!r}"
             )
-        available = self.served.constraints
-        if constraint is not None and constraint not in available:
-            raise UnavailableOptionError(
-                f"the constraint {constraint!r} is not available with the model {name!r}; choose"
-                f" one of {', '.join(available)}"
-            )
+        if self.is_ready:
+            _check_constraint(constraint, self.served)
+
+    async def start_edit(self, edit: EditRequest) -> ApplyRun:
+        """Plan an edit and begin it, once the model is there if it needs one.
+
+        Of all edits in batch priority text work is done for one at a time, so that others find a
+        thread free. Raises what planning, the model's slot and `ApplyPipeline.ask` raise.
+        """
+        turn = self._batch_turn if edit.priority == Priority.BATCH else nullcontext()
+        async with turn:
+            plan = await self._intake.plan(edit)
+            run = await self._intake.try_alone(plan)
+        if run is not None:
+            return run
+        served = await self._model.wait(until=plan.deadline)
+        _check_constraint(edit.constraint, served)
+        async with turn:
+            return await served.pipeline.ask(plan)
 
     async def _load(self) -> None:
         loaded = await asyncio.to_thread(self._load_model)
@@ -206,29 +251,47 @@ class ApplyService:
                 max_draft_tokens=self._limits.max_draft_tokens,
                 observe=self.telemetry.observe_chat,
             )
-        self._served = ServedModel(
-            name=loaded.name,
-            created=int(time.time()),
-            fingerprint=fingerprint,
-            info=info,
-            profile_name=profile.name,
-            constraints=profile.constraints,
-            engine=engine,
-            pipeline=ApplyPipeline(engine, profile, self._limits, self.telemetry, self._text_work),
-            chat=chat,
+        pipeline = ApplyPipeline(
+            engine, profile, self._limits, self.telemetry, self._text_work, intake=self._intake
+        )
+        self.model_name = loaded.name
+        self._model.put(
+            ServedModel(
+                name=loaded.name,
+                created=int(time.time()),
+                fingerprint=fingerprint,
+                info=info,
+                profile_name=profile.name,
+                constraints=profile.constraints,
+                engine=engine,
+                pipeline=pipeline,
+                chat=chat,
+            )
         )
         _LOGGER.info("ready: model %s, profile %s", loaded.name, loaded.profile.name)
 
     def _note_failure(self, loading: asyncio.Task[None]) -> None:
-        """Remember why loading failed, foreseen or not, and tell the server to end."""
+        """Remember why there is no model, foreseen or not; without one at all the server ends."""
         error = None if loading.cancelled() else loading.exception()
         if error is None:
             return
-        is_foreseen = isinstance(error, ModelStoreError | EngineError | PromptError)
-        trace = None if is_foreseen else error
-        _LOGGER.error("the model cannot be served: %s", error, exc_info=trace)
-        self._load_error = error
-        self._on_load_failed()
+        is_missing = isinstance(error, ModelStoreError | PromptError)
+        is_foreseen = is_missing or isinstance(error, EngineError)
+        _LOGGER.error(
+            "the model cannot be served: %s", error, exc_info=None if is_foreseen else error
+        )
+        self._is_model_missing = is_missing
+        self._model.fail(model_failed)
+        if is_missing:
+            self._on_model_missing()
+
+
+def _check_constraint(constraint: Constraint | None, served: ServedModel) -> None:
+    if constraint is not None and constraint not in served.constraints:
+        raise UnavailableOptionError(
+            f"the constraint {constraint!r} is not available with the model {served.name!r}; choose"
+            f" one of {', '.join(served.constraints)}"
+        )
 
 
 def _nobody_to_tell() -> None:

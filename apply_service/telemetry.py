@@ -6,6 +6,7 @@ What vLLM has too has its name here, with `apply_` where it says `vllm:`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from prometheus_client import (
     CollectorRegistry,
@@ -17,6 +18,7 @@ from prometheus_client import (
 )
 
 from apply_service.engine_metrics import EngineCollector
+from apply_service.model_slot import MODEL_STATES, ModelState
 from apply_service.outcome import Outcome
 from apply_service.request_record import current_record
 from batching.events import RequestStats
@@ -82,6 +84,17 @@ class Telemetry:
             ["model_name", "profile", "fingerprint"],
             registry=self._registry,
         )
+        self._model_state = Gauge(
+            "apply_model_state",
+            "1 for the state that the model is in: loading, ready or failed.",
+            ["state"],
+            registry=self._registry,
+        )
+
+    def watch_model(self, read_state: Callable[[], ModelState]) -> None:
+        """Serve what has become of the model: 1 for its state, 0 for the others."""
+        for state in MODEL_STATES:
+            self._model_state.labels(state).set_function(partial(_is_in, state, read_state))
 
     def watch_engine(
         self, read_stats: Callable[[], EngineStats], *, name: str, profile: str, fingerprint: str
@@ -156,3 +169,7 @@ class Telemetry:
         self, name: str, buckets: tuple[float, ...], text: str, *labels: str
     ) -> Histogram:
         return Histogram(f"apply_{name}", text, labels, buckets=buckets, registry=self._registry)
+
+
+def _is_in(state: ModelState, read_state: Callable[[], ModelState]) -> float:
+    return float(read_state() == state)

@@ -6,14 +6,16 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from batching.config import ModelInfo
-from batching.engine import Engine
 from batching.errors import EngineStoppedError
 from batching.events import Cancelled, Event, Failed, Finished
 from batching.request import EngineRequest
 from batching.stats import EngineStats
+
+if TYPE_CHECKING:  # it brings torch, which a server has before it has an engine
+    from batching.engine import Engine
 
 _DRAIN_POLL_S = 0.02
 

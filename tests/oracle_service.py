@@ -155,9 +155,11 @@ class OracleService:
         self._config = SchedulerConfig(max_waiting=max_waiting, max_running=max_running)
         self.service = ApplyService(
             self.load,
+            model_name=MODEL_NAME,
             limits=self.limits,
             default_deadline_s=deadline_s,
             drain_s=5.0,
+            default_use_model="always",
         )
 
     def load(self) -> LoadedModel:

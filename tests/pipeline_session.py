@@ -142,13 +142,14 @@ def make_plan(edit: EditRequest) -> EditPlan:
 
 
 def make_edit(original: str | bytes, update: str, **options: object) -> EditRequest:
-    """An edit of a text or of the bytes of a file; Python unless it is told otherwise."""
+    """An edit of a text or of the bytes of a file; in Python, by the model's word, if not told."""
     if isinstance(original, str):
         file = TextFile.from_text(original)
     else:
         file = TextFile.from_bytes(original)
     options.setdefault("language", "python")
     options.setdefault("constraint", "none")
+    options.setdefault("use_model", "always")
     return EditRequest(original=file, update=update, **options)  # type: ignore[arg-type]
 
 

@@ -69,7 +69,7 @@ class ServeProcess:
 def wait_until_ready(url: str) -> None:
     """Wait until the server has loaded its model."""
     deadline = time.monotonic() + START_LIMIT_S
-    while httpx.get(f"{url}/health/ready", timeout=START_LIMIT_S).status_code != 200:
+    while httpx.get(f"{url}/health/ready?model=ready", timeout=START_LIMIT_S).status_code != 200:
         assert time.monotonic() < deadline, f"{url} did not become ready"
         time.sleep(0.05)
 

@@ -11,7 +11,7 @@ from apply_service.edit.languages import language_of
 from apply_service.edit.snippet import SnippetError
 from apply_service.edit.text_file import TextFile
 from apply_service.edit_plan import EditPlan, plan_edit
-from apply_service.edit_request import Constraint, EditRequest
+from apply_service.edit_request import Constraint, EditRequest, UseModel
 from apply_service.outcome import Outcome
 
 
@@ -39,9 +39,13 @@ class PlannedCase:
 
 
 def edit_of_case(
-    case: Case, *, has_fallback: bool = True, constraint: Constraint | None = None
+    case: Case,
+    *,
+    has_fallback: bool = True,
+    constraint: Constraint | None = None,
+    use_model: UseModel = "always",
 ) -> EditRequest:
-    """The edit that a case asks for."""
+    """The edit that a case asks for; the model is asked about each unless it is said otherwise."""
     return EditRequest(
         original=TextFile.from_text(case.original),
         update=case.update,
@@ -50,6 +54,7 @@ def edit_of_case(
         language=case.language,
         has_fallback=has_fallback,
         constraint=constraint,
+        use_model=use_model,
     )
 
 

@@ -71,7 +71,8 @@ def read_example() -> dict[str, str]:
         "original": (_EXAMPLE / _FILE_NAME).read_text(encoding="utf-8"),
         "update": (_EXAMPLE / "update.txt").read_text(encoding="utf-8"),
         "path": _FILE_NAME,
-        # Free text: with the merge as a constraint there would be nothing left to speculate on.
+        # By the model, in free text: with the merge there would be nothing left to speculate on.
+        "use_model": "always",
         "constraint": "none",
     }
 

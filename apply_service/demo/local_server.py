@@ -61,7 +61,7 @@ class LocalServer:
         self._resources.close()
 
     def wait_until_ready(self, timeout_s: float) -> float:
-        """Seconds until edits are taken. Raises LocalServerError if it ends or takes too long."""
+        """Seconds until the model is loaded. Raises LocalServerError if that takes too long."""
         started = time.monotonic()
         while not self._is_ready():
             exit_code = None if self._process is None else self._process.poll()
@@ -77,7 +77,7 @@ class LocalServer:
     def _is_ready(self) -> bool:
         connection = http.client.HTTPConnection(HOST, self.port, timeout=5)
         try:
-            connection.request("GET", "/health/ready")
+            connection.request("GET", "/health/ready?model=ready")
             return connection.getresponse().status == 200
         except (OSError, http.client.HTTPException):
             return False

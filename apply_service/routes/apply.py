@@ -85,10 +85,7 @@ async def apply(
 
 
 async def start_edit(body: ApplyBody, service: ApplyService, authorization: str | None) -> ApplyRun:
-    """An edit on its way, in the name of its owner. Raises one of FORESEEN_ERRORS.
-
-    Of all edits in batch priority one is planned at a time, so that others find a thread free.
-    """
+    """An edit on its way, in the name of its owner. Raises one of FORESEEN_ERRORS."""
     service.check_options(model=body.model, constraint=body.constraint)
     edit = await asyncio.to_thread(
         edit_of,
@@ -97,17 +94,17 @@ async def start_edit(body: ApplyBody, service: ApplyService, authorization: str 
         default_use_model=service.default_use_model,
     )
     edit = replace(edit, cache_salt=cache_salt_of(authorization, service.cache_sharing))
-    if body.priority == "interactive":
-        return await service.served.pipeline.start(edit)
-    async with service.batch_turn:
-        return await service.served.pipeline.start(edit)
+    return await service.start_edit(edit)
 
 
 async def edit_result(body: ApplyBody, service: ApplyService, outcome: Outcome) -> ApplyResult:
     """The answer to a body, for which large texts may have to be compared. Raises RejectedError."""
-    served = service.served
     return await asyncio.to_thread(
-        answer_of, body, outcome, model=served.name, fingerprint=served.fingerprint
+        answer_of,
+        body,
+        outcome,
+        model=service.model_name,
+        fingerprint=service.fingerprint,
     )
 
 

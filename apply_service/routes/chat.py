@@ -113,7 +113,7 @@ async def _answer_edit(
 async def _answer_chat(
     request: ChatBodyRequest, body: ChatBody, service: ApplyService
 ) -> Response[Any]:
-    served = service.served
+    served = await service.wait_for_model()
     if served.chat is None:
         raise no_edit_problem(served.name)
     salt = cache_salt_of(request.headers.get("authorization"), service.cache_sharing)

@@ -67,13 +67,12 @@ async def code_apply(
 
 
 def _result(outcome: Outcome, service: ApplyService) -> CodeApplyResult:
-    served = service.served
     return CodeApplyResult(
         id=outcome.request_id,
-        model=served.name,
+        model=service.model_name,
         mergedCode=outcome.merged,
         merged_code=outcome.merged,
         usage=usage_of(outcome.stats),
-        system_fingerprint=served.fingerprint,
+        system_fingerprint=service.fingerprint,
         apply=note_of(outcome),
     )

@@ -50,7 +50,7 @@ async def settle_edit(
         deadline_s=service.deadline_of("interactive"),
         cache_salt=cache_salt_of(request.headers.get("authorization"), service.cache_sharing),
     )
-    run = await service.served.pipeline.start(edit)
+    run = await service.start_edit(edit)
     outcome = await finish_for_client(request.receive, run, run.outcome())
     check_verdict(outcome, service.compat.review)
     return outcome
@@ -58,8 +58,9 @@ async def settle_edit(
 
 def head_of(request_id: str, service: ApplyService) -> AnswerHead:
     """The head of an answer of the served model."""
-    served = service.served
-    return AnswerHead.of(request_id, model=served.name, system_fingerprint=served.fingerprint)
+    return AnswerHead.of(
+        request_id, model=service.model_name, system_fingerprint=service.fingerprint
+    )
 
 
 def stream_edit(

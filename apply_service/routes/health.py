@@ -1,11 +1,16 @@
 """`/health/live`, `/health/ready` and `/metrics`: for those who run the server."""
 
+from typing import Annotated, Literal
+
 from litestar import Response, get
 from litestar.di import NamedDependency
+from litestar.params import QueryParameter
 
-from apply_service.schemas import Health
+from apply_service.schemas import Health, Readiness
 from apply_service.service import ApplyService
 from apply_service.telemetry import CONTENT_TYPE
+
+_MODEL = QueryParameter(description="`ready`: be ready only once the model is loaded.")
 
 
 @get("/health/live", summary="Whether the server works; 503 if the engine is stuck")
@@ -17,12 +22,21 @@ async def live(service: NamedDependency[ApplyService]) -> Health:
 
 @get(
     "/health/ready",
-    summary="Whether edits are taken; 503 while the server starts or stops",
+    summary="Whether edits are taken; 503 while the server stops, and without a model that works",
+    description="Edits that need the model wait for it while it is being loaded, so the answer is"
+    " 200 with `model` `loading`. If it cannot be loaded, the answer is 503 `model-failed`; edits"
+    " that need no model are done all the same. With `?model=ready` it is 503 `not-ready` as well"
+    " until the model is loaded.",
 )
-async def ready(service: NamedDependency[ApplyService]) -> Health:
-    """Ready once the model is loaded, until the server is told to stop."""
+async def ready(
+    service: NamedDependency[ApplyService], model: Annotated[Literal["ready"] | None, _MODEL] = None
+) -> Readiness:
+    """Ready from the start, until the server is told to stop or the model turns out not to load."""
     service.check_ready()
-    return Health("ready")
+    state = service.model_state
+    if state == "failed" or model == "ready":
+        _ = service.served
+    return Readiness("ready", "ready" if state == "ready" else "loading")
 
 
 @get("/metrics", summary="Figures for Prometheus", media_type="text/plain")

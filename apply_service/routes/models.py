@@ -6,15 +6,18 @@ from litestar.openapi import ResponseSpec
 from litestar.params import FromPath
 
 from apply_service.compat.error_shapes import OpenAIErrorBody
-from apply_service.errors import UnknownModelError
+from apply_service.errors import ModelFailedError, NotReadyError, UnknownModelError
 from apply_service.schemas import ModelCard, ModelList
-from apply_service.service import ApplyService
+from apply_service.service import ApplyService, ServedModel
 
 
 @get("/v1/models", summary="List the model that is served, and the other names that it goes by")
 async def list_models(service: NamedDependency[ApplyService]) -> ModelList:
-    """The one model that is loaded, none while it is being loaded."""
-    return ModelList(data=_cards(service) if service.is_ready else [])
+    """The one model, waited for while it is being loaded; none if it does not come."""
+    try:
+        return ModelList(data=_cards(service, await service.wait_for_model()))
+    except (NotReadyError, ModelFailedError):
+        return ModelList(data=[])
 
 
 @get(
@@ -24,21 +27,20 @@ async def list_models(service: NamedDependency[ApplyService]) -> ModelList:
         status: ResponseSpec(OpenAIErrorBody, generate_examples=False, description=description)
         for status, description in {
             404: "There is no model of this name",
-            503: "The server is starting",
+            503: "The model is not loaded",
         }.items()
     },
 )
 async def show_model(model_id: FromPath[str], service: NamedDependency[ApplyService]) -> ModelCard:
-    """The card of a name. Raises NotReadyError, UnknownModelError."""
+    """The card of a name. Raises NotReadyError, ModelFailedError, UnknownModelError."""
     name = model_id.lstrip("/")
-    cards = {card.id: card for card in _cards(service)}
+    cards = {card.id: card for card in _cards(service, await service.wait_for_model())}
     if name not in cards:
         raise UnknownModelError(f"the model {name!r} is not served; choose one of {list(cards)}")
     return cards[name]
 
 
-def _cards(service: ApplyService) -> list[ModelCard]:
-    served = service.served
+def _cards(service: ApplyService, served: ServedModel) -> list[ModelCard]:
     return [
         ModelCard(
             id=name,

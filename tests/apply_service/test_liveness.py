@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from oracle_service import OracleService
+from oracle_service import MODEL_NAME, OracleService
 from server_thread import serving
 
 from apply_service.service import ApplyService
@@ -28,7 +28,13 @@ def stall_service(tiny_model_dir: Path, *, stall_s: float) -> Iterator[tuple[Ora
     oracle = OracleService(tiny_model_dir)
     oracle.will_answer(["def name(path):", "    return path.lower()"])
     service = ApplyService(
-        oracle.load, limits=oracle.limits, default_deadline_s=20, drain_s=5, stall_s=stall_s
+        oracle.load,
+        model_name=MODEL_NAME,
+        limits=oracle.limits,
+        default_deadline_s=20,
+        drain_s=5,
+        default_use_model="always",
+        stall_s=stall_s,
     )
     with serving(service) as url:
         yield oracle, url

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from oracle_service import OracleService
 
-from apply_service import pipeline
+from apply_service import intake
 from apply_service.edit.snippet_error import EmptySnippetError
 from apply_service.edit.text_file import LoneSurrogateError, TextFile
 from apply_service.edit_plan import EditPlan, plan_edit
@@ -72,7 +72,7 @@ def num_planned(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
         planned.append(edit)
         return plan_edit(edit, **options)
 
-    monkeypatch.setattr(pipeline, "plan_edit", plan_edit_counted)
+    monkeypatch.setattr(intake, "plan_edit", plan_edit_counted)
     return lambda: len(planned)
 
 
@@ -80,6 +80,7 @@ def edit(update: str = UPDATE, **options: object) -> EditRequest:
     original = TextFile.from_text(str(options.pop("original", ORIGINAL)))
     if options.get("path") is None:
         options.setdefault("language", "python")
+    options.setdefault("use_model", "always")
     return EditRequest(original=original, update=update, **options)  # type: ignore[arg-type]
 
 

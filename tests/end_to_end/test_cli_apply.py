@@ -68,6 +68,11 @@ def run(file: Path, *flags: str) -> int:
     return main(["apply", str(file), "--update", str(file.with_name("update.py")), *flags])
 
 
+def ask(file: Path, *flags: str) -> int:
+    """As `run`, by the model's word."""
+    return run(file, "--use-model", "always", *flags)
+
+
 @pytest.mark.usefixtures("_way")
 def test_stdout_is_the_merged_file(file: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert run(file) == 0
@@ -79,7 +84,7 @@ def test_stdout_is_the_merged_file(file: Path, capfdbinary: pytest.CaptureFixtur
 def test_diff_and_json(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(file, "--diff") == 0
     assert "+    return os.path.basename(path).lower()" in capfd.readouterr().out
-    assert run(file, "--json", "--speculation", "off") == 0
+    assert ask(file, "--json", "--speculation", "off") == 0
     result = json.loads(capfd.readouterr().out)
     assert result["status"] == "applied"
     assert result["speculation"]["drafted"] == 0
@@ -129,10 +134,10 @@ def test_a_rejected_answer_is_printed_with_checks_off_but_never_written(
     file: Path, oracle: OracleService, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     oracle.will_answer(["# ... existing code ...", *MERGED_LINES])
-    assert run(file, "--checks", "off", "--write") == 4
+    assert ask(file, "--checks", "off", "--write") == 4
     assert b"marker_left" in capfdbinary.readouterr().err
     assert file.read_bytes() == ORIGINAL.encode()
-    assert run(file, "--checks", "off") == 4
+    assert ask(file, "--checks", "off") == 4
     assert capfdbinary.readouterr().out.startswith(b"# ... existing code ...")
 
 
@@ -143,9 +148,10 @@ def test_a_wrong_answer_gives_way_to_the_certain_merge(
     file.write_text(CERTAIN)
     file.with_name("update.py").write_text(CERTAIN_UPDATE)
     oracle.will_answer(["# ... existing code ...", *CERTAIN.splitlines()])
-    assert run(file, "--json", "--write") == 0
+    assert ask(file, "--json", "--write") == 0
     result = json.loads(capfd.readouterr().out)
     assert (result["status"], result["source"]) == ("applied", "merge")
+    assert result["speculation"]["target_passes"] > 0
     assert file.read_text() == CERTAIN_MERGED
 
 
@@ -297,7 +303,7 @@ def test_an_unknown_model_is_an_error(
     file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("APPLY_SERVICE_URL", raising=False)
-    assert run(file, "--write", "--model", str(file.parent / "no-model")) == 1
+    assert ask(file, "--write", "--model", str(file.parent / "no-model")) == 1
     assert "no-model" in capfd.readouterr().err
     assert file.read_bytes() == ORIGINAL.encode()
 
@@ -311,7 +317,7 @@ def test_ctrl_c_is_130_and_the_file_stays(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(local, "load_model", interrupt)
-    assert run(file, "--write") == 130
+    assert ask(file, "--write") == 130
     assert file.read_bytes() == ORIGINAL.encode()
 
 
@@ -320,7 +326,7 @@ def test_a_mistake_of_ours_shows_its_trace(
 ) -> None:
     monkeypatch.delenv("APPLY_SERVICE_URL", raising=False)
     monkeypatch.setattr(local, "load_model", lambda _settings, report: {}["missing"])
-    assert run(file, "--write") == 1
+    assert ask(file, "--write") == 1
     errors = capfd.readouterr().err
     assert "Traceback" in errors
     assert "apply-service: 'missing'" in errors

@@ -42,8 +42,15 @@ def redis() -> Iterator[RedisProcess]:
 
 @pytest.fixture(scope="module")
 def url(redis: RedisProcess) -> Iterator[str]:
-    """A server as its operator starts it, with the embedded model."""
-    cache = ("--redis-url", redis.url, "--cache-chunk-tokens", str(CHUNK_TOKENS))
+    """A server as its operator starts it, with the embedded model, which is asked each time."""
+    cache = (
+        "--use-model",
+        "always",
+        "--redis-url",
+        redis.url,
+        "--cache-chunk-tokens",
+        str(CHUNK_TOKENS),
+    )
     with serve_process("--port", "0", *cache) as (_server, url):
         wait_until_ready(url)
         yield url

@@ -39,6 +39,7 @@ def make_service(model_dir: Path) -> ApplyService:
     )
     return ApplyService(
         partial(load_model, settings, report=say_nothing),
+        model_name=model_dir.name,
         limits=PipelineLimits(max_file_bytes=20_000, max_draft_tokens=64),
         default_deadline_s=WAIT_S,
         drain_s=5.0,

@@ -36,9 +36,11 @@ def service(tiny_model_dir: Path) -> ApplyService:
     )
     return ApplyService(
         partial(load_model, settings, report=say_nothing),
+        model_name=tiny_model_dir.name,
         limits=PipelineLimits(max_file_bytes=20_000, max_draft_tokens=64),
         default_deadline_s=WAIT_S,
         drain_s=5.0,
+        default_use_model="always",
     )
 
 

@@ -33,6 +33,7 @@ def url(tiny_model_dir: Path) -> Iterator[str]:
     )
     service = ApplyService(
         partial(load_model, settings, report=lambda _stage: None),
+        model_name=tiny_model_dir.name,
         limits=PipelineLimits(max_file_bytes=20_000, max_draft_tokens=64),
         default_deadline_s=20.0,
         drain_s=5.0,

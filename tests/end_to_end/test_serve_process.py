@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import socket
 import threading
@@ -28,9 +29,9 @@ def flags(tiny_model_dir: Path) -> list[str]:
 def test_ready_second_server_and_sigterm(flags: list[str]) -> None:
     with serve_process(*flags, "--drain-s", "5") as (server, url):
         early = httpx.get(f"{url}/health/ready", timeout=30)
-        assert early.status_code in (200, 503)
+        assert early.status_code == 200
         server.wait_for("ready: model")
-        assert httpx.get(f"{url}/health/ready").json() == {"status": "ready"}
+        assert httpx.get(f"{url}/health/ready").json() == {"status": "ready", "model": "ready"}
         response = httpx.post(
             f"{url}/v1/apply",
             json={**EDIT, "checks": "off", "sampling": {"max_tokens": 8}},
@@ -72,6 +73,7 @@ def test_killed_in_mid_request_leaves_the_file(
         killer = threading.Thread(target=_kill_when_busy, args=(server, url))
         killer.start()
         arguments = ["apply", str(file), "--update", str(tmp_path / "update.py"), "--write"]
+        arguments += ["--use-model", "always"]
         assert main([*arguments, "--speculation", "off", "--checks", "off"]) == 1
         killer.join()
     assert "did not answer to the end" in capfd.readouterr().err
@@ -84,13 +86,41 @@ def _kill_when_busy(server: ServeProcess, url: str) -> None:
     server.process.kill()
 
 
-def test_a_model_that_cannot_be_loaded_ends_the_server(tmp_path: Path) -> None:
-    server = ServeProcess("--model", str(tmp_path / "no" / "such" / "folder"), "--port", "0")
+@pytest.mark.parametrize("missing", ["no/such/folder", "tokenizer.json"])
+def test_a_model_that_is_not_there_ends_the_server_before_it_listens(
+    tiny_model_dir: Path, tmp_path: Path, missing: str
+) -> None:
+    model_dir = tmp_path / missing
+    if missing == "tokenizer.json":
+        model_dir = tmp_path / "model"
+        shutil.copytree(tiny_model_dir, model_dir, ignore=shutil.ignore_patterns(missing))
+    server = ServeProcess("--model", str(model_dir), "--port", "0")
     assert server.end() == 1
     log = "".join(server.log)
-    assert "no/such/folder" in log
-    assert "the model cannot be served" in log
+    assert log.startswith("apply-service: ")
+    assert missing in log
+    assert "listening" not in log
     assert "Traceback" not in log
+
+
+def test_damaged_weights_fail_only_the_edits_that_need_them(
+    tiny_model_dir: Path, tmp_path: Path
+) -> None:
+    model_dir = tmp_path / "model"
+    shutil.copytree(tiny_model_dir, model_dir)
+    weights = model_dir / "model.safetensors"
+    weights.chmod(0o644)
+    weights.write_bytes(weights.read_bytes()[:1000])
+    flags = ["--model", str(model_dir), "--profile", "embedded", "--port", "0"]
+    with serve_process(*flags) as (server, url):
+        server.wait_for("the model cannot be served: .*model")
+        asked = httpx.post(f"{url}/v1/apply", json={**EDIT, "use_model": "always"}, timeout=30)
+        assert (asked.status_code, asked.json()["code"]) == (503, "model-failed")
+        merged = httpx.post(f"{url}/v1/apply", json={**EDIT, "use_model": "never"}, timeout=30)
+        assert merged.json()["merged"].endswith("line_39 = 40\n")
+        assert httpx.get(f"{url}/health/ready").json()["code"] == "model-failed"
+        server.process.send_signal(signal.SIGTERM)
+        assert server.end() == 0
 
 
 def test_a_port_in_use_is_said_before_anything_is_loaded(capfd: pytest.CaptureFixture[str]) -> None:

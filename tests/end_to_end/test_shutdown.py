@@ -207,7 +207,7 @@ def test_a_stuck_engine_does_not_keep_the_process(tiny_model_dir: Path, tmp_path
         assert process.stdout is not None
         url = process.stdout.readline().strip()
         deadline = time.monotonic() + 60
-        while httpx.get(f"{url}/health/ready", timeout=60).status_code != 200:
+        while httpx.get(f"{url}/health/ready?model=ready", timeout=60).status_code != 200:
             assert time.monotonic() < deadline
         broken: list[str] = []
         thread = threading.Thread(target=_expect_no_answer, args=(url, broken))

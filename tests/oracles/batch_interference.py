@@ -132,7 +132,7 @@ def main() -> None:
         while True:
             assert time.monotonic() < deadline, "the server does not become ready"
             try:
-                if httpx.get(f"{url}/health/ready", trust_env=False).status_code == 200:
+                if httpx.get(f"{url}/health/ready?model=ready", trust_env=False).status_code == 200:
                     break
             except httpx.TransportError:
                 pass

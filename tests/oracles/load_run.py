@@ -71,7 +71,7 @@ def main() -> int:
             write_tiny_model(Path(folder), seed=0)
             flags += ["--profile", "embedded"]
         with serve_process(*flags) as (server, url):
-            while httpx.get(f"{url}/health/ready", timeout=60).status_code != 200:
+            while httpx.get(f"{url}/health/ready?model=ready", timeout=60).status_code != 200:
                 time.sleep(0.1)
             asyncio.run(run_clients(url, ANSWERED, num_clients=4, num_requests=WARM_UP_REQUESTS))
             started_at = time.monotonic()

@@ -399,7 +399,7 @@ def test_models_and_health(client: TestClient[Any]) -> None:
     assert tuple(model["id"] for model in others) == DEFAULT_ALIASES
     assert {model["root"] for model in others} == {MODEL_NAME}
     assert client.get("/health/live").json() == {"status": "live"}
-    assert client.get("/health/ready").json() == {"status": "ready"}
+    assert client.get("/health/ready").json() == {"status": "ready", "model": "ready"}
 
 
 def test_metrics_count_results_and_problems(client: TestClient[Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 import time
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 from oracle_service import OracleService
 from server_thread import serving
 
-from apply_service.app import create_app
 from apply_service.batch_lines import LineSplitter
 from apply_service.service import BatchLimits
 from batching.stats import EngineStats
@@ -107,15 +105,10 @@ def test_an_empty_body_has_no_answers(url: str) -> None:
     assert (response.status_code, response.content) == (200, b"")
 
 
-def test_a_service_without_a_model_refuses_before_it_reads(tiny_model_dir: Path) -> None:
-    async def ask() -> httpx.Response:
-        app = create_app(OracleService(tiny_model_dir).service, max_body_bytes=1000)
-        transport = httpx.ASGITransport(app)  # without its lifespan nothing is loaded
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-            return await client.post("/v1/batches", content=json.dumps(edit("a")))
-
-    response = asyncio.run(ask())
-    assert (response.status_code, response.json()["code"]) == (503, "not-ready")
+def test_a_service_that_ends_refuses_before_it_reads(oracle: OracleService, url: str) -> None:
+    oracle.service.begin_drain()
+    response = httpx.post(f"{url}/v1/batches", content=json.dumps(edit("a")))
+    assert (response.status_code, response.json()["code"]) == (503, "shutting_down")
 
 
 def test_answers_come_while_lines_are_sent(url: str) -> None:

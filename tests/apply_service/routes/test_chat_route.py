@@ -414,7 +414,14 @@ def test_a_server_that_is_loading_says_so(oracle: OracleService) -> None:
         may_load.wait(WAIT_S)
         return oracle.load()
 
-    service = ApplyService(load_later, limits=oracle.limits, default_deadline_s=WAIT_S, drain_s=5.0)
+    service = ApplyService(
+        load_later,
+        model_name=MODEL_NAME,
+        limits=oracle.limits,
+        default_deadline_s=0.05,
+        drain_s=5.0,
+        default_use_model="always",
+    )
     with TestClient(create_app(service, max_body_bytes=100_000)) as client:
         body = {"messages": tagged()}
         response = client.post("/v1/chat/completions", json=body)
