@@ -23,6 +23,25 @@ _CODES = {
     "rate-limited": "rate_limit_exceeded",
     "unauthorized": "invalid_api_key",
 }
+# Errors that speak of the original and the update, which have other names at these addresses.
+_OF_TEXTS = frozenset(
+    {
+        "empty-update",
+        "file-too-large",
+        "malformed-update",
+        "markers-without-file",
+        "needs-review",
+        "no-marker",
+        "prompt-too-long",
+        "rejected",
+        "unreadable-update",
+        "unsupported-update",
+    }
+)
+_MESSAGE_NAMES = (
+    "in the message, the original is what stands in <code>, the update what stands in <update>"
+)
+_FIELD_NAMES = "the original is `initial_code`, the update `edit_snippet`"
 # Ends of OpenAI's addresses, those included that are not here: clients read the 404 as well.
 _OPENAI_ENDS = ("/completions", "/responses", "/embeddings")
 
@@ -76,7 +95,7 @@ def openai_error(problem: Problem) -> OpenAIErrorBody:
     """The error in OpenAI's shape."""
     kind = "server_error" if problem.status >= 500 else "invalid_request_error"
     error = OpenAIError(
-        message=message_of(problem),
+        message=message_of(problem, names=_MESSAGE_NAMES),
         type=_TYPES.get(problem.status, kind),
         param="model" if problem.code == "unknown-model" else problem.field,
         code=_code_of(problem),
@@ -87,20 +106,29 @@ def openai_error(problem: Problem) -> OpenAIErrorBody:
 
 def flat_error(problem: Problem) -> FlatErrorBody:
     """The error in Relace's shape."""
-    return FlatErrorBody(error=message_of(problem), code=_code_of(problem), **_members_of(problem))
+    return FlatErrorBody(
+        error=message_of(problem, names=_FIELD_NAMES),
+        code=_code_of(problem),
+        **_members_of(problem),
+    )
 
 
-def message_of(problem: Problem) -> str:
-    """All that there is to say, for clients that show nothing but the message."""
+def message_of(problem: Problem, *, names: str) -> str:
+    """All that there is to say, for clients that show nothing but the message.
+
+    `names` says what original and update are called by the caller.
+    """
+    names = names if problem.code in _OF_TEXTS else ""
     if not problem.findings:
         is_new = problem.remedy is not None and problem.remedy not in problem.detail
-        return f"{problem.detail}; {problem.remedy}" if is_new else problem.detail
+        parts = [problem.detail, (problem.remedy or "") if is_new else "", names]
+        return "; ".join(part for part in parts if part)
     lines = [problem.title]
     for finding in problem.findings:
         place = "" if finding.line is None else f" in line {finding.line}"
         lines.append(f"{finding.severity} {finding.code}{place}: {finding.message}")
         lines.append(f"  hint: {finding.hint}")
-    return "\n".join([*lines, problem.remedy or ""]).rstrip()
+    return "\n".join(part for part in (*lines, problem.remedy, names) if part)
 
 
 def _code_of(problem: Problem) -> str:

@@ -21,6 +21,7 @@ MAX_NEAREST = 4000
 # Those with the most words in common are compared letter by letter, which takes long.
 MAX_SPELLED = 64
 MIN_CLOSENESS = 0.5
+_MARKER = "a line `// ... existing code ...` (in the comment syntax of the file)"
 
 
 def ambiguous_place(segment: Segment, places: Sequence[int], index: LineIndex) -> Finding:
@@ -59,7 +60,7 @@ def border_unclear(segment: Segment) -> Finding:
         code="border_unclear",
         severity="warning",
         message=f"the update has no marker and shows {what}",
-        hint="send all of it, or a marker for the lines that stay, or the name of what goes in"
+        hint=f"send all of it, or {_MARKER} where lines stay, or the name of what goes in"
         " `// remove NAME`",
         line=_number(segment) if segment.has_gap_before else segment.lines[-1].number,
     )
@@ -74,7 +75,8 @@ def few_left_out(segment: Segment, num_lines: int, *, is_end: bool) -> Finding:
         message=f"no marker stands {'behind' if is_end else 'before'} the update, which leaves out"
         f" the {'last' if is_end else 'first'} {lines} of the original; whether"
         f" {'it stays' if num_lines == 1 else 'they stay'} is unclear",
-        hint="send a marker for the lines that stay, or the name of what goes in `// remove NAME`",
+        hint=f"if they stay, add {_MARKER} {'at the end' if is_end else 'at the beginning'}; if"
+        " they go, name them in `// remove NAME`",
         line=segment.lines[-1].number if is_end else _number(segment),
     )
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,14 +16,14 @@ import yaml
 from apply_client.mcp_tools import tool_schemas
 from mcp_session import ROOT, mcp_process, text_of
 from oracle_service import OracleService
+from page_snippets import DEFAULT_URL, snippets_of
+from program_folder import run_shell, write_programs
 from server_thread import serving
 
-DOCS = (ROOT / "docs" / "integrations.md").read_text()
 SNIPPETS = {
-    match["name"]: match["body"]
-    for match in re.finditer(
-        r"^```\w+ (?P<name>\S+)\n(?P<body>.*?)^```$", DOCS, re.MULTILINE | re.DOTALL
-    )
+    name: snippet
+    for snippet in snippets_of(ROOT / "docs" / "integrations.md")
+    if (name := snippet.info.partition(" ")[2])
 }
 GREET = 'import sys\n\n\ndef greet(name):\n    print("Hello " + name)\n\n\ngreet(sys.argv[1])\n'
 UPDATE = '# ...\ndef greet(name):\n    print("Hi " + name)\n\n\ngreet(sys.argv[1])\n'
@@ -57,17 +54,13 @@ def project(tmp_path: Path) -> Path:
 def bin_folder(tmp_path: Path) -> Path:
     """A folder with `apply-client` of this tree, as an installation would make it."""
     folder = tmp_path / "client-venv" / "bin"
-    folder.mkdir(parents=True)
-    program = folder / "apply-client"
-    path = shlex.quote(str(ROOT / "clients" / "python"))
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {sys.executable} -m apply_client "$@"\n')
-    program.chmod(0o755)
+    write_programs(folder)
     return folder
 
 
 def command_of(name: str) -> tuple[list[str], dict[str, str]]:
     """Program, arguments and environment of the server in a snippet."""
-    text = SNIPPETS[name]
+    text = SNIPPETS[name].body
     config: Any = yaml.safe_load(text) if name.endswith(".yaml") else json.loads(text)
     if "mcp" in config:
         return config["mcp"]["apply"]["command"], {}
@@ -94,18 +87,18 @@ def test_the_server_of_the_page_edits_a_file(
 
 
 def test_the_tools_that_are_allowed_are_those_that_there_are() -> None:
-    allowed = json.loads(SNIPPETS[".claude/settings.json"])["permissions"]["allow"]
+    allowed = json.loads(SNIPPETS[".claude/settings.json"].body)["permissions"]["allow"]
     assert allowed == [f"mcp__apply__{tool['name']}" for tool in tool_schemas()]
-    assert "apply" in json.loads(SNIPPETS[".mcp.json"])["mcpServers"]
+    assert "apply" in json.loads(SNIPPETS[".mcp.json"].body)["mcpServers"]
 
 
 def test_the_template_of_an_editor(url: str) -> None:
-    (model,) = yaml.safe_load(SNIPPETS["config.yaml"])["models"]
+    (model,) = yaml.safe_load(SNIPPETS["config.yaml"].body)["models"]
     message = model["promptTemplates"]["apply"]
     for name, text in (("original_code", GREET), ("new_code", UPDATE)):
         message = message.replace(f"{{{{{{ {name} }}}}}}", text)
     answer = httpx.post(
-        model["apiBase"].replace("http://127.0.0.1:8722", url) + "/chat/completions",
+        model["apiBase"].replace(DEFAULT_URL, url) + "/chat/completions",
         json={"model": model["model"], "messages": [{"role": "user", "content": message}]},
     )
     assert answer.raise_for_status().json()["choices"][0]["message"]["content"] == MERGED
@@ -115,17 +108,6 @@ needs_shell_tools = pytest.mark.skipif(
     any(shutil.which(tool) is None for tool in ("sh", "git", "curl", "jq")),
     reason="the scripts of the page need git, curl and jq",
 )
-
-
-def run_shell(script: str, *arguments: str, folder: Path, **environment: str) -> Any:
-    return subprocess.run(
-        ["sh", "-c", script, "script", *arguments],
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 @pytest.fixture
@@ -158,7 +140,9 @@ def test_the_script_around_a_model(
         "MODEL": "model",
         "PATH": f"{bin_folder}:{os.environ['PATH']}",
     }
-    done = run_shell(SNIPPETS["edit.sh"], "greet.py", "Say Hi.", folder=repository, **environment)
+    done = run_shell(
+        SNIPPETS["edit.sh"].body, "greet.py", "Say Hi.", folder=repository, **environment
+    )
     assert done.returncode == exit_code, done.stderr
     assert (repository / "greet.py").read_text() == merged
     prompt = (repository.parent / "prompt").read_text()
@@ -173,7 +157,7 @@ def test_the_script_around_a_model(
 
 @needs_shell_tools
 def test_the_curl_command(url: str, project: Path) -> None:
-    script = SNIPPETS["curl"].replace("http://127.0.0.1:8722", url)
+    script = SNIPPETS["curl"].at(url)
     (project / "update.txt").write_text(UPDATE)
     done = run_shell(script, folder=project)
     assert done.stdout.startswith("applied\n--- a/greet.py\n"), done.stderr
