@@ -11,6 +11,7 @@ from apply_service.edit.finding import Finding
 from apply_service.edit.merge import MergePlan, splice
 from apply_service.edit.verdict import AnswerEnding, Verdict, judge, status_of
 from apply_service.edit_plan import EditPlan
+from apply_service.errors import LimitError
 from apply_service.outcome import Outcome, Source
 from batching.events import RequestStats
 
@@ -105,10 +106,11 @@ def try_conclude_alone(plan: EditPlan) -> Outcome | None:
     return outcome if is_good or plan.edit.use_model == "never" else None
 
 
-def try_conclude_merge(plan: EditPlan) -> Outcome | None:
+def try_conclude_merge(plan: EditPlan, *, unconfirmed: Finding = _UNCONFIRMED) -> Outcome | None:
     """The best deterministic merge with its verdict, if there is one.
 
-    Without a model that says the same, only places that anchors decide are trusted.
+    Without a model that says the same, only places that anchors decide are trusted: others have
+    the finding `unconfirmed`.
     """
     if plan.merge is None or plan.merge.best is None:
         return None
@@ -116,7 +118,19 @@ def try_conclude_merge(plan: EditPlan) -> Outcome | None:
     outcome = conclude(plan, lines, source="merge")
     if plan.merge.is_unique or outcome.verdict.status != "applied":
         return outcome
-    return replace(outcome, verdict=_with_findings(outcome.verdict, _UNCONFIRMED))
+    return replace(outcome, verdict=_with_findings(outcome.verdict, unconfirmed))
+
+
+def try_conclude_unasked(plan: EditPlan, reason: LimitError) -> Outcome | None:
+    """The deterministic merge where `reason` keeps the model from being asked.
+
+    None where the caller wants no merge without it, or where there is none that may be returned.
+    """
+    if not plan.edit.has_fallback:
+        return None
+    message = f"{_UNCONFIRMED.message}; it could not be asked: {reason}"
+    merged = try_conclude_merge(plan, unconfirmed=replace(_UNCONFIRMED, message=message))
+    return None if merged is None or merged.verdict.status == "rejected" else merged
 
 
 def with_figures(outcome: Outcome, plan: EditPlan, stats: list[RequestStats]) -> Outcome:

@@ -9,6 +9,7 @@ from functools import partial
 
 from apply_service.apply_run import ApplyRun, AttemptSupply, RunObserver, SubmittedAttempt
 from apply_service.attempt import attempts_of
+from apply_service.conclusion import try_conclude_unasked
 from apply_service.edit_plan import EditPlan
 from apply_service.edit_request import EditRequest
 from apply_service.engine_requests import default_max_tokens, make_proposer
@@ -17,6 +18,7 @@ from apply_service.intake import Intake
 from apply_service.prompts.profile import Profile
 from apply_service.queue_estimate import QueueEstimate
 from apply_service.region_prompt import PreparedAttempt, RegionPrompt, build_prompts
+from apply_service.request_record import stage
 from apply_service.speed_estimate import SpeedEstimate
 from apply_service.text_work import TextWork
 from batching.async_engine import AsyncEngine
@@ -82,7 +84,14 @@ class ApplyPipeline:
             observe=self._observe,
         )
         run = ApplyRun(plan, supply, observer=self._observer, text_work=self._text_work)
-        await run.begin()
+        try:
+            await run.begin()
+        except PromptTooLongError as error:
+            with stage("verdict"):
+                merged = await self._text_work.run(plan.edit, try_conclude_unasked, plan, error)
+            if merged is None:
+                raise
+            return ApplyRun(plan, decided=merged, observer=self._observer)
         return run
 
     def _prepared_attempts(self, plan: EditPlan) -> Iterator[PreparedAttempt]:
@@ -180,7 +189,7 @@ class ApplyPipeline:
                 f" together {num_needed}",
                 value=num_needed,
                 limit=limit,
-                remedy="send a smaller file or update, or use a longer context (the model has"
+                remedy=f"{_shorter(edit)}, or use a longer context (the model has"
                 f" {info.max_position} tokens, its KV cache {info.num_kv_tokens}: see kv_memory)",
             )
         if edit.sampling.max_tokens is not None:
@@ -224,3 +233,14 @@ class ApplyPipeline:
 
 def _value(error: PromptTooLongError) -> float:
     return error.value
+
+
+def _shorter(edit: EditRequest) -> str:
+    """What a caller may do about a prompt that is too long."""
+    if edit.sampling.max_tokens is not None:
+        return "lower max_tokens"
+    if edit.scope == "file":
+        return 'leave scope at "auto", which rewrites only what changes'
+    if not edit.has_fallback:
+        return 'leave checks "on", which may do without the model, or send one change at a time'
+    return "send one change at a time, with an unchanged line before and after it"

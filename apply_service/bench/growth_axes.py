@@ -118,6 +118,7 @@ def _edits(axis: str, value: int, *, count: int, turn: int) -> list[EditRequest]
             original=original,
             update=one_function_update(function, num_new_lines=num_new_lines),
             path=PATH,
+            has_fallback=False,
             use_model="always",
         )
         if axis == "k":

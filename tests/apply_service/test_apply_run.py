@@ -198,7 +198,7 @@ def test_a_file_that_does_not_fit_is_rewritten_by_regions(
     result = outcome_of(run_edit(small, FAR))
     assert (result.scope, result.source, result.verdict.status) == ("region", "model", "applied")
     with pytest.raises(PromptTooLongError):
-        run_edit(small, replace(FAR, scope="file"))
+        run_edit(small, replace(FAR, scope="file", has_fallback=False))
 
 
 def test_what_fits_in_no_form_is_refused_with_the_figures_of_the_smallest(
@@ -207,8 +207,8 @@ def test_what_fits_in_no_form_is_refused_with_the_figures_of_the_smallest(
     tiny = OracleService(
         tiny_model_dir, max_position=150, num_blocks=64, max_file_bytes=MAX_FILE_BYTES
     )
-    with pytest.raises(PromptTooLongError, match="the limit is 150; send a smaller file") as caught:
-        run_edit(tiny, FAR)
+    with pytest.raises(PromptTooLongError, match='the limit is 150; leave checks "on"') as caught:
+        run_edit(tiny, replace(FAR, has_fallback=False))
     assert 150 < caught.value.value < len(LARGE)
     assert caught.value.limit == 150
 

@@ -128,10 +128,10 @@ def test_what_cannot_be_applied_is_refused(run: Run) -> None:
             run(edit(**{name: "a\ud800"}))
     with pytest.raises(FileTooLargeError, match="the update has 20001 bytes, the limit is 20000"):
         run(edit("x" * 20_001))
-    with pytest.raises(PromptTooLongError, match="the limit is 400; send a smaller file"):
-        run(edit(original=ORIGINAL * 30, scope="file"))
-    with pytest.raises(PromptTooLongError):
-        run(edit(sampling=SamplingOptions(max_tokens=400)))
+    with pytest.raises(PromptTooLongError, match='the limit is 400; leave scope at "auto"'):
+        run(edit(original=ORIGINAL * 30, scope="file", has_fallback=False))
+    with pytest.raises(PromptTooLongError, match="the limit is 400; lower max_tokens"):
+        run(edit(sampling=SamplingOptions(max_tokens=400), has_fallback=False))
 
 
 def test_an_answer_that_never_ends_is_truncated(run: Run, oracle: OracleService) -> None:

@@ -329,13 +329,15 @@ def test_limits_say_value_limit_and_remedy(client: TestClient[Any]) -> None:
     found = problem(client.post("/v1/apply", json={**EDIT, "original": "x" * 20_001}), 413)
     assert (found["code"], found["value"], found["limit"]) == ("file-too-large", 20_001, 20_000)
     assert "max_file_bytes" in found["remedy"]
+    unchecked = {**EDIT, "checks": "off"}
     found = problem(
-        client.post("/v1/apply", json={**EDIT, "original": "x\n" * 5000, "scope": "file"}), 413
+        client.post("/v1/apply", json={**unchecked, "original": "x\n" * 5000, "scope": "file"}), 413
     )
     assert (found["code"], found["limit"]) == ("prompt-too-long", 4096)
     assert found["value"] > 20_000
     assert found["remedy"]
-    found = problem(client.post("/v1/apply", json={**EDIT, "sampling": {"max_tokens": 4096}}), 413)
+    body = {**unchecked, "sampling": {"max_tokens": 4096}}
+    found = problem(client.post("/v1/apply", json=body), 413)
     assert (found["code"], found["limit"]) == ("prompt-too-long", 4096)
     found = problem(client.post("/v1/apply", json={**EDIT, "original": "x" * 100_000}), 413)
     assert (found["code"], found["limit"]) == ("body-too-large", 100_000)

@@ -290,8 +290,10 @@ def test_messages_that_are_no_edit(
 def test_limits_and_broken_bodies(client: openai.OpenAI, url: str) -> None:
     too_large = refusal(client, tagged(original="x" * 20_001))
     assert (too_large.status_code, too_large.code) == (413, "file_too_large")
-    long_line = f"x = '{'y' * 5000}'\n"
-    too_long = refusal(client, tagged(f"def f():\n    {long_line}", f"# ...\n    {long_line}g()\n"))
+    steps = [f"    step({number}, {number * 7_919})" for number in range(400)]
+    head, tail = ["try:", "    start(a)"], ["    finish(a)", "finally:", "    close(a)", ""]
+    losing = "\n".join(["# ...", *head, *tail])
+    too_long = refusal(client, tagged("\n".join([*head, *steps, *tail]), losing))
     assert (too_long.status_code, too_long.code) == (413, "context_length_exceeded")
     assert isinstance(too_long.body, dict)
     assert too_long.body["limit"] == 4096
