@@ -10,6 +10,7 @@ from apply_service.edit.diff import unified_diff
 from apply_service.edit.finding import Finding
 from apply_service.edit.merge import MergePlan, splice
 from apply_service.edit.verdict import AnswerEnding, Verdict, judge, status_of
+from apply_service.edit.work_budget import BudgetSpentError, limited_work
 from apply_service.edit_plan import EditPlan
 from apply_service.errors import LimitError
 from apply_service.outcome import Outcome, Source
@@ -32,6 +33,16 @@ _NO_VALID_MERGE = Finding(
 )
 
 
+def _unjudged(limit: int) -> Finding:
+    return Finding(
+        code="too_much_to_compare",
+        severity="warning",
+        message="to check the result would take more comparisons than an edit may make; the limit"
+        f" is {limit}",
+        hint="check the places in the diff, or send the update in several requests",
+    )
+
+
 def conclude(
     plan: EditPlan,
     lines: tuple[str, ...],
@@ -42,21 +53,18 @@ def conclude(
 ) -> Outcome:
     """Judge the lines of a whole file as the result of a plan, and the model's word for them."""
     verdict = _judge(plan, lines, ending, testimony)
-    if testimony is not None and ending == "complete":
+    outcome = _outcome(plan, lines, verdict, source=source)
+    if testimony is None:
+        return replace(outcome, ending=ending)
+    if ending == "complete":
         verdict = _with_findings(verdict, *testimony.doubts())
-    return Outcome(
-        request_id=plan.request_id,
+    return replace(
+        outcome,
         verdict=verdict,
-        confidence=None if testimony is None else testimony.confidence,
-        decisions=() if testimony is None else testimony.decisions,
-        evidence=() if testimony is None else testimony.evidence,
-        original=plan.edit.original,
-        file=plan.file,
-        lines=lines,
-        diff=unified_diff(plan.edit.original.decode(), plan.file.join(lines), path=plan.edit.path),
-        source=source,
-        total_s=time.monotonic() - plan.started_at,
         ending=ending,
+        confidence=testimony.confidence,
+        decisions=testimony.decisions,
+        evidence=testimony.evidence,
     )
 
 
@@ -141,8 +149,23 @@ def with_figures(outcome: Outcome, plan: EditPlan, stats: list[RequestStats]) ->
 
 def _conclude_unmerged(plan: EditPlan, merge: MergePlan) -> Outcome:
     """The original, rejected: what is wrong is the update's place and not the text."""
-    outcome = conclude(plan, plan.original_lines, source="original")
-    return replace(outcome, verdict=Verdict("rejected", merge.findings))
+    verdict = Verdict("rejected", merge.findings)
+    return _outcome(plan, plan.original_lines, verdict, source="original")
+
+
+def _outcome(
+    plan: EditPlan, lines: tuple[str, ...], verdict: Verdict, *, source: Source
+) -> Outcome:
+    return Outcome(
+        request_id=plan.request_id,
+        verdict=verdict,
+        original=plan.edit.original,
+        file=plan.file,
+        lines=lines,
+        diff=unified_diff(plan.edit.original.decode(), plan.file.join(lines), path=plan.edit.path),
+        source=source,
+        total_s=time.monotonic() - plan.started_at,
+    )
 
 
 def _with_findings(verdict: Verdict, *findings: Finding) -> Verdict:
@@ -156,12 +179,18 @@ def _with_findings(verdict: Verdict, *findings: Finding) -> Verdict:
 def _judge(
     plan: EditPlan, lines: tuple[str, ...], ending: AnswerEnding, testimony: Testimony | None
 ) -> Verdict:
-    return judge(
-        plan.original_lines,
-        plan.update_lines if plan.snippet is None else plan.snippet,
-        lines,
-        ending=ending,
-        plan=plan.merge,
-        tree=plan.tree,
-        confirmed=None if testimony is None else testimony.confirmed,
-    )
+    try:
+        with limited_work():
+            return judge(
+                plan.original_lines,
+                plan.update_lines if plan.snippet is None else plan.snippet,
+                lines,
+                ending=ending,
+                plan=plan.merge,
+                tree=plan.tree,
+                confirmed=None if testimony is None else testimony.confirmed,
+            )
+    except BudgetSpentError as error:
+        is_changed = lines != plan.original_lines
+        findings = (_unjudged(error.limit),)
+        return Verdict(status_of(findings, is_changed=is_changed), findings)

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 
 from apply_service.edit.languages import language_of
 from apply_service.edit.merge import MergePlan, plan_merge
+from apply_service.edit.merge_findings import too_much_to_compare
 from apply_service.edit.segment import Snippet
 from apply_service.edit.snippet import read_snippet
 from apply_service.edit.syntax import SyntaxTree, parse
 from apply_service.edit.text_file import TextFile, check_no_lone_surrogate
+from apply_service.edit.work_budget import BudgetSpentError, limited_work
 from apply_service.edit_request import EditRequest
 from apply_service.errors import FileTooLargeError
 from apply_service.outcome import Source
@@ -82,7 +84,11 @@ def plan_edit(
         file=edit.original,
         update_lines=update_file.lines,
     )
-    return _understand(plan) if edit.original.lines else _plan_new_file(plan, update_file)
+    try:
+        with limited_work():
+            return _understand(plan) if edit.original.lines else _plan_new_file(plan, update_file)
+    except BudgetSpentError as error:
+        return _unplanned(plan, error)
 
 
 def plan_edit_again(known: EditPlan, edit: EditRequest) -> EditPlan:
@@ -122,6 +128,17 @@ def _understand(plan: EditPlan) -> EditPlan:
     if plan.is_impossible and edit.checks == "on":
         return replace(plan, decision=Decision(original, "original"))
     return plan
+
+
+def _unplanned(plan: EditPlan, error: BudgetSpentError) -> EditPlan:
+    """The plan of an edit that takes too many comparisons: the original, and why."""
+    merge = MergePlan(
+        original_lines=plan.original_lines,
+        candidates=(),
+        order=(),
+        findings=(too_much_to_compare(error.limit),),
+    )
+    return replace(plan, merge=merge, decision=Decision(plan.original_lines, "original"))
 
 
 def _plan_new_file(plan: EditPlan, update_file: TextFile) -> EditPlan:

@@ -19,7 +19,8 @@ what had another name, `segment_nesting` (by `block_bounds`) in which block a se
 a marker anything, `sound_merges` whether it keeps the syntax; `order_placements` guesses, by
 `definition_levels` and by the `variants` of old lines (`word_weights`), `removals` and
 `removal_context` follow directives, `path_search` puts a merge together, `merge_findings` tells the
-doubts. `valid_merge` defines what all of them look for.
+doubts. `valid_merge` defines what all of them look for. `likeness` compares letters, `work_budget`
+counts what is compared and ends it.
 `regions` and `regional_update` cut out what a model has to see.
 Judging: `verdict` compares the three texts (`comparison`, `alignment`, `blank_lines`) by `checks`,
 `loss_checks` and `place_checks`; `finding` is what they report.

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from rapidfuzz.distance import LCSseq
+
+from apply_service.edit.work_budget import BudgetSpentError, limited_work, spend
+
 # Above this many cell pairs a gap without a line that is unique on both sides is left unmatched.
 MAX_GAP_CELLS = 250_000
+# `difflib` looks at a pair of equal lines once for each block around it; beyond so many looks the
+# longest common subsequence is taken, whose time does not depend on what the lines say.
+MAX_LOOKS = 500_000
+_LOOKS_PER_COMPARISON = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +43,7 @@ def matching_blocks(old: Sequence[str], new: Sequence[str]) -> list[Block]:
     """Blocks of equal lines in rising order on both sides, never overlapping or adjoining.
 
     Equal head and tail are matched first, then lines that are unique on both sides, then small
-    gaps by `difflib`. A large gap of repeated lines stays unmatched: the result is a valid
+    gaps by `small_blocks`. A large gap of repeated lines stays unmatched: the result is a valid
     alignment, not always a shortest one.
     """
     merged: list[Block] = []
@@ -56,6 +65,20 @@ def changed_hunks(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
         old_start = block.old_start + block.length
         new_start = block.new_start + block.length
     return hunks
+
+
+def bounded_hunks(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
+    """The changed hunks, or all between the equal head and tail as one where they take too long.
+
+    Either way the new text is what they make of the old one.
+    """
+    try:
+        with limited_work():
+            return changed_hunks(old, new)
+    except BudgetSpentError:
+        head = _common_head(old, new, 0, len(old), 0, len(new))
+        tail = _common_tail(old, new, head, len(old), head, len(new))
+        return [Hunk(head, len(old) - tail, head, len(new) - tail)]
 
 
 def _adjoins(left: Block, right: Block) -> bool:
@@ -89,16 +112,37 @@ def _align(
         if anchors:
             pending.extend(reversed(_gaps_at(anchors, old_lo, old_hi, new_lo, new_hi)))
         elif (old_hi - old_lo) * (new_hi - new_lo) <= MAX_GAP_CELLS:
-            yield from _align_small(old[old_lo:old_hi], new[new_lo:new_hi], old_lo, new_lo)
+            for block in small_blocks(old[old_lo:old_hi], new[new_lo:new_hi]):
+                yield Block(block.old_start + old_lo, block.new_start + new_lo, block.length)
 
 
-def _align_small(
-    old: Sequence[str], new: Sequence[str], old_offset: int, new_offset: int
-) -> Iterator[Block]:
+def small_blocks(old: Sequence[str], new: Sequence[str]) -> list[Block]:
+    """Blocks of equal lines of two short texts, in rising order; few long ones come first.
+
+    Raises BudgetSpentError.
+    """
+    counts = Counter(old)
+    num_pairs = sum(counts[line] for line in new)
+    num_looks = num_pairs * min(len(old), len(new), num_pairs)
+    if num_looks > MAX_LOOKS:
+        spend(len(old) * len(new) // 64)
+        return _common_blocks(old, new)
+    spend(len(old) + len(new) + num_looks // _LOOKS_PER_COMPARISON)
     matcher = SequenceMatcher(None, old, new, autojunk=False)
-    for old_start, new_start, length in matcher.get_matching_blocks():
-        if length:
-            yield Block(old_start + old_offset, new_start + new_offset, length)
+    return [Block(*block) for block in matcher.get_matching_blocks() if block.size]
+
+
+def _common_blocks(old: Sequence[str], new: Sequence[str]) -> list[Block]:
+    """The longest common subsequence, as blocks."""
+    numbers: dict[str, int] = {}
+    old_numbers, new_numbers = (
+        [numbers.setdefault(line, len(numbers)) for line in lines] for lines in (old, new)
+    )
+    return [
+        Block(code.src_start, code.dest_start, code.src_end - code.src_start)
+        for code in LCSseq.opcodes(old_numbers, new_numbers)
+        if code.tag == "equal"
+    ]
 
 
 def _common_head(

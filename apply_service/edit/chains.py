@@ -9,6 +9,7 @@ import msgspec
 
 from apply_service.edit.line_index import LineIndex
 from apply_service.edit.runs import Run
+from apply_service.edit.work_budget import spend
 
 # Runs that a chain may begin with, and chains kept for each of them.
 MAX_FIRST_RUNS = 10
@@ -81,6 +82,7 @@ class ChainFinder:
     def _from(self, first: int) -> Iterable[Chain]:
         links: dict[int, _Link] = {first: _Link(self._runs[first].weight, 0, -1)}
         for place in range(first + 1, len(self._runs)):
+            spend(len(links))
             best: _Link | None = None
             for previous, link in links.items():
                 step = self._step(self._runs[previous], self._runs[place])

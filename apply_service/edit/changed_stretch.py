@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import islice
 
 from apply_service.edit.balance import balance_of
 from apply_service.edit.definition_names import MAX_LINE_LENGTH, definition_name
+from apply_service.edit.likeness import likeness
 from apply_service.edit.line_index import LineIndex, indent_of
 from apply_service.edit.original_index import is_telling
 from apply_service.edit.similarity import MIN_SIMILARITY, SAME_KEY_RATIO, Similarity
@@ -182,8 +182,7 @@ class ChangedStretch:
         ratio = self._similarity.ratio
         if not is_even or ratio(lines[place], text) < SAME_KEY_RATIO:
             return False
-        by_letters = SequenceMatcher(None, lines[place], text, autojunk=False).ratio()
-        return by_letters >= MIN_SIMILARITY and not any(
+        return likeness(lines[place], text) >= MIN_SIMILARITY and not any(
             ratio(lines[one], text) >= MIN_SIMILARITY for one in near if one != place
         )
 

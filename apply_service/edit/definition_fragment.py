@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -75,6 +76,8 @@ class DefinitionFragment:
         self._places = {symbol: place for place, symbol in enumerate(symbols)}
         self._inner = _inner_places(symbols)
         self._shown_inner = _inner_places(shown)
+        self._shown_headers = sorted((symbol.header, symbol.name) for symbol in shown)
+        self._last_row = max((row for row, text in enumerate(self._stripped) if text), default=-1)
         self._language = language
         self._similarity = Similarity(index.stripped)
         self._table = SymbolTable(symbols, index, self._similarity)
@@ -227,14 +230,20 @@ class DefinitionFragment:
 
     def _is_last(self, new: Symbol) -> bool:
         """Whether nothing follows a definition in the update: only there that may break off."""
-        return not any(self._stripped[new.end :])
+        return new.end > self._last_row
 
     def _has_all_inside(self, new: Symbol, old: Symbol) -> bool:
         """Whether `new` accounts for all definitions in `old`, and for the lines between them."""
         inner = self._definitions_in(old)
-        names = {symbol.name for symbol in self._shown if new.start <= symbol.header < new.end}
-        if not inner or any(symbol.name not in names for symbol in inner):
-            return not inner
+        if not inner:
+            return True
+        first, last = (
+            bisect_left(self._shown_headers, row, key=lambda one: one[0])
+            for row in (new.start, new.end)
+        )
+        names = {name for _, name in self._shown_headers[first:last]}
+        if any(symbol.name not in names for symbol in inner):
+            return False
         return old.kind == "function" or self._has_lines_between(new, old)
 
     def _lines_between(self, old: Symbol, start: int) -> list[str]:

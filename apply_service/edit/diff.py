@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from apply_service.edit.alignment import Hunk, changed_hunks
+from apply_service.edit.alignment import Hunk, bounded_hunks
 
 NUM_CONTEXT_LINES = 3
 _NO_NEWLINE = "\\ No newline at end of file\n"
@@ -20,7 +20,7 @@ def unified_diff(old_text: str, new_text: str, *, path: str | None = None) -> st
     at "\\n" only, and a CR before it is part of the line, so changed line endings show as well.
     """
     old, new = _lines_with_ends(old_text), _lines_with_ends(new_text)
-    hunks = changed_hunks(old, new)
+    hunks = bounded_hunks(old, new)
     if not hunks:
         return ""
     name = (path or "file").lstrip("/")

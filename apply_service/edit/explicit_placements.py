@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import SequenceMatcher
 
+from apply_service.edit.alignment import MAX_GAP_CELLS, matching_blocks, small_blocks
 from apply_service.edit.indentation import reindented_by
 from apply_service.edit.lazy_places import LazyPlacer
 from apply_service.edit.line_index import LineIndex, indent_of
@@ -128,11 +128,11 @@ class ExplicitPlacements:
         }
         written = reindented_by(texts, pairs)
         stands = dict(zip(filled, present, strict=False))
-        matcher = SequenceMatcher(None, old, texts, autojunk=False)
-        for block in matcher.get_matching_blocks():
-            for step in range(block.size):
-                if block.a + step in stands:
-                    written[block.b + step] = stands[block.a + step]
+        is_small = len(old) * len(texts) <= MAX_GAP_CELLS
+        for block in (small_blocks if is_small else matching_blocks)(old, texts):
+            for step in range(block.length):
+                if block.old_start + step in stands:
+                    written[block.new_start + step] = stands[block.old_start + step]
         return written
 
     def _insertion(self, number: int, segment: Segment) -> list[Placement]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from apply_service.edit.line_index import LineIndex, num_equal_lines
+from apply_service.edit.work_budget import spend
 
 # Places of the first and of the last line that are looked at, those that match longest.
 MAX_PLACES = 200
@@ -90,6 +91,7 @@ class InsertionFinder:
             if texts[new] and self._texts[new] != lines[old]:
                 break
             new, old, size = new + step, old + step, size + 1
+        spend(1 + size)
         return size
 
     def _two_sided(

@@ -33,12 +33,16 @@ from apply_service.edit.similarity import Similarity
 from apply_service.edit.symbol import Symbol
 from apply_service.edit.syntax import parse_fragment
 from apply_service.edit.word_weights import WordWeights
+from apply_service.edit.work_budget import spend
 
 MAX_CANDIDATES = 64
 # Placements that are weighed with all their features, and how many for each segment after them.
 MAX_RANKED = 128
 MAX_RANKED_IN_ALL = 4_000
 MAX_RANKED_LATE = 16
+# What it takes to weigh a placement by its features, and to write its lines.
+COMPARISONS_PER_PLACEMENT = 100
+LINES_PER_COMPARISON = 8
 # How much lighter all other placements must be, by what the best one stands on; measured.
 CERTAIN_MARGIN = 3.0
 OPEN_MARGIN = 4.0
@@ -249,6 +253,7 @@ class LazyPlacements:
     ) -> list[Placement]:
         filled = [place for place, text in enumerate(texts) if text.strip()]
         core = list(texts[filled[0] : filled[-1] + 1])
+        spend(len(core))
         self._core = core
         blanks = texts[: filled[0]], texts[filled[-1] + 1 :]
         edges = self._edge_blanks(
@@ -280,6 +285,7 @@ class LazyPlacements:
         limit = MAX_RANKED if self._num_ranked < MAX_RANKED_IN_ALL else MAX_RANKED_LATE
         insertions = placer.insertions()
         for spot in placer.spots():
+            spend(1 + len(core) // LINES_PER_COMPARISON)
             if len(known) > limit and (spot.start, spot.end) not in insertions:
                 continue
             lines = [*edges[0], *reindented(core, spot.runs, self._index), *edges[1]]
@@ -335,6 +341,7 @@ class LazyPlacements:
         """
         weighed = []
         for placement, spot in placements:
+            spend(COMPARISONS_PER_PLACEMENT + len(placement.lines) // LINES_PER_COMPARISON)
             found = features.weighed(placement)
             weight = weight_of(found)
             if weight >= MIN_ALIKE_WEIGHT or not any(run.is_alike for run in spot.runs):

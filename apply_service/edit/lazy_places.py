@@ -17,6 +17,7 @@ from apply_service.edit.runs import REPEATED_SHARE, Run, find_runs
 from apply_service.edit.segment_borders import OPEN_BORDER_COST, Border, SegmentBorders
 from apply_service.edit.similarity import Similarity
 from apply_service.edit.word_weights import WordWeights
+from apply_service.edit.work_budget import spend
 
 BORDER_WEIGHT = 4.0
 # An equal line that is indented in another way, beside lines that are not.
@@ -151,6 +152,7 @@ class LazyPlacer:
             for right in self._borders.rights(last):
                 if left.place > right.place:
                     continue
+                spend(1)
                 weight = chain.weight + left.weight + right.weight
                 if self._balances.of(left.place, right.place) != self._balance:
                     weight -= UNBALANCED_COST

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from heapq import nlargest
+
+from rapidfuzz.distance import Indel
+from rapidfuzz.process import extractOne
 
 from apply_service.edit.definition_names import WORD
 from apply_service.edit.finding import Finding
@@ -140,6 +142,18 @@ def too_many_segments(num_segments: int, limit: int) -> Finding:
     )
 
 
+def too_much_to_compare(limit: int) -> Finding:
+    """The places of the update were not all looked at."""
+    return Finding(
+        code="too_much_to_compare",
+        severity="error",
+        message="to find the places of the update would take more comparisons than an edit may"
+        f" make; the limit is {limit}",
+        hint="send the update as a unified diff or SEARCH/REPLACE blocks with lines that stand in"
+        " the original once, in several requests, or the whole file",
+    )
+
+
 def _number(segment: Segment) -> int:
     return segment.lines[0].number if segment.lines else 1
 
@@ -156,5 +170,7 @@ def _nearest(text: str, index: LineIndex) -> int | None:
     kin = nlargest(
         MAX_SPELLED, candidates, key=lambda line: len(words.intersection(WORD.findall(line)))
     )
-    closest = get_close_matches(wanted, kin, n=1, cutoff=MIN_CLOSENESS)
+    closest = extractOne(
+        wanted, kin, scorer=Indel.normalized_similarity, score_cutoff=MIN_CLOSENESS
+    )
     return candidates.index(closest[0]) if closest else None

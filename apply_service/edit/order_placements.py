@@ -16,6 +16,7 @@ from apply_service.edit.similarity import MIN_SIMILARITY, Similarity
 from apply_service.edit.symbol import Symbol
 from apply_service.edit.variants import SURE_KEPT, VariantFinder
 from apply_service.edit.word_weights import WordWeights
+from apply_service.edit.work_budget import spend
 
 # Guesses weigh less than anything that the lines themselves speak for.
 GUESS_WEIGHT = -4.0
@@ -84,6 +85,7 @@ class OrderPlacements:
         with the segment, and no marker stands before it.
         """
         core = _core(texts)
+        spend(high - low + len(core))
         if has_definition:
             variants = self._header_of(number, core, low, high) if is_cut else []
         else:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from apply_service.edit.placement import Placement
+from apply_service.edit.work_budget import spend
 
 NO_PATH = float("-inf")
 # Paths are counted up to here.
@@ -128,6 +129,7 @@ class PathSearch:
                     yield path
                 continue
             place = walk.placement.end if walk.placement is not None else 0
+            spend(1 + len(self._layers[-walk.depth].placements))
             for placement, onward in self._steps(-walk.depth, place):
                 number += 1
                 reached = walk.reached + placement.weight

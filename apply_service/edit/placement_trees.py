@@ -21,6 +21,7 @@ from apply_service.edit.decision_tree import Node, Tree, node_of, value_for
 from apply_service.edit.placement import Placement
 from apply_service.edit.placement_features import FEATURES
 from apply_service.edit.placement_layer import LAYER_FEATURES, heaviest, layer_features
+from apply_service.edit.work_budget import spend
 
 if TYPE_CHECKING:
     from apply_service.edit.placement_forest import Forest
@@ -35,6 +36,8 @@ MIN_CERTAIN_SHARE = 0.97
 DOUBTED_LEAD = 1.0
 # Fewer rows walk down the trees faster one by one.
 MIN_ROWS_TOGETHER = 5
+# What it takes to walk down all trees with one row.
+COMPARISONS_PER_ROW = 100
 
 
 class PlacementTrees(msgspec.Struct, frozen=True, dict=True):
@@ -75,6 +78,7 @@ def corrected(placements: Sequence[Placement], lines: Sequence[str]) -> list[Pla
     near = contenders(placements)
     if len(near) < 2:
         return list(placements)
+    spend(COMPARISONS_PER_ROW * len(near))
     trees = load_trees()
     sums = trees.sums_of(layer_features(near, lines))
     best = heaviest(near)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
@@ -13,6 +12,8 @@ from typing import NamedTuple
 
 from apply_service.edit.alignment import Block, matching_blocks
 from apply_service.edit.definition_names import definition_name
+from apply_service.edit.likeness import likeness
+from apply_service.edit.work_budget import spend
 
 MIN_SIMILARITY = 0.6
 # Only the likeness above this speaks for a pair of lines.
@@ -143,8 +144,7 @@ class Similarity:
         by_words = 2 * num_shared / num_words if num_words else 1.0
         if num_common / num_chars + by_words / 2 <= EVEN_PAIR:
             return 0.0
-        by_letters = SequenceMatcher(None, left, right, autojunk=False).ratio()
-        return (by_letters + by_words) / 2
+        return (likeness(left, right) + by_words) / 2
 
     def _traits_of(self, text: str) -> _Traits:
         known = self._traits.get(text)
@@ -173,6 +173,7 @@ class Similarity:
 
         Costs `len(old) * len(new)` comparisons, so pass few lines.
         """
+        spend(len(old) * len(new))
         ratios = [self._ratios(text, new) for text in old]
         if max(chain.from_iterable(ratios), default=0.0) <= EVEN_PAIR:
             return []

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apply_service.edit.placement import MergePath, Placement, RemovedSpan
+from apply_service.edit.work_budget import spend
 
 # Ways through a result that are followed at the same time.
 MAX_STATES = 256
+# Lines of a list that are compared in one go.
+LINES_PER_COMPARISON = 100
 
 
 def splice(original_lines: Sequence[str], path: MergePath) -> list[str]:
@@ -113,6 +116,7 @@ class Membership:
         last = max((self._numbers[placement.start] for placement in layer), default=0)
         for state in sorted(states.values(), key=lambda state: -state.weight)[:MAX_STATES]:
             num_equal = self._num_equal(state, result, last)
+            spend(len(layer) + num_equal // LINES_PER_COMPARISON)
             for placement in layer:
                 start, end = self._numbers[placement.start], self._numbers[placement.end]
                 if not state.place <= start <= state.place + num_equal:

@@ -16,8 +16,11 @@ from apply_service.edit.grammars import Grammar, try_load_grammar
 from apply_service.edit.sections import hand_over_comments, nest_headings
 from apply_service.edit.symbol import Symbol
 from apply_service.edit.tree_walk import Harvest, harvest
+from apply_service.edit.work_budget import spend
 
 MAX_RETRIED_BYTES = 200_000
+# What is parsed in the time of a comparison.
+BYTES_PER_COMPARISON = 4
 MAX_FRAGMENT_S = 0.4
 # Languages where a block ends by indentation, not by a sign.
 _INDENTED = frozenset({"python", "yaml"})
@@ -66,6 +69,7 @@ def parse(
     if grammar is None or language is None:
         return None
     source = _source_of(lines)
+    spend(len(source) // BYTES_PER_COMPARISON)
     tree = grammar.parse(source, max_s=max_s)
     found = None if tree is None else harvest(tree, source, grammar, lines=lines)
     if found is None:

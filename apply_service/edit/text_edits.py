@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apply_service.edit.alignment import changed_hunks
+from apply_service.edit.alignment import bounded_hunks
 
 # A line ends where the Language Server Protocol says so: at "\n", "\r\n" or a lone "\r".
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
@@ -44,7 +44,7 @@ def text_edits(old_text: str, new_text: str) -> list[TextEdit]:
             end=_border(old, hunk.old_end),
             text="".join(new[hunk.new_start : hunk.new_end]),
         )
-        for hunk in changed_hunks(old, new)
+        for hunk in bounded_hunks(old, new)
     ]
 
 

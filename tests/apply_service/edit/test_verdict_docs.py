@@ -12,8 +12,8 @@ from apply_service.edit.snippet import read_snippet
 from apply_service.edit.syntax import parse
 from apply_service.edit.verdict import judge
 
-# One is a finding of a plan that the verdict puts in its own words, one would need a long example.
-WITHOUT_EXAMPLE = {"place_guessed", "too_many_segments"}
+# One is a finding of a plan that the verdict puts in its own words, two would need long examples.
+WITHOUT_EXAMPLE = {"place_guessed", "too_many_segments", "too_much_to_compare"}
 # What the model says of its answer is another test's.
 EXAMPLES = [example for example in read_examples() if example.told is None]
 
