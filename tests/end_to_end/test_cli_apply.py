@@ -276,10 +276,17 @@ def test_errors_are_one_line_and_exit_1(file: Path, capfd: pytest.CaptureFixture
     file.write_bytes(b"\x7fELF\0")
     assert run(file) == 1
     assert "NUL at byte 4" in failure()
+
+
+@pytest.mark.usefixtures("_way")
+def test_a_doubtful_edit_that_is_too_long_for_the_model_needs_review(
+    file: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     file.write_bytes(b"x\n" * 9000)
     file.with_name("update.py").write_text("# ...\nx\ny\n# ...\n")
-    assert run(file, "--scope", "file") == 1
-    assert "the limit is 4096" in failure()
+    assert run(file, "--scope", "file", "--write") == 3
+    assert "ambiguous_place" in capfd.readouterr().err
+    assert file.read_bytes() == b"x\n" * 9000
 
 
 @pytest.mark.usefixtures("_way")
