@@ -21,12 +21,13 @@ ADAPTER_FILES := $(wildcard apply_service/models/*/*)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo serve test gpu cases corpus-pack train train-gpu calibrate clean
+.PHONY: help demo serve test test-clients gpu cases corpus-pack train train-gpu calibrate clean
 
 help:
 	@echo 'make demo    merge an example edit over HTTP, with speculation on and off'
 	@echo 'make serve   run the server until Ctrl-C'
 	@echo 'make test    lint, types, import borders and tests'
+	@echo 'make test-clients  real clients of other makers against a live server (needs npm)'
 	@echo 'make gpu     tests and figures that need an NVIDIA GPU, into build/gpu; no network'
 	@echo 'make cases   build case files of real edits in build/cases (needs npm too)'
 	@echo 'make corpus-pack  tokenise them into two small files in build/pack'
@@ -48,6 +49,11 @@ test: $(VENV)/dev.stamp $(VENV)/model.stamp $(VENV)/node.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
+
+REAL_CLIENTS := tests/clients/real
+
+test-clients: $(VENV)/dev.stamp $(VENV)/model.stamp $(VENV)/clients.stamp
+	$(BIN)/pytest -m clients $(REAL_CLIENTS) $(ARGS)
 
 # Installs nothing: with the environment that is there, or with PYTHON and its packages.
 GPU_PYTHON := $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON))
@@ -82,7 +88,7 @@ calibrate: $(VENV)/training.stamp $(VENV)/model.stamp
 	$(BIN)/apply-service model prepare
 
 clean:
-	rm -rf clients/typescript/dist clients/typescript/node_modules
+	rm -rf clients/typescript/dist clients/typescript/node_modules $(REAL_CLIENTS)/node_modules
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/python.stamp:
@@ -110,6 +116,10 @@ $(VENV)/node.stamp: clients/typescript/package-lock.json | $(VENV)/python.stamp
 	elif npm --prefix clients/typescript ci --ignore-scripts --no-audit --no-fund \
 		--prefer-offline --fetch-retries=0; then touch $@; \
 	else echo 'npm failed: nothing is tested under Node.js.'; fi
+
+$(VENV)/clients.stamp: $(REAL_CLIENTS)/package-lock.json | $(VENV)/python.stamp
+	npm --prefix $(REAL_CLIENTS) ci --ignore-scripts --no-audit --no-fund --prefer-offline
+	@touch $@
 
 $(VENV)/training.stamp: $(VENV)/torch.stamp pyproject.toml
 	$(PIP_INSTALL) --editable '.[service,training]'
