@@ -126,6 +126,7 @@ class FileRun:
             self._workspace.add(change.name, change.before, rights=self._removed_rights)
         else:
             self._change_file(change.name, change.after, change.before)
+        self._left_sha256 = None if change.before is None else sha256_of(change.before)
 
     def _change_file(self, name: str, before: bytes, after: bytes | None) -> tuple[str, ...]:
         expected_sha256 = sha256_of(before)

@@ -245,6 +245,82 @@ def test_a_patch_adds_changes_and_deletes(ground: Ground) -> None:
     assert not deleted.exists()
 
 
+def patch_of(*parts: str) -> str:
+    """A patch that changes w/greet.py, and these parts behind it."""
+    change = "*** Update File: w/greet.py\n@@\n-    print(name)\n+    print(name.upper())\n"
+    return "".join(
+        ["*** Begin Patch\n", change, *(f"*** {part}\n" for part in parts), "*** End Patch\n"]
+    )
+
+
+@pytest.mark.parametrize("part", ["Update File: w/pipe\n@@\n-x\n+y", "Delete File: w/pipe"])
+def test_a_patch_that_names_a_pipe_writes_nothing(ground: Ground, part: str) -> None:
+    path = ground.write("w/greet.py")
+    pipe = ground.root / "w/pipe"
+    if not pipe.exists():
+        os.mkfifo(pipe)
+    text, is_error = ground.edit("w/greet.py", patch_of("Add File: w/new.py\n+x = 1", part))
+    assert is_error
+    assert text.startswith("0 of 3 changes were written.")
+    assert "not-a-file: w/pipe is no regular file" in text
+    assert "nothing of the patch was written, because of 'w/pipe'" in text
+    assert path.read_text() == GREET
+    assert sorted(os.listdir(ground.root / "w")) == ["greet.py", "pipe"]
+    pipe.unlink()
+
+
+@pytest.mark.parametrize(
+    ("part", "reason"),
+    [
+        ("Add File: w/greet.py.d", "exists already"),
+        ("Update File: w/none.py\n@@\n-x\n+y", "does not exist"),
+        ("Update File: w/fixed.py\n@@\n-x = 1\n+x = 2", "is read-only"),
+        ("Update File: w/other.py\n@@\n-nowhere\n+x = 2", "anchor_not_found"),
+        ("Delete File: w/link.py", "is a link to w/other.py"),
+    ],
+)
+def test_a_patch_is_written_whole_or_not_at_all(ground: Ground, part: str, reason: str) -> None:
+    path, other = ground.write("w/greet.py"), ground.write("w/other.py", "x = 1\n")
+    ground.write("w/greet.py.d/keep")
+    fixed = ground.root / "w/fixed.py"
+    if not fixed.exists():
+        ground.write("w/fixed.py", "x = 1\n").chmod(0o444)
+        (ground.root / "w/link.py").symlink_to("other.py")
+    for is_dry_run in (True, False):
+        text, is_error = ground.edit("w/greet.py", patch_of(part), dry_run=is_dry_run)
+        assert is_error
+        assert text.startswith("0 of 2 changes were written.")
+        assert reason in text
+    assert (path.read_text(), other.read_text()) == (GREET, "x = 1\n")
+    assert fixed.read_text() == "x = 1\n"
+
+
+def test_a_patch_that_fails_while_it_is_written_is_taken_back(ground: Ground) -> None:
+    """The second new file needs a folder where the first one is; nothing says so before."""
+    path, gone = ground.write("w/greet.py"), ground.write("w/gone.py", "x = 1\n")
+    path.chmod(0o751)
+    before = sorted(os.listdir(ground.root / "w"))
+    parts = ["Delete File: w/gone.py", "Add File: w/new\n+x = 1", "Add File: w/new/deep.py\n+x = 1"]
+    text, is_error = ground.edit("w/greet.py", patch_of(*parts))
+    assert is_error
+    assert text.startswith("0 of 4 changes were written.")
+    assert "w/new/deep.py leads through new, which is no folder" in text
+    assert text.count("nothing of the patch was written, because of 'w/new/deep.py'") == 3
+    assert (path.read_text(), gone.read_text()) == (GREET, "x = 1\n")
+    assert path.stat().st_mode & 0o777 == 0o751
+    assert sorted(os.listdir(ground.root / "w")) == before
+
+
+def test_what_a_file_loses_is_told(ground: Ground) -> None:
+    path = ground.write("hard.py")
+    other = ground.root / "other-name.py"
+    os.link(path, other)
+    text, is_error = ground.edit("hard.py")
+    assert not is_error
+    assert "  warning: 1 more of its names (hard links) keep the old content" in text
+    assert (path.read_text(), other.read_text()) == (LOUDER_MERGED, GREET)
+
+
 def test_a_patch_of_another_file_is_refused(ground: Ground) -> None:
     ground.write("greet.py")
     ground.write("other.py")
