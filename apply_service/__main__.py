@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import sys
@@ -249,7 +250,11 @@ def _load_settings(args: argparse.Namespace, environment: Mapping[str, str]) -> 
 
 
 def _is_foreseen(error: Exception) -> bool:
-    """Errors of our own say all there is to say; the others are mistakes that need their trace."""
+    """Errors of our own, and that of a full disk, say all there is to say; others are mistakes that
+    need their trace.
+    """
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return True
     return type(error).__module__.partition(".")[0] in ("apply_service", "batching")
 
 

@@ -22,6 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     try:
         code = args.run(args)
+        sys.stdout.flush()
         assert isinstance(code, int), "every command ends with its exit code"
         return code
     except (InputError, AddressError) as error:
@@ -32,9 +33,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read stdout has gone; a later flush of it must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return EXIT_ERROR
+    except OSError as error:
+        _drop_output()
+        return _fail(error, EXIT_ERROR)
+
+
+def _drop_output() -> None:
+    """Whoever read stdout has gone, or the disk is full; a later flush must not complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -52,9 +60,10 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _fail(error: ApplyClientError, exit_code: int) -> int:
-    request_id = f" (request {error.request_id})" if error.request_id else ""
-    print(f"apply-client: {error}{request_id}", file=sys.stderr)
+def _fail(error: ApplyClientError | OSError, exit_code: int) -> int:
+    request_id = getattr(error, "request_id", None)
+    suffix = f" (request {request_id})" if request_id else ""
+    print(f"apply-client: {error}{suffix}", file=sys.stderr)
     return exit_code
 
 

@@ -10,7 +10,11 @@ batch for a patch with the `content` of the file. A last line that was cut off b
 from __future__ import annotations
 
 import os
+import stat
 import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from io import BufferedReader, FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -18,10 +22,15 @@ from typing import Literal, Self
 import msgspec
 
 from apply_client.careful_files.file_lock import try_lock
-from apply_client.update_text import InputError
+from apply_client.errors import ApplyClientError
+from apply_client.update_text import DiskError, InputError, file_error
 from apply_client.wire import Finding
 
 FORMAT = "apply-client batch journal 1"
+
+_MAX_HEAD_BYTES = 65_536
+_REMEDY = "name another one by --journal, or remove it to begin again"
+_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 
 StepStatus = Literal[
     "applied",
@@ -69,10 +78,18 @@ class JournalLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     content: bytes | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """Where a line of the journal stands, in bytes."""
+
+    offset: int
+    size: int
+
+
 class FileHistory:
     """What a batch knows of one file: its hash at the start and as the batch left it.
 
-    `content_offset` is where the journal has the file, as steps for a patch have left it.
+    `content_line` is where the journal has the file, as steps for a patch have left it.
     """
 
     def __init__(self) -> None:
@@ -80,34 +97,50 @@ class FileHistory:
         self.is_changed = False
         self.start: str | None = None
         self.left: str | None = None
-        self.content_offset: int | None = None
+        self.content_line: _Extent | None = None
 
-    def note(self, outcome: StepOutcome, *, content_offset: int | None) -> None:
+    def note(self, outcome: StepOutcome, *, content_line: _Extent | None) -> None:
         """A step of this file has ended."""
         if not self.is_known:
             self.is_known, self.start = True, outcome.before
         if outcome.is_written:
-            self.is_changed, self.content_offset = True, content_offset
+            self.is_changed, self.content_line = True, content_line
         self.left = outcome.after if outcome.is_written else outcome.before
 
 
 class Journal:
-    """An open journal, locked for this process. Safe to be used by several threads."""
+    """An open journal, locked for this process. Safe to be used by several threads.
+
+    Once a line cannot be written, because the disk is full, no line is taken any more.
+    """
 
     def __init__(self, path: Path, head: JournalHead) -> None:
-        """Open or begin a journal. Raises InputError if it is that of another batch, or in use."""
+        """Open or begin a journal; a file that is none is left alone.
+
+        Raises InputError if it is that of another batch, in use, or no journal, and DiskError.
+        """
+        self._path = path
         self._lock = threading.Lock()
+        self._size = 0
+        self._failure: ApplyClientError | None = None
         self._outcomes: dict[str, StepOutcome] = {}
         self._begun: dict[str, StepOutcome] = {}
         self._histories: dict[str, FileHistory] = {}
         try:
-            self._stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+            # Without a buffer, so that what could not be written is not tried again later.
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
+            self._stream = FileIO(descriptor, "r+")
         except OSError as error:
-            raise InputError(f"cannot open {path}: {error.strerror or error}") from error
+            raise file_error(f"open {path}", error) from error
         try:
-            if not try_lock(self._stream.fileno()):
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise InputError(f"{path} is no regular file; name another one by --journal")
+            if not _is_free(descriptor):
                 raise InputError(f"{path} is in use by another run; wait for it to end")
             self._load(path, head)
+        except OSError as error:
+            self._stream.close()
+            raise file_error(f"use {path}", error) from error
         except BaseException:
             self._stream.close()
             raise
@@ -150,73 +183,109 @@ class Journal:
 
     def content(self, path: str) -> bytes | None:
         """The file as steps for a patch have left it, None if they have not, or it is gone."""
-        offset = self.history(path).content_offset
-        if offset is None:
+        place = self.history(path).content_line
+        if place is None:
             return None
         with self._lock:
-            self._stream.seek(offset)
-            line = msgspec.json.decode(self._stream.readline(), type=JournalLine)
-        return line.content
+            self._stream.seek(place.offset)
+            parts = []
+            num_left = place.size
+            while num_left and (part := self._stream.read(num_left)):
+                parts.append(part)
+                num_left -= len(part)
+        return msgspec.json.decode(b"".join(parts), type=JournalLine).content
 
-    def _take_end(self, line: JournalLine, offset: int) -> None:
+    def _take_end(self, line: JournalLine, place: _Extent) -> None:
         self._outcomes[line.step] = line.outcome
         self._begun.pop(line.step, None)
-        content_offset = None if line.content is None else offset
-        self.history(line.path).note(line.outcome, content_offset=content_offset)
+        content_line = None if line.content is None else place
+        self.history(line.path).note(line.outcome, content_line=content_line)
 
-    def _append(self, line: JournalLine | JournalHead) -> int:
-        """Where the line begins, which is on the disk now."""
-        content = msgspec.json.encode(line) + b"\n"
+    def _append(self, line: JournalLine | JournalHead) -> _Extent:
+        """Where the line stands, which is on the disk now. Raises DiskError."""
+        content = _encoded(line)
         with self._lock:
-            offset = self._stream.seek(0, os.SEEK_END)
-            self._stream.write(content)
-            self._stream.flush()
-            os.fsync(self._stream.fileno())
-        return offset
+            if self._failure is not None:
+                raise self._failure
+            try:
+                self._stream.seek(self._size)
+                rest = memoryview(content)
+                while rest:
+                    rest = rest[self._stream.write(rest) :]
+                os.fsync(self._stream.fileno())
+            except OSError as error:
+                with suppress(OSError):
+                    self._stream.truncate(self._size)
+                self._failure = DiskError(
+                    f"cannot write {self._path}: {error.strerror or error}; it has what is done so"
+                    " far: make room and give the same command again"
+                )
+                raise self._failure from error
+            place = _Extent(self._size, len(content))
+            self._size += len(content)
+        return place
 
     def _load(self, path: Path, head: JournalHead) -> None:
         """Take in what is there, and cut off a last line that is not whole."""
-        first = self._stream.readline()
-        if not first.endswith(b"\n"):
-            self._stream.truncate(0)
-            self._append(head)
-            _sync_folder(path)
-            return
-        _check_head(path, first, head)
-        offset = len(first)
-        for content in self._stream:
-            if not content.endswith(b"\n"):
-                break
-            self._take(path, content, offset)
-            offset += len(content)
-        self._stream.truncate(offset)
+        reader = BufferedReader(self._stream)
+        try:
+            first = reader.readline(_MAX_HEAD_BYTES)
+            if not first.endswith(b"\n"):
+                # Nothing, or what a kill has left of this very head: nobody else's file begins so.
+                if not _encoded(head).startswith(first):
+                    raise InputError(f"{path} is no journal of a batch; {_REMEDY}")
+                self._stream.truncate(0)
+                self._append(head)
+                _sync_folder(path)
+                return
+            _check_head(path, first, head)
+            self._size = len(first)
+            for content in reader:
+                if not content.endswith(b"\n"):
+                    break
+                self._take(path, content)
+            self._stream.truncate(self._size)
+        finally:
+            reader.detach()
 
-    def _take(self, path: Path, content: bytes, offset: int) -> None:
+    def _take(self, path: Path, content: bytes) -> None:
         try:
             line = msgspec.json.decode(content, type=JournalLine)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InputError(
-                f"{path} is damaged at byte {offset}: {error}; see which edits are done, and name"
-                " another journal"
+                f"{path} is damaged at byte {self._size}: {error}; see which edits are done, and"
+                " name another journal"
             ) from error
         if line.event == "end":
-            self._take_end(line, offset)
+            self._take_end(line, _Extent(self._size, len(content)))
         else:
             self._begun[line.step] = line.outcome
+        self._size += len(content)
+
+
+def _is_free(descriptor: int) -> bool:
+    """Whether no other run has the journal, as far as the file system can tell."""
+    try:
+        return try_lock(descriptor)
+    except OSError:  # some network file systems have no locks
+        return True
+
+
+def _encoded(line: JournalLine | JournalHead) -> bytes:
+    return msgspec.json.encode(line) + b"\n"
 
 
 def _check_head(path: Path, content: bytes, head: JournalHead) -> None:
-    remedy = "name another one by --journal, or remove it to begin again"
     try:
         found = msgspec.json.decode(content, type=JournalHead)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no journal of a batch; {remedy}") from error
+        raise InputError(f"{path} is no journal of a batch; {_REMEDY}") from error
     for name in ("format", "edits_sha256", "root", "mode", "accepts_review"):
         there, here = getattr(found, name), getattr(head, name)
         if there != here:
             raise InputError(
                 f"{path} is the journal of another batch: its {name} is {there!r}, not {here!r};"
-                f" {remedy}"
+                f" {_REMEDY}"
             )
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import difflib
 import os
+import secrets
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from apply_client.batch_store import read_if_there
+from apply_client.careful_files.anchored_folder import AnchoredFolder
+from apply_client.careful_files.file_rights import FileRights
 from apply_client.journal import Journal
-from apply_client.update_text import InputError
+from apply_client.update_text import file_error
 from apply_client.workspace import Workspace, sha256_of
 from apply_client.workspace_errors import ContentConflictError, WorkspaceError
 
@@ -75,29 +78,48 @@ def write_patch(
     """Write the changes that a journal keeps, sorted by path, to a file or, for `-`, to stdout.
 
     What is left out, because the file has changed meanwhile or is no text, comes back as errors.
-    Raises InputError if the patch cannot be written; a file is replaced whole or not at all.
+    Raises InputError or DiskError if the patch cannot be written; a file is replaced whole or
+    not at all.
     """
     conflicts: list[WorkspaceError] = []
     if target == "-":
         _write_changes(sys.stdout.buffer, sorted(paths), journal, workspace, conflicts)
         sys.stdout.flush()
         return conflicts
-    path = Path(target)
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with _whole_file(Path(os.path.realpath(target))) as stream:
+            _write_changes(stream, sorted(paths), journal, workspace, conflicts)
+    except OSError as error:
+        raise file_error(f"write {target}", error) from error
+    return conflicts
+
+
+@contextmanager
+def _whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A stream whose bytes become the file at the end, in one step; on an error there is no change.
+
+    A file that is there hands on its owner and its mode. A pipe or a device is written to.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as stream:
+            yield stream
+        return
+    with closing(AnchoredFolder.open_root(path.parent)) as folder:
+        name = f".apply-{secrets.token_hex(8)}.tmp"
+        descriptor = folder.open_new(name, 0o666)
         try:
             with os.fdopen(descriptor, "wb") as stream:
-                _write_changes(stream, sorted(paths), journal, workspace, conflicts)
+                yield stream
                 stream.flush()
-                os.fsync(stream.fileno())
-            os.chmod(name, 0o644)
-            os.replace(name, path)
+                if path.exists():
+                    with path.open("rb") as old:
+                        FileRights.of(old.fileno()).give_to(descriptor)
+                os.fsync(descriptor)
+            folder.rename(name, path.name)
         except BaseException:
-            os.unlink(name)
+            folder.remove(name)
             raise
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
-    return conflicts
+        folder.sync()
 
 
 def _write_changes(

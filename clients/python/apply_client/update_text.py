@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import sys
 from pathlib import Path
 
@@ -16,10 +17,24 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
     (codecs.BOM_UTF8, "utf-8-sig"),
 )
+# EFBIG is the limit of a process, EDQUOT that of a user, whom Windows does not know.
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
 
 
 class InputError(ApplyClientError):
     """A file that says what to do cannot be used."""
+
+
+class DiskError(ApplyClientError):
+    """The disk did not allow it, mostly because it is full; what was there before is as it was."""
+
+
+def file_error(task: str, error: OSError) -> InputError | DiskError:
+    """Why a file that the caller named cannot be used: by its name, or because the disk is full."""
+    message = f"cannot {task}: {error.strerror or error}"
+    if error.errno in _DISK_FULL:
+        return DiskError(f"{message}; make room and give the same command again")
+    return InputError(message)
 
 
 def read_update(name: str) -> str:

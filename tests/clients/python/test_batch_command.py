@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import resource
+import stat
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,8 @@ from apply_client.__main__ import main
 from apply_client.journal import Journal, JournalHead, StepOutcome
 from oracle_service import OracleService
 from server_thread import serving
+
+ROOT = Path(__file__).parents[3]
 
 SOURCE = (
     "def one():\n    first = 1\n    return first\n\n\n"
@@ -316,6 +322,137 @@ def test_a_damaged_or_foreign_journal_is_refused(capfd: pytest.CaptureFixture[st
     write_edits(edit("a.py", 20))
     assert run("--write") == 2
     assert "the journal of another batch: its edits_sha256" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"notes that nobody has a copy of", id="a line without an end"),
+        pytest.param(b'{"path": "a.py", "update": "x"}', id="one edit"),
+        pytest.param(b'{"edits_sha256":"0123', id="cut off, of another batch"),
+        pytest.param(b"first\nsecond\n", id="lines"),
+        pytest.param(b"x" * 1_000_000, id="one long line"),
+        pytest.param(b"\0\xff" * 500, id="bytes"),
+    ],
+)
+def test_a_file_that_is_no_journal_is_left_alone(
+    content: bytes, repository: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_edits(edit("a.py", 10))
+    journal = Path("notes.txt")
+    journal.write_bytes(content)
+    assert run("--write", "--journal", "notes.txt") == 2
+    assert "notes.txt is no journal of a batch; name another one" in capfd.readouterr().err
+    assert journal.read_bytes() == content
+    assert (repository / "a.py").read_text() == source(2)
+
+
+def test_a_journal_cut_off_in_its_first_line_is_begun_anew(repository: Path) -> None:
+    write_edits(edit("a.py", 10))
+    assert run("--write") == 0
+    journal = Path("edits.jsonl.journal")
+    journal.write_bytes(journal.read_bytes()[:40])
+    (repository / "a.py").write_text(source(2))
+    assert run("--write") == 0
+    assert (repository / "a.py").read_text() == source(10)
+
+
+def test_a_journal_is_a_regular_file(capfd: pytest.CaptureFixture[str]) -> None:
+    write_edits(edit("a.py", 10))
+    os.mkfifo("pipe")
+    for name in ("pipe", "/dev/null"):
+        assert run("--write", "--journal", name) == 2
+        assert f"{name} is no regular file" in capfd.readouterr().err
+
+
+def run_limited(*arguments: str, max_bytes: int | None) -> subprocess.CompletedProcess[str]:
+    """`apply-client batch` in a process in which no file may grow beyond a size."""
+
+    def limit() -> None:
+        if max_bytes is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (max_bytes, max_bytes))
+
+    command = [sys.executable, "-m", "apply_client", "batch", "edits.jsonl", "--root", "repo"]
+    return subprocess.run(
+        [*command, "--use-model", "never", "--concurrency", "1", *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "clients/python")},
+        preexec_fn=limit,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("goal", [["--write"], ["--patch", "out.patch"]], ids=["write", "patch"])
+def test_a_full_disk_is_said_and_nothing_is_lost(goal: list[str], repository: Path) -> None:
+    write_edits(*(edit(name, 10 * value) for value in (1, 2, 3) for name in ("a.py", "b.py")))
+    for max_bytes in (100, 700, 1_100, 1_500):
+        ended = run_limited(*goal, max_bytes=max_bytes)
+        assert ended.returncode == 1, ended.stderr
+        assert "apply-client: cannot write edits.jsonl.journal: File too large" in ended.stderr
+        assert "Traceback" not in ended.stderr
+    ended = run_limited(*goal, max_bytes=None)
+    assert ended.returncode == 0, ended.stderr
+    assert "6 edits: 6 applied" in ended.stderr
+    if goal != ["--write"]:
+        assert (repository / "a.py").read_text() == source(2)
+        subprocess.run(["git", "apply", "../out.patch"], cwd=repository, check=True)
+    assert [(repository / name).read_text() for name in ("a.py", "b.py")] == [source(30)] * 2
+
+
+def test_a_file_that_has_no_room_is_done_later(repository: Path) -> None:
+    (repository / "large.py").write_text(source(2) + "# more\n" * 700)
+    write_edits(edit("large.py", 10), edit("a.py", 20))
+    ended = run_limited("--write", max_bytes=4_000)
+    assert ended.returncode == 1
+    assert "large.py: unfinished: large.py cannot be used: File too large" in ended.stderr
+    assert (repository / "large.py").read_text().startswith(source(2))
+    assert (repository / "a.py").read_text() == source(20)
+    assert run_limited("--write", max_bytes=None).returncode == 0
+    assert (repository / "large.py").read_text().startswith(source(10))
+
+
+def test_output_that_nobody_takes_is_said() -> None:
+    write_edits(edit("a.py", 10))
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "apply_client", "batch", "edits.jsonl", "--root", "repo"]
+        ended = subprocess.run(
+            [*command, "--use-model", "never", "--patch", "-"],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "clients/python")},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ended.returncode == 1
+    assert ended.stderr.endswith("No space left on device\n")
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_patch_keeps_the_rights_of_a_file_and_spares_pipes(
+    repository: Path,
+) -> None:
+    write_edits(edit("a.py", 10))
+    patch = Path("real.patch")
+    patch.write_text("")
+    patch.chmod(0o600)
+    Path("out.patch").symlink_to("real.patch")
+    assert run("--patch", "out.patch") == 0
+    assert Path("out.patch").is_symlink()
+    assert stat.S_IMODE(patch.stat().st_mode) == 0o600
+    os.mkfifo("pipe")
+    with os.fdopen(os.open("pipe", os.O_RDONLY | os.O_NONBLOCK), "rb") as pipe:
+        assert run("--patch", "pipe") == 0
+        assert pipe.read() == patch.read_bytes() != b""
+    assert stat.S_ISFIFO(Path("pipe").stat().st_mode)
+
+
+def test_what_a_file_loses_is_said(repository: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    os.link(repository / "a.py", repository / "other.py")
+    write_edits(edit("a.py", 10))
+    assert run("--write") == 0
+    error = capfd.readouterr().err
+    assert "a.py: applied (written): 1 more of its names (hard links) keep the old" in error
 
 
 def test_two_runs_at_once_are_refused(repository: Path, capfd: pytest.CaptureFixture[str]) -> None:
