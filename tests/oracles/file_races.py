@@ -8,8 +8,9 @@
   behind in the end is a lost update.
 - Kills: a process that writes a file over and over gets SIGKILL. The file must be whole, and what
   else lies there must go with the next write.
-- Links: a folder of the workspace and a link out of it change places all the time while files in
-  that folder are written, added and removed. Nothing outside may change.
+- Links: a folder of the workspace and a link out of it change places all the time, and a file and a
+  link to one outside, while they are written and files and folders are added and removed in that
+  folder. Nothing outside may change.
 """
 
 from __future__ import annotations
@@ -146,13 +147,15 @@ def _write_for_ever(path: Path, writer: str, sender: Connection) -> None:
 def swap_links(folder: Path, *, num_swaps: int) -> int:
     """Work in a folder that changes places with a link out of it; how much of the work was done.
 
-    Raises AssertionError if anything outside has changed.
+    A file beside the folder does so too. Raises AssertionError if anything outside has changed.
     """
     root, outside = folder / "root", folder / "outside"
     for place in (root / "src", outside):
         place.mkdir(parents=True)
         (place / "a.py").write_bytes(b"old")
-    (root / "link").symlink_to(outside)
+    (root / "a.py").write_bytes(b"old")
+    for name, target in (("src-link", outside), ("a.py-link", outside / "a.py")):
+        (root / name).symlink_to(target)
     process = SPAWN.Process(target=_swap, args=(root, num_swaps))
     process.start()
     workspace = Workspace(root)
@@ -160,7 +163,7 @@ def swap_links(folder: Path, *, num_swaps: int) -> int:
     for number in itertools.count():
         if not process.is_alive():
             break
-        for work in (_replace, _add, _remove):
+        for work in (_replace_in_folder, _replace, _add, _remove, _add_deep, _remove_deep):
             try:
                 work(workspace, number)
             except WorkspaceError:
@@ -174,13 +177,18 @@ def swap_links(folder: Path, *, num_swaps: int) -> int:
 
 def _swap(root: Path, num_swaps: int) -> None:
     for _ in range(num_swaps):
-        assert try_exchange(os.fspath(root / "src"), os.fspath(root / "link"), folder=None)
+        for name in ("src", "a.py"):
+            assert try_exchange(f"{root}/{name}", f"{root}/{name}-link", folder=None)
         time.sleep(0.0001)
 
 
-def _replace(workspace: Workspace, number: int) -> None:
-    sha256 = workspace.read("src/a.py").sha256
-    workspace.replace("src/a.py", b"%d" % number, expected_sha256=sha256)
+def _replace_in_folder(workspace: Workspace, number: int) -> None:
+    _replace(workspace, number, "src/a.py")
+
+
+def _replace(workspace: Workspace, number: int, name: str = "a.py") -> None:
+    sha256 = workspace.read(name).sha256
+    workspace.replace(name, b"%d" % number, expected_sha256=sha256)
 
 
 def _add(workspace: Workspace, number: int) -> None:
@@ -189,6 +197,14 @@ def _add(workspace: Workspace, number: int) -> None:
 
 def _remove(workspace: Workspace, number: int) -> None:
     workspace.remove("src/b.py", expected_sha256=sha256_of(b"new"))
+
+
+def _add_deep(workspace: Workspace, number: int) -> None:
+    workspace.add(f"src/{number}/deep/c.py", b"new")
+
+
+def _remove_deep(workspace: Workspace, number: int) -> None:
+    workspace.remove(f"src/{number}/deep/c.py", expected_sha256=sha256_of(b"new"))
 
 
 def main() -> int:
