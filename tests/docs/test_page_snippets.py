@@ -58,6 +58,7 @@ NOT_RUN = {
     ("docs/batch.md", "python -m tests.oracles"): "a measurement of many minutes",
     ("docs/integrations.md", "python3 -m venv"): "installs from a package index",
     ("docs/integrations.md", "To change an existing file"): "words for a model",
+    ("docs/security.md", "python -m tests.oracles"): "a measurement of some minutes",
     ("docs/security.md", "# nginx"): "settings of a proxy that is not here",
     ("clients/python/README.md", "pip install"): "installs from a package index",
     ("clients/typescript/README.md", "cd clients/typescript"): "installs from a package index",
