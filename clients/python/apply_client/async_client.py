@@ -168,7 +168,7 @@ class AsyncApplyClient:
             await asyncio.gather(*pending, return_exceptions=True)
 
     async def models(self) -> tuple[ModelCard, ...]:
-        """The models that are served; none while they are being loaded."""
+        """The models that are served, once they are loaded; none if they do not load."""
         return models_of(await self._ask(models_request()))
 
     async def status(self) -> ServiceStatus:

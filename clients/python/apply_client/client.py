@@ -164,7 +164,7 @@ class ApplyClient:
                     future.cancel()
 
     def models(self) -> tuple[ModelCard, ...]:
-        """The models that are served; none while they are being loaded."""
+        """The models that are served, once they are loaded; none if they do not load."""
         return models_of(self._ask(models_request()))
 
     def status(self) -> ServiceStatus:

@@ -10,7 +10,7 @@ from apply_client.exchange import Answer
 
 @dataclass(frozen=True, slots=True)
 class ServiceStatus:
-    """`is_ready` is false while a model is being loaded or the service drains; `reason` says so."""
+    """`is_ready` is false if the model cannot be loaded or the service drains; `reason` says so."""
 
     is_ready: bool
     reason: str | None = None

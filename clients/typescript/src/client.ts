@@ -124,7 +124,7 @@ export class ApplyClient {
     return applyEach(edits, applyOne, { maxConcurrency, signal });
   }
 
-  /** The models that are served; none while they are being loaded. */
+  /** The models that are served, once they are loaded; none if they do not load. */
   async models(call: CallOptions = {}): Promise<ModelCard[]> {
     return modelsOf(await this.#ask(modelsRequest(), call));
   }

@@ -3,7 +3,7 @@
 import { checkStatus, problemOf } from "./answers.js";
 import type { Answer } from "./exchange.js";
 
-/** `isReady` is false while a model is being loaded or the service drains; `reason` says so. */
+/** `isReady` is false if the model cannot be loaded or the service drains; `reason` says so. */
 export interface ServiceStatus {
   isReady: boolean;
   reason: string | null;
