@@ -21,6 +21,7 @@ from apply_service.config import (
     load_settings,
     setting_fields,
 )
+from apply_service.suggesting_parser import SuggestingParser
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
 
@@ -82,11 +83,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     for name, value in _TORCH_VARIABLES.items():
         os.environ.setdefault(name, value)  # read when torch is loaded
+    from apply_service.apply_command import ApplyUsageError
+
     arguments = list(sys.argv[1:] if argv is None else argv)
     args = build_parser(arguments).parse_args(arguments)
     try:
         return _run(args, os.environ)
-    except ConfigError as error:
+    except (ConfigError, ApplyUsageError) as error:
         return _fail(error, EXIT_USAGE)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -103,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """The parser of all commands; `model` and the benches are imported only when asked for."""
-    parser = argparse.ArgumentParser(
+    parser = SuggestingParser(
         prog="apply-service",
         description="Merges lazy edits of coding agents into files and says whether to trust the"
         " result.",

@@ -31,6 +31,7 @@ URL_VARIABLE = "APPLY_SERVICE_URL"
 # Read apart from the settings, because command lines can be seen by others.
 KEY_VARIABLE = "APPLY_API_KEY"
 
+_STDIN = Path("-")
 _EXIT_BY_STATUS = {
     "applied": EXIT_OK,
     "unchanged": EXIT_OK,
@@ -43,19 +44,26 @@ class ApplyCommandError(Exception):
     """The command cannot be carried out; the message says why."""
 
 
+class ApplyUsageError(ApplyCommandError):
+    """The flags of the command contradict each other."""
+
+
 def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
     """Register `apply`; settings flags are added by the caller."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "apply",
         help="merge a lazy update into a file",
-        description="Merge a lazy update into FILE. The merged file goes to stdout, findings to"
-        " stderr. Exit codes: 0 applied or unchanged, 1 error, 2 usage, 3 needs review, 4 rejected,"
-        f" 130 Ctrl-C. With {URL_VARIABLE} a running server does the work,"
+        description="Merge a lazy update into FILE. The merged file or its diff goes to stdout,"
+        " then findings to stderr. Exit codes: 0 applied or unchanged, 1 error, 2 usage, 3 needs"
+        f" review, 4 rejected, 130 Ctrl-C. With {URL_VARIABLE} a running server does the work,"
         f" which is sent the API key of {KEY_VARIABLE}.",
     )
-    parser.add_argument("file", type=Path, metavar="FILE", help="the file to edit")
+    parser.add_argument("file", type=Path, metavar="FILE", help="the file to edit, - reads stdin")
     parser.add_argument(
         "--update", required=True, metavar="SNIPPET_FILE", help="the update, - reads stdin"
+    )
+    parser.add_argument(
+        "--path", metavar="NAME", help="its name for language and diff, by default FILE"
     )
     parser.add_argument("--instruction", help="one sentence that says what the edit is for")
     parser.add_argument("--write", action="store_true", help="write the result into FILE")
@@ -74,6 +82,7 @@ def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
 
 def run_apply(args: argparse.Namespace, settings: Settings, environment: Mapping[str, str]) -> int:
     """Carry the command out; the exit code. Raises what reading, applying or writing raises."""
+    _check_stdin(args)
     content = _read(args.file, remedy="create it, empty for a new file")
     body = _body_of(args, content)
     progress = Progress(sys.stderr)
@@ -109,7 +118,21 @@ def _answer(
         return error.problem
 
 
+def _check_stdin(args: argparse.Namespace) -> None:
+    """Raise ApplyUsageError for what stdin cannot be."""
+    if args.file != _STDIN:
+        return
+    if Path(args.update) == _STDIN:
+        raise ApplyUsageError(
+            "FILE and --update are both -, and stdin is one text; name a file for one of them"
+        )
+    if args.write:
+        raise ApplyUsageError("--write needs a FILE, and - is stdin; take the text from stdout")
+
+
 def _read(path: Path, *, remedy: str) -> bytes:
+    if path == _STDIN:
+        return sys.stdin.buffer.read()
     try:
         return path.read_bytes()
     except FileNotFoundError as error:
@@ -118,16 +141,17 @@ def _read(path: Path, *, remedy: str) -> bytes:
         raise ApplyCommandError(f"cannot read {path}: {error.strerror or error}") from error
 
 
+def _shown_name(file: Path) -> str | None:
+    return None if file.is_absolute() or file == _STDIN else file.as_posix()
+
+
 def _body_of(args: argparse.Namespace, content: bytes) -> ApplyBody:
-    if args.update == "-":
-        update = sys.stdin.buffer.read()
-    else:
-        update = _read(Path(args.update), remedy="name the file of the update, or - for stdin")
+    update = _read(Path(args.update), remedy="name the file of the update, or - for stdin")
     return ApplyBody(
         original=Base64Content(content),
         update=TextFile.from_bytes(update).decode(),
         instruction=args.instruction,
-        path=None if args.file.is_absolute() else args.file.as_posix(),
+        path=args.path or _shown_name(args.file),
         scope=args.scope,
         checks=args.checks,
         speculation=args.speculation,

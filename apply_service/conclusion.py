@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from apply_service.confidence import Testimony
 from apply_service.edit.diff import unified_diff
 from apply_service.edit.finding import Finding
 from apply_service.edit.merge import MergePlan, splice
@@ -15,6 +15,9 @@ from apply_service.edit_plan import EditPlan
 from apply_service.errors import LimitError
 from apply_service.outcome import Outcome, Source
 from batching.events import RequestStats
+
+if TYPE_CHECKING:  # it is only of what a model says, and costs those who ask none
+    from apply_service.confidence import Testimony
 
 _UNCONFIRMED = Finding(
     code="place_unconfirmed",

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -350,6 +351,7 @@ class LoadedSettings:
     origins: Mapping[str, str]
 
 
+@cache
 def setting_fields() -> tuple[SettingField, ...]:
     """All settings, in the order in which they are declared."""
     hints = get_type_hints(Settings, include_extras=True)

@@ -64,8 +64,8 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         Literal["auto", "always", "never"] | None,
         Meta(
             description="`never`: the deterministic merge with its verdict; `auto`: that, where it"
-            " is known to need no model; `always`: the model is asked. Unset, what the server is set to,"
-            " by default `auto`."
+            " is known to need no model; `always`: the model is asked. Unset, what the server is"
+            " set to, by default `auto`."
         ),
     ] = None
     sampling: SamplingBody = SamplingBody()

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from batching.constrained_answer import CONSTRAINT_REFERENCE, ConstrainedAnswer
 from batching.draft_losses import LossCounter
 from batching.events import FinishReason, ReferenceStats, RequestStats, RowEvidence
-from batching.prefix_cache import PrefixChain
-from batching.prefix_load import PrefixLoad
 from lookup.constraint import Constraint
 from lookup.proposer import Draft, Proposer
+
+if TYPE_CHECKING:  # they bring all tiers, and with them the network
+    from batching.prefix_cache import PrefixChain
+    from batching.prefix_load import PrefixLoad
 
 
 class Priority(IntEnum):

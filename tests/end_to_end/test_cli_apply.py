@@ -241,6 +241,24 @@ def test_the_update_comes_from_stdin(
 
 
 @pytest.mark.usefixtures("_way")
+def test_the_file_comes_from_stdin(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    update = ["--update", str(file.with_name("update.py"))]
+    for flags in ([], ["--diff", "--path", "name.py"]):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(ORIGINAL.encode())))
+        assert main(["apply", "-", *update, *flags]) == 0
+        out = capfdbinary.readouterr().out
+        assert out == MERGED.encode() if not flags else out.startswith(b"--- a/name.py")
+    for flags, said in (
+        (["--update", "-"], b"stdin is one text"),
+        ([*update, "--write"], b"--write needs a FILE"),
+    ):
+        assert main(["apply", "-", *flags]) == 2
+        assert said in capfdbinary.readouterr().err
+
+
+@pytest.mark.usefixtures("_way")
 def test_an_empty_file_takes_the_update(
     tmp_path: Path, file: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -302,6 +320,10 @@ def test_usage_errors_are_2(file: Path, capfd: pytest.CaptureFixture[str]) -> No
         with pytest.raises(SystemExit) as caught:
             main(flags)
         assert caught.value.code == 2
+    assert "there is no 'applly', did you mean 'apply'?" in capfd.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["key", "lst"])
+    assert "did you mean 'list'?" in capfd.readouterr().err
     assert run(file, "--kv-memory", "lots") == 2
     assert "kv_memory is 'lots'" in capfd.readouterr().err
 

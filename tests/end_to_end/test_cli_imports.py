@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 ORIGINAL = "def name(path):\n    return path\n"
-HEAVY = ("torch", "numpy", "transformers", "tokenizers", "litestar", "uvicorn", "httpx", "pydantic")
+HEAVY = (
+    *("torch", "numpy", "transformers", "tokenizers", "litestar", "uvicorn", "httpx", "pydantic"),
+    *("redis", "ssl", "asyncio", "apply_service.confidence", "apply_service.service"),
+)
 PROGRAM = f"""
 import sys
 from apply_service.__main__ import main
@@ -58,3 +61,31 @@ def test_no_model_no_torch(
     assert "AssertionError" not in run.stderr, run.stderr
     assert run.returncode == exit_code, run.stderr
     assert said in run.stdout + run.stderr
+
+
+def test_findings_follow_the_diff(tmp_path: Path) -> None:
+    file, snippet = tmp_path / "name.py", tmp_path / "update.txt"
+    file.write_text(ORIGINAL * 2)
+    snippet.write_text("# ...\n    print(path)\n# ...\n")
+    command = ["apply", str(file), "--update", str(snippet), "--diff", "--use-model=never"]
+    run = subprocess.run(
+        [sys.executable, "-m", "apply_service", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+        text=True,
+        timeout=60,
+    )
+    assert run.returncode == 3
+    assert -1 < run.stdout.index("+    print(path)") < run.stdout.index("needs review")
+
+
+def test_listing_keys_leaves_no_trace(tmp_path: Path) -> None:
+    places = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    command = [sys.executable, "-m", "apply_service", "key", "list"]
+    run = subprocess.run(
+        command, env=os.environ | places, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert run.returncode == 0
+    assert "no keys" in run.stdout
+    assert list(tmp_path.iterdir()) == []
