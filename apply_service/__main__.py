@@ -21,6 +21,7 @@ from apply_service.config import (
     load_settings,
     setting_fields,
 )
+from apply_service.errors import UsageError
 from apply_service.suggesting_parser import SuggestingParser
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
@@ -83,13 +84,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     for name, value in _TORCH_VARIABLES.items():
         os.environ.setdefault(name, value)  # read when torch is loaded
-    from apply_service.apply_command import ApplyUsageError
-
     arguments = list(sys.argv[1:] if argv is None else argv)
     args = build_parser(arguments).parse_args(arguments)
     try:
         return _run(args, os.environ)
-    except (ConfigError, ApplyUsageError) as error:
+    except (ConfigError, UsageError) as error:
         return _fail(error, EXIT_USAGE)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

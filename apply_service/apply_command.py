@@ -14,6 +14,7 @@ from apply_service.conclusion import try_conclude_alone
 from apply_service.config import Settings
 from apply_service.edit.text_file import TextFile
 from apply_service.edit_plan import plan_edit
+from apply_service.errors import UsageError
 from apply_service.file_writer import replace_file
 from apply_service.problems import Problem, RejectedError, answer_of
 from apply_service.progress import Progress
@@ -42,10 +43,6 @@ _EXIT_BY_STATUS = {
 
 class ApplyCommandError(Exception):
     """The command cannot be carried out; the message says why."""
-
-
-class ApplyUsageError(ApplyCommandError):
-    """The flags of the command contradict each other."""
 
 
 def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
@@ -119,15 +116,15 @@ def _answer(
 
 
 def _check_stdin(args: argparse.Namespace) -> None:
-    """Raise ApplyUsageError for what stdin cannot be."""
+    """Raise UsageError for what stdin cannot be."""
     if args.file != _STDIN:
         return
     if Path(args.update) == _STDIN:
-        raise ApplyUsageError(
+        raise UsageError(
             "FILE and --update are both -, and stdin is one text; name a file for one of them"
         )
     if args.write:
-        raise ApplyUsageError("--write needs a FILE, and - is stdin; take the text from stdout")
+        raise UsageError("--write needs a FILE, and - is stdin; take the text from stdout")
 
 
 def _read(path: Path, *, remedy: str) -> bytes:

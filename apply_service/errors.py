@@ -3,6 +3,7 @@
 ApplyError ← UnknownModelError, UnavailableOptionError, NotReadyError, ModelFailedError,
              WithdrawnError, LimitError, ShuttingDownError, EngineStalledError, TextWorkerError
 LimitError ← FileTooLargeError, PromptTooLongError, DeadlineTooShortError
+UsageError (of the command line)
 QueueFullError (of the engine) ← BusyError
 """
 
@@ -12,6 +13,10 @@ from functools import partial
 from typing import Any
 
 from batching.errors import QueueFullError
+
+
+class UsageError(Exception):
+    """The flags of a command contradict each other."""
 
 
 class ApplyError(Exception):
