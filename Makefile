@@ -27,7 +27,7 @@ help:
 	@echo 'make demo    merge an example edit over HTTP, with speculation on and off'
 	@echo 'make serve   run the server until Ctrl-C'
 	@echo 'make test    lint, types, import borders and tests'
-	@echo 'make test-clients  real clients of other makers against a live server (needs npm)'
+	@echo 'make test-clients  clients of other makers at a live server; brings its own Node.js'
 	@echo 'make gpu     tests and figures that need an NVIDIA GPU, into build/gpu; no network'
 	@echo 'make cases   build case files of real edits in build/cases (needs npm too)'
 	@echo 'make corpus-pack  tokenise them into two small files in build/pack'
@@ -50,10 +50,23 @@ test: $(VENV)/dev.stamp $(VENV)/model.stamp $(VENV)/node.stamp
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
 
+# Packages of other makers, and a Node.js for them, in an environment of their own.
 REAL_CLIENTS := tests/clients/real
+CLIENTS_VENV := build/clients/venv
+CLIENTS_PATH := PATH="$(CURDIR)/$(CLIENTS_VENV)/bin:$$PATH"
 
-test-clients: $(VENV)/dev.stamp $(VENV)/model.stamp $(VENV)/clients.stamp
-	$(BIN)/pytest -m clients $(REAL_CLIENTS) $(ARGS)
+test-clients: $(VENV)/dev.stamp $(VENV)/model.stamp $(REAL_CLIENTS)/node_modules/clients.stamp
+	$(CLIENTS_PATH) $(BIN)/pytest -m clients $(REAL_CLIENTS) $(ARGS)
+
+$(CLIENTS_VENV)/clients.stamp: $(REAL_CLIENTS)/requirements.txt $(REAL_CLIENTS)/constraints.txt | $(VENV)/python.stamp
+	$(PYTHON) -m venv $(CLIENTS_VENV)
+	$(CLIENTS_VENV)/bin/python -m pip install --disable-pip-version-check --quiet \
+		--requirement $(REAL_CLIENTS)/requirements.txt --constraint $(REAL_CLIENTS)/constraints.txt
+	@touch $@
+
+$(REAL_CLIENTS)/node_modules/clients.stamp: $(REAL_CLIENTS)/package-lock.json $(CLIENTS_VENV)/clients.stamp
+	$(CLIENTS_PATH) npm --prefix $(REAL_CLIENTS) ci --ignore-scripts --no-audit --no-fund --prefer-offline
+	@touch $@
 
 # Installs nothing: with the environment that is there, or with PYTHON and its packages.
 GPU_PYTHON := $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON))
@@ -116,10 +129,6 @@ $(VENV)/node.stamp: clients/typescript/package-lock.json | $(VENV)/python.stamp
 	elif npm --prefix clients/typescript ci --ignore-scripts --no-audit --no-fund \
 		--prefer-offline --fetch-retries=0; then touch $@; \
 	else echo 'npm failed: nothing is tested under Node.js.'; fi
-
-$(VENV)/clients.stamp: $(REAL_CLIENTS)/package-lock.json | $(VENV)/python.stamp
-	npm --prefix $(REAL_CLIENTS) ci --ignore-scripts --no-audit --no-fund --prefer-offline
-	@touch $@
 
 $(VENV)/training.stamp: $(VENV)/torch.stamp pyproject.toml
 	$(PIP_INSTALL) --editable '.[service,training]'

@@ -24,7 +24,8 @@ Work = Callable[[Client], Awaitable[Any]]
 class McpSession:
     """Calls of one client, which lives in a task of a thread; made by `mcp_session`."""
 
-    def __init__(self) -> None:
+    def __init__(self, answer_limit_s: float = ANSWER_LIMIT_S) -> None:
+        self.answer_limit_s = answer_limit_s
         self.loop = asyncio.new_event_loop()
         self.queue: asyncio.Queue[tuple[Work, concurrent.futures.Future[Any]] | None]
         self.queue = asyncio.Queue()
@@ -33,7 +34,7 @@ class McpSession:
         """What the client makes of it."""
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
         self.loop.call_soon_threadsafe(self.queue.put_nowait, (work, future))
-        return future.result(timeout=ANSWER_LIMIT_S)
+        return future.result(timeout=self.answer_limit_s)
 
     def call(self, tool: str, **arguments: Any) -> CallToolResult:
         """The answer to a tool call."""
@@ -45,7 +46,7 @@ class McpSession:
         """Do what is asked for until there is None."""
         with errors.open("w") as stream:
             transport = stdio_client(parameters, errlog=stream)
-            async with Client(transport, read_timeout_seconds=ANSWER_LIMIT_S) as client:
+            async with Client(transport, read_timeout_seconds=self.answer_limit_s) as client:
                 while (item := await self.queue.get()) is not None:
                     work, future = item
                     try:
@@ -65,13 +66,17 @@ def mcp_session(
 
 @contextmanager
 def mcp_process(
-    command: Sequence[str], *, environment: Mapping[str, str], errors: Path
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    errors: Path,
+    answer_limit_s: float = ANSWER_LIMIT_S,
 ) -> Iterator[McpSession]:
     """A client of the server that a command starts; little of our environment is handed on."""
     parameters = StdioServerParameters(
         command=command[0], args=list(command[1:]), env=dict(environment)
     )
-    session = McpSession()
+    session = McpSession(answer_limit_s)
     thread = threading.Thread(
         target=session.loop.run_until_complete, args=(session.serve(parameters, errors),)
     )

@@ -3,57 +3,45 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from client_edits import ClientEdit
 from morph_records import morph_records
-from serve_process import serve_process, wait_until_ready
+from real_clients import ANSWER_LIMIT_S, DRIVERS, MORPH_SDK, NODE, Outcome, Server, Task
 
-FOLDER = Path(__file__).parent
 NUM_CHARACTERS = 200_000
-WAIT_S = 100.0
 
 pytestmark = [
     pytest.mark.clients,
     pytest.mark.skipif(
-        not (FOLDER / "node_modules" / "@morphllm").is_dir(),
+        MORPH_SDK.version() is None,
         reason="Morph's SDK is not installed; `make test-clients` does it",
     ),
 ]
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with serve_process("--port", "0") as (_server, url):
-        wait_until_ready(url)
-        yield url
-
-
-def run_sdk(script: str, *arguments: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What a script makes of each line."""
-    node = shutil.which("node")
-    assert node is not None
+def run_record(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the SDK sends for each edit, and what it makes of the answer."""
     run = subprocess.run(
-        [node, str(FOLDER / script), str(FOLDER), *arguments],
+        [str(NODE), str(DRIVERS / "morph_record.mjs")],
         input="".join(json.dumps(line) + "\n" for line in lines),
         capture_output=True,
         encoding="utf-8",
-        timeout=WAIT_S,
+        timeout=ANSWER_LIMIT_S,
         check=False,
     )
     assert run.returncode == 0, run.stderr
     return [json.loads(line) for line in run.stdout.split("\n")[:-1]]
 
 
-def edit(url: str, path: Path, update: str) -> dict[str, Any]:
-    """Have the SDK edit a file in its place; what it says of that."""
-    line = {"file": path.name, "update": update, "instruction": "I make one change."}
-    (result,) = run_sdk("morph_edits.mjs", url, str(path.parent), lines=[line])
-    return result
+def edit(server: Server, path: Path, update: str) -> Outcome:
+    """Have the SDK edit a file in its place."""
+    text = path.read_bytes().decode()
+    change = ClientEdit("large file", path.name, text, update, None, "I make one change.")
+    return MORPH_SDK.run(Task(server, change, path.parent))
 
 
 def step(number: int, *, more: str = "") -> str:
@@ -92,7 +80,7 @@ def edits_of(num_steps: int) -> dict[str, list[int]]:
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_four_edits_of_a_large_file_are_right_on_disk(
-    url: str, tmp_path: Path, newline: str
+    server: Server, tmp_path: Path, newline: str
 ) -> None:
     text, num_steps = large_module()
     path = tmp_path / "steps.py"
@@ -104,12 +92,12 @@ def test_four_edits_of_a_large_file_are_right_on_disk(
         for number in numbers:
             update += f"\n\n{step(number, more=more)}\n\n{MARKER}"
             text = text.replace(step(number), step(number, more=more))
-        result = edit(url, path, update)
-        assert result["success"], (name, result)
+        result = edit(server, path, update)
+        assert result.error is None, name
         assert path.read_bytes() == text.replace("\n", newline).encode(), name
 
 
-def test_a_large_page_whose_fragments_are_tags(url: str, tmp_path: Path) -> None:
+def test_a_large_page_whose_fragments_are_tags(server: Server, tmp_path: Path) -> None:
     def row(number: int) -> str:
         return (
             f'    <li class="one-of-the-many-rows">\n      Row {number}, größer & < 9\n    </li>\n'
@@ -122,19 +110,18 @@ def test_a_large_page_whose_fragments_are_tags(url: str, tmp_path: Path) -> None
     assert len(text) >= NUM_CHARACTERS
     more = "    <li>one more</li>\n"
     marker = "<!-- ... existing code ... -->\n"
-    result = edit(url, path, f"{marker}{row(1700)}{more}{row(1701)}{marker}")
-    assert result["success"], result
+    result = edit(server, path, f"{marker}{row(1700)}{more}{row(1701)}{marker}")
+    assert result.error is None
     assert path.read_text(encoding="utf-8") == text.replace(row(1700), row(1700) + more)
 
 
-def test_a_file_that_the_sdk_would_garble_stays_as_it_was(url: str, tmp_path: Path) -> None:
+def test_a_file_that_the_sdk_would_garble_stays_as_it_was(server: Server, tmp_path: Path) -> None:
     """Its own text has the mark up to which the SDK drops an answer."""
     text = large_module()[0] + "\n\n# ⟪MORPH_CODE_BEGIN_0⟫ ends the table\n"
     path = tmp_path / "marked.py"
     path.write_text(text, encoding="utf-8")
-    result = edit(url, path, f"{MARKER}\n\n{step(1, more='    print()' + chr(10))}\n\n{MARKER}")
-    assert not result["success"]
-    assert "anchorCompaction: false" in result["error"]
+    result = edit(server, path, f"{MARKER}\n\n{step(1, more='    print()' + chr(10))}\n\n{MARKER}")
+    assert "anchorCompaction: false" in str(result.error)
     assert path.read_text(encoding="utf-8") == text
 
 
@@ -142,7 +129,7 @@ def test_the_recorded_requests_are_what_the_sdk_sends() -> None:
     records = morph_records()
     fields = ("original", "update", "instruction", "expected")
     lines = [{name: getattr(record, name) for name in fields} for record in records]
-    for record, sent in zip(records, run_sdk("morph_record.mjs", lines=lines), strict=True):
+    for record, sent in zip(records, run_record(lines), strict=True):
         assert sent == {
             "headers": record.headers,
             "body": record.body,

@@ -1,16 +1,14 @@
 // What Morph's SDK sends for an edit, and what it makes of the answer.
 //
-//     node morph_record.mjs FOLDER < edits
+//     node morph_record.mjs < edits
 //
-// FOLDER has the package in its node_modules. Each line of the input is an edit with `original`,
-// `update`, `instruction` and `expected`; for each one, a line has the `headers` of its request that
-// speak of the edit, its `body`, and `merged`, the SDK's result of the answer `expected`.
+// Each line of the input is an edit with `original`, `update`, `instruction` and `expected`. A line of
+// the output has the `headers` of its request that speak of the edit, the request's `body`, and
+// `merged`: what the SDK makes of the answer `expected`.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
-
-const { MorphClient } = createRequire(`${process.argv[2]}/`)('@morphllm/morphsdk');
+import { MorphClient } from '@morphllm/morphsdk';
 
 let received = null;
 let answer = '';

@@ -1,0 +1,203 @@
+"""Clients of other makers behind one face: an edit in, the file and a complaint out.
+
+Some hand the merged text to their caller: a driver of a few lines in `drivers/` calls them and
+prints it. Others write the file themselves. What is compared is always the whole file, as bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any, Literal
+
+from client_edits import ClientEdit
+from mcp.types import TextContent
+from mcp_session import mcp_process
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "tests" / "clients" / "real"
+DRIVERS = FOLDER / "drivers"
+VENV = ROOT / "build" / "clients" / "venv"
+NODE = VENV / "bin" / "node"
+MODULES = FOLDER / "node_modules"
+ANSWER_LIMIT_S = 100.0
+
+# Where a package is: beside the service, in the environment of the clients, or of Node.js.
+Home = Literal["service", "clients", "node"]
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running service, and the key that its clients send."""
+
+    url: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An edit that a client is to do by a server."""
+
+    server: Server
+    edit: ClientEdit
+    folder: Path
+    is_streamed: bool = False
+
+    @property
+    def path(self) -> Path:
+        return self.folder / self.edit.file
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The file after the edit, on disk or as the caller has it, and the client's complaint."""
+
+    content: bytes
+    error: str | None = None
+    num_pieces: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RealClient:
+    """A client in the one version that is pinned."""
+
+    name: str
+    package: str
+    home: Home
+    run: Callable[[Task], Outcome] = field(repr=False)
+    can_stream: bool = False
+    # What the client itself makes of an edit, by the edit's name; the service has no say in it.
+    own_limits: Mapping[str, str] = field(default_factory=dict)
+
+    def version(self) -> str | None:
+        """The installed version; None if there is none."""
+        if self.home == "node":
+            about = MODULES / self.package / "package.json"
+            return str(json.loads(about.read_text())["version"]) if about.is_file() else None
+        venv = VENV if self.home == "clients" else Path(sys.prefix)
+        folders = [str(folder) for folder in venv.glob("lib/python*/site-packages")]
+        found = distributions(name=self.package, path=folders)
+        return next((one.version for one in found), None)
+
+    def pinned_version(self) -> str:
+        """The version that the set-up installs."""
+        if self.home == "node":
+            wanted = json.loads((FOLDER / "package.json").read_text())
+            pins: dict[str, str] = wanted["dependencies"] | wanted["optionalDependencies"]
+        else:
+            folder = FOLDER if self.home == "clients" else ROOT
+            lines = (folder / "constraints.txt").read_text().splitlines()
+            pins = dict(line.split("==") for line in lines if "==" in line)
+        return pins[self.package]
+
+
+def python_driver(
+    name: str, *, python: Path = VENV / "bin" / "python"
+) -> Callable[[Task], Outcome]:
+    return lambda task: _drive([str(python), str(DRIVERS / name)], task)
+
+
+def node_driver(name: str) -> Callable[[Task], Outcome]:
+    return lambda task: _drive([str(NODE), str(DRIVERS / name)], task)
+
+
+def environment_of(folder: Path, **more: str) -> dict[str, str]:
+    """Little of our environment; settings of the user are not read, and proxies not asked."""
+    kept = {name: os.environ[name] for name in ("LANG", "SSL_CERT_FILE") if name in os.environ}
+    path = f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return {**kept, "PATH": path, "HOME": str(folder.parent), **more}
+
+
+def _drive(command: list[str], task: Task) -> Outcome:
+    """Have a driver do a task, which it reads as one object of JSON; it prints another."""
+    edit = task.edit
+    told = {
+        "url": task.server.url,
+        "key": task.server.key,
+        "folder": str(task.folder),
+        "file": edit.file,
+        "original": edit.original,
+        "update": edit.update,
+        "instruction": edit.instruction,
+        "stream": task.is_streamed,
+    }
+    run = subprocess.run(
+        command,
+        input=json.dumps(told),
+        cwd=task.folder,
+        env=environment_of(task.folder),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=ANSWER_LIMIT_S,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    said: dict[str, Any] = json.loads(run.stdout.rstrip("\n").rsplit("\n", 1)[-1])
+    content = task.path.read_bytes() if said.get("text") is None else said["text"].encode()
+    return Outcome(content, said.get("error"), said.get("pieces", 1))
+
+
+@dataclass(frozen=True, slots=True)
+class McpServer:
+    """An MCP server of a tool that edits files, called by the official client."""
+
+    command: Callable[[Task], list[str]]
+    environment: Callable[[Task], dict[str, str]]
+    tool: str
+    arguments: Callable[[Task], dict[str, str]]
+
+    def __call__(self, task: Task) -> Outcome:
+        session = mcp_process(
+            self.command(task),
+            environment=environment_of(task.folder, **self.environment(task)),
+            errors=task.folder.parent / "errors.txt",
+            answer_limit_s=ANSWER_LIMIT_S,
+        )
+        with session as client:
+            result = client.call(self.tool, **self.arguments(task))
+        said = "\n".join(part.text for part in result.content if isinstance(part, TextContent))
+        return Outcome(
+            task.path.read_bytes(), said if self._has_failed(said, result.is_error) else None
+        )
+
+    @staticmethod
+    def _has_failed(said: str, is_error: bool | None) -> bool:
+        """Some servers say it in the text alone."""
+        return bool(is_error) or '"status":"error"' in said.replace(" ", "")
+
+
+OUR_MCP_SERVER = McpServer(
+    command=lambda task: [sys.executable, "-m", "apply_client", "mcp", "--root", str(task.folder)],
+    environment=lambda task: {
+        "PYTHONPATH": str(ROOT / "clients" / "python"),
+        "APPLY_SERVICE_URL": task.server.url,
+        "APPLY_API_KEY": task.server.key,
+    },
+    tool="edit_file",
+    arguments=lambda task: {
+        "target_file": task.edit.file,
+        "instructions": task.edit.instruction,
+        "code_edit": task.edit.update,
+    },
+)
+
+MORPH_SDK = RealClient("Morph SDK", "@morphllm/morphsdk", "node", node_driver("morph_sdk.mjs"))
+
+CLIENTS = [
+    RealClient(
+        "OpenAI, Python",
+        "openai",
+        "service",
+        python_driver("openai_python.py", python=Path(sys.executable)),
+        can_stream=True,
+    ),
+    RealClient("OpenAI, Node.js", "openai", "node", node_driver("openai.mjs"), can_stream=True),
+    MORPH_SDK,
+    RealClient("MCP client, Python", "mcp", "service", OUR_MCP_SERVER),
+]
