@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from litestar.types import Receive
 
 from apply_service.batch_lines import BatchLine, LineSplitter
+from apply_service.errors import WithdrawnError
 from apply_service.problems import ProblemError
 
 # What is read ahead of the lines that are under way, so that a disconnect behind it is seen.
@@ -24,6 +25,7 @@ class BatchRun:
     """Reads a body by `receive` and answers each line by `answer`.
 
     What `answer` raises goes to `answer_failure`, so that there is one answer for every line. If
+    that raises too, it is asked once more, about the new error and without the line's content. If
     `receive` raises a ProblemError while nothing is under way, the line that did not come to its
     end gets it as the last answer.
     """
@@ -33,7 +35,7 @@ class BatchRun:
         receive: Receive,
         *,
         answer: Callable[[BatchLine], Awaitable[bytes]],
-        answer_failure: Callable[[BatchLine, BaseException], bytes],
+        answer_failure: Callable[[BatchLine, Exception], bytes],
         max_in_flight: int,
         max_line_bytes: int,
     ) -> None:
@@ -47,10 +49,12 @@ class BatchRun:
         self._has_room = asyncio.Event()
         self._has_room.set()
         self._answers: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._workers: set[asyncio.Task[bytes]] = set()
+        self._workers: set[asyncio.Task[None]] = set()
+        self._mistake: BaseException | None = None
         self._num_open = 0
         self._is_read = False
         self._is_abandoned = False
+        self._is_over = False
         self._interruption: ProblemError | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -66,14 +70,17 @@ class BatchRun:
                 for task in tasks:
                     if task.done():
                         task.result()  # a mistake of ours must not become endless waiting
+                if self._mistake is not None:
+                    raise self._mistake
                 if content is not None:
                     yield content
                     self._num_open -= 1
                     self._free.release()
         finally:
-            unfinished: list[asyncio.Future[Any]] = [*tasks, *self._workers]
-            for future in unfinished:
-                future.cancel()
+            self._is_over = True
+            unfinished = [*tasks, *self._workers]
+            for task in unfinished:
+                task.cancel()
             await asyncio.gather(*unfinished, return_exceptions=True)
 
     async def _receive_pieces(self) -> None:
@@ -114,7 +121,7 @@ class BatchRun:
             await self._free.acquire()
             self._num_open += 1
             line = self._splitter.cut_off()
-            self._answers.put_nowait(self._answer_failure(line, self._interruption))
+            self._answers.put_nowait(self._failure(line, self._interruption))
         else:
             for line in self._splitter.end():
                 await self._begin_line(line)
@@ -123,14 +130,32 @@ class BatchRun:
     async def _begin_line(self, line: BatchLine) -> None:
         await self._free.acquire()
         self._num_open += 1
-        worker = asyncio.ensure_future(self._answer(line))
+        worker = asyncio.create_task(self._work(line))
         self._workers.add(worker)
         worker.add_done_callback(partial(self._finish, line))
 
-    def _finish(self, line: BatchLine, worker: asyncio.Future[bytes]) -> None:
-        self._workers.discard(worker)
-        if worker.cancelled():
-            return
-        error = worker.exception()
-        answer = worker.result() if error is None else self._answer_failure(line, error)
+    async def _work(self, line: BatchLine) -> None:
+        """Give the one answer to a line, whatever its work raises."""
+        try:
+            answer = await self._answer(line)
+        except Exception as error:
+            answer = self._failure(line, error)
         self._answers.put_nowait(answer)
+
+    def _finish(self, line: BatchLine, worker: asyncio.Task[None]) -> None:
+        """See that a worker's end is known, also where somebody else ended it."""
+        self._workers.discard(worker)
+        if self._is_over:
+            return
+        if worker.cancelled():
+            gone = WithdrawnError(f"the work on line {line.number} was given up")
+            self._answers.put_nowait(self._failure(line, gone))
+        elif (mistake := worker.exception()) is not None:
+            self._mistake = mistake
+            self._answers.put_nowait(None)
+
+    def _failure(self, line: BatchLine, error: Exception) -> bytes:
+        try:
+            return self._answer_failure(line, error)
+        except Exception as further:
+            return self._answer_failure(replace(line, content=None), further)

@@ -1,7 +1,9 @@
 """Reads JSON bodies strictly, with errors that name the field or the position."""
 
+import itertools
 import json
 import re
+from array import array
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -11,6 +13,13 @@ from apply_service.problems import ProblemError, make_problem
 from apply_service.schemas import ApplyBody
 
 T = TypeVar("T")
+
+# Arrays and objects inside one another, which a parser follows on the stack. The tools of a chat,
+# the deepest bodies that are sent in earnest, need a dozen.
+MAX_DEPTH = 100
+_DEPTH_STEPS = bytes(1 if one in b"[{" else 255 if one in b"]}" else 0 for one in range(256))
+_NO_BRACKETS = bytes(one for one in range(256) if one not in b"[]{}")
+_SCANNED_BRACKETS = 1 << 16
 
 _FIELD = re.compile(r"`\$\.?(?P<path>[^`]*)`$")
 _UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
@@ -42,12 +51,43 @@ class ApplyBodyRequest(JsonRequest):
 
 def decode_body(body: bytes, body_type: type[T]) -> T:
     """Decode strictly. Raises ProblemError with the field, or the position of what is no JSON."""
+    if _is_too_deep(body):
+        raise _too_deep()
     try:
         return msgspec.json.decode(body, type=body_type)
     except msgspec.ValidationError as error:
         raise _invalid_field(str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _invalid_json(body, str(error)) from error
+
+
+def _is_too_deep(body: bytes) -> bool:
+    """Whether JSON has arrays and objects more than `MAX_DEPTH` deep; stops where it knows."""
+    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+        return False
+    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outside_strings = b"".join(unescaped.split(b'"')[::2])
+    steps = array("b", outside_strings.translate(_DEPTH_STEPS, _NO_BRACKETS))
+    depth = 0
+    for start in range(0, len(steps), _SCANNED_BRACKETS):
+        depths = list(itertools.accumulate(steps[start : start + _SCANNED_BRACKETS], initial=depth))
+        if max(depths) > MAX_DEPTH:
+            return True
+        depth = depths[-1]
+    return False
+
+
+def _too_deep() -> ProblemError:
+    return ProblemError(
+        make_problem(
+            400,
+            code="too-deeply-nested",
+            title="The JSON is nested too deeply",
+            detail=f"arrays and objects stand inside one another more than {MAX_DEPTH} deep",
+            limit=MAX_DEPTH,
+            remedy=f"send at most {MAX_DEPTH} levels; /schema describes the body",
+        )
+    )
 
 
 def _invalid_field(message: str) -> ProblemError:
@@ -80,7 +120,7 @@ def _invalid_json(body: bytes, message: str) -> ProblemError:
         detail = f"{error.msg} at line {error.lineno}, column {error.colno}"
     except UnicodeDecodeError as error:
         detail = f"the body is not UTF-8 at byte {error.start}"
-    except (LookupError, RecursionError):
+    except (LookupError, ValueError):  # such as a number with more digits than Python reads
         detail = message
     return ProblemError(make_problem(400, code=code, title=title, detail=detail, field=field))
 

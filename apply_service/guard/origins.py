@@ -39,7 +39,7 @@ class OriginCheck:
             await self._app(scope, receive, send)
         elif origin in self._allowed or "*" in self._allowed:
             await self._serve_allowed(scope, receive, send)
-        elif urlsplit(origin).netloc == (_header(scope, b"host") or ""):
+        elif _place_of(origin) == _header(scope, b"host"):
             await self._app(scope, receive, send)
         else:
             problem = make_problem(
@@ -68,6 +68,14 @@ class OriginCheck:
             await send(message)
 
         await self._app(scope, receive, send_allowing)
+
+
+def _place_of(origin: str) -> str | None:
+    """Host and port of an origin, None if it has none or is no address at all."""
+    try:
+        return urlsplit(origin).netloc or None
+    except ValueError:
+        return None
 
 
 def _header(scope: Scope, name: bytes) -> str | None:

@@ -135,9 +135,8 @@ class _BatchEdits:
             run.cancel()
         return _encode(BatchAnswer(id=body.id, line=line.number, result=result))
 
-    def answer_failure(self, line: BatchLine, error: BaseException) -> bytes:
+    def answer_failure(self, line: BatchLine, error: Exception) -> bytes:
         """The answer to a line that cannot be done."""
-        assert isinstance(error, Exception), "a worker's task ends with an answer or an exception"
         problem = problem_of(error)
         self._service.telemetry.count_problem(problem.code)
         if problem.status >= 500:
@@ -179,8 +178,8 @@ def _id_of(line: BatchLine) -> str | None:
     if line.content is None:
         return None
     try:
-        return msgspec.json.decode(line.content, type=_Named).id
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return decode_body(line.content, _Named).id
+    except ProblemError:
         return None
 
 

@@ -51,15 +51,22 @@ class Caller:
         except asyncio.CancelledError:
             self.num_cancelled += 1
             raise
-        if line.content == b"bad":
+        if line.content in (b"bad", b"worse"):
             raise ValueError("bad")
+        if line.content == b"given up":
+            raise asyncio.CancelledError
         return b"%d" % line.number
+
+    def answer_failure(self, line: BatchLine, error: Exception) -> bytes:
+        if line.content == b"worse":
+            raise RecursionError("worse")
+        return b"%d %s" % (line.number, str(error).encode())
 
     def run(self) -> AsyncGenerator[bytes]:
         run = BatchRun(
             self.receive,
             answer=self.answer,
-            answer_failure=lambda line, error: b"%d %s" % (line.number, str(error).encode()),
+            answer_failure=self.answer_failure,
             max_in_flight=MAX_IN_FLIGHT,
             max_line_bytes=5000,
         )
@@ -94,6 +101,14 @@ async def every_line_is_answered() -> None:
     caller = Caller([b"a\nb", b"ad\nb", b"ad\n\nc"])
     caller.may_answer.set()
     assert sorted([answer async for answer in caller.run()]) == [b"1", b"2 bad", b"3 bad", b"5"]
+
+
+async def no_exception_of_a_line_harms_the_others() -> None:
+    caller = Caller([b"worse\na\ngiven up\nworse\nworse\nb\n"])
+    caller.may_answer.set()
+    answers = sorted([answer async for answer in caller.run()])
+    given_up = b"3 the work on line 3 was given up"
+    assert answers == [b"1 worse", b"2", given_up, b"4 worse", b"5 worse", b"6"]
 
 
 async def a_client_that_goes_takes_all_along() -> None:
@@ -136,6 +151,7 @@ async def a_body_that_does_not_come_is_said_last() -> None:
     [
         reading_is_bounded,
         every_line_is_answered,
+        no_exception_of_a_line_harms_the_others,
         a_client_that_goes_takes_all_along,
         leaving_early_gives_up,
         a_body_that_does_not_come_is_said_last,

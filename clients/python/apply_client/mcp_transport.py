@@ -50,7 +50,7 @@ def _id_of(error: ValidationError) -> str | int | None:
     if isinstance(message, str):
         try:
             message = json.loads(message)
-        except ValueError:
+        except (ValueError, RecursionError):  # no JSON, or nested without end
             return None
     request_id = message.get("id") if isinstance(message, dict) else None
     return request_id if isinstance(request_id, str | int) else None

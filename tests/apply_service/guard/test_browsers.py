@@ -77,6 +77,12 @@ def test_pages_of_other_origins_are_refused_even_without_reading(client: httpx.C
             assert not any(name.startswith("access-control") for name in answer.headers)
 
 
+@pytest.mark.parametrize("origin", ["http://[", "http://]", "null", "http://", "[", "//:"])
+def test_an_origin_that_is_no_address_is_another_one(client: httpx.Client, origin: str) -> None:
+    response = client.get("/v1/models", headers={"Origin": origin, "Host": "127.0.0.1"})
+    assert (response.status_code, response.json()["code"]) == (403, "origin-not-allowed")
+
+
 def test_the_servers_own_pages_may_call_it(client: httpx.Client) -> None:
     own = {"Origin": str(client.base_url).rstrip("/")}
     response = client.post("/v1/apply", json=EDIT, headers=own)

@@ -16,6 +16,9 @@ from litestar.testing import TestClient
 from oracle_service import OracleService
 
 from apply_service.app import create_app
+from apply_service.routes.apply import apply
+from apply_service.routes.chat import chat_completions
+from apply_service.routes.code_apply import code_apply
 from apply_service.schemas import ApplyBody
 
 ANSWERS = {200, 400, 404, 413, 422, 429, 504}
@@ -114,8 +117,12 @@ def test_any_bytes(client: TestClient[Any], content: bytes) -> None:
     check_answer(client, b'{"original": {"base64": "' + content + b'"}, "update": "b"}')
 
 
+@pytest.mark.parametrize("path", [*apply.paths, *chat_completions.paths, *code_apply.paths])
 @pytest.mark.parametrize("depth", [100, 1_000, 20_000])
-def test_deep_json(client: TestClient[Any], depth: int) -> None:
-    check_answer(client, b"[" * depth)
-    check_answer(client, b'{"original":' * (depth // 3) + b"1" + b"}" * (depth // 3))
-    check_answer(client, b'{"original": ' + b"[" * depth + b"]" * depth + b"}")
+def test_deep_json(client: TestClient[Any], path: str, depth: int) -> None:
+    for content in (
+        b"[" * depth,
+        b'{"original":' * (depth // 3) + b"1" + b"}" * (depth // 3),
+        b'{"x": ' + b"[" * depth + b"]" * depth + b"}",
+    ):
+        assert client.post(path, content=content).status_code == 400

@@ -100,6 +100,19 @@ def test_one_answer_for_every_line_whatever_is_in_it(url: str) -> None:
         assert answers[number]["result"]["merged"] == MERGED
 
 
+def test_lines_that_are_nested_too_deeply_are_answered_like_others(url: str) -> None:
+    """More of them than are under way at once: none keeps its place."""
+    deep = b'{"id": "deep", "x": %s}' % (b"[" * 20_000 + b"]" * 20_000)
+    good = json.dumps(edit("good")).encode()
+    content = b"\n".join([deep, good, *[deep] * (2 * MAX_IN_FLIGHT), good])
+    response = httpx.post(f"{url}/v1/batches", content=content, timeout=30)
+    answers = [json.loads(line) for line in response.text.splitlines()]
+    assert sorted(answer["line"] for answer in answers) == list(range(1, 2 * MAX_IN_FLIGHT + 4))
+    assert sum("result" in answer for answer in answers) == 2
+    problems = [answer["problem"] for answer in answers if "problem" in answer]
+    assert {(one["status"], one["code"]) for one in problems} == {(400, "too-deeply-nested")}
+
+
 def test_an_empty_body_has_no_answers(url: str) -> None:
     response = httpx.post(f"{url}/v1/batches", content=b"\n \n")
     assert (response.status_code, response.content) == (200, b"")

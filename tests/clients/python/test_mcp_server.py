@@ -484,7 +484,7 @@ INITIALIZE = {
 
 
 def test_stdout_has_the_protocol_and_nothing_else(url: str, tmp_path: Path) -> None:
-    """Raw lines, as a client of the older protocol writes them; two of them cannot be read."""
+    """Raw lines, as a client of the older protocol writes them; three of them cannot be read."""
     (tmp_path / "greet.py").write_text(GREET)
     arguments = {"target_file": "greet.py", "instructions": "", "code_edit": LOUDER}
     halved = {**arguments, "code_edit": "# ...\n\ud800\n# ...\n"}
@@ -493,6 +493,7 @@ def test_stdout_has_the_protocol_and_nothing_else(url: str, tmp_path: Path) -> N
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(b"this is no JSON\n")
+        process.stdin.write(b'{"id": 9, "params": ' + b"[" * 20_000 + b"]" * 20_000 + b"}\n")
         send(process, INITIALIZE, {"method": "notifications/initialized"})
         for number, sent in ((2, halved), (3, arguments)):
             call = {"name": EDIT_FILE, "arguments": sent}
