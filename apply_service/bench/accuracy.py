@@ -93,12 +93,15 @@ def _add_contender_flags(parser: argparse.ArgumentParser) -> None:
         "--merge-only", action="store_true", help="the deterministic merge alone, without a model"
     )
     contender.add_argument(
-        "--no-fallback", action="store_true", help="the model's output alone, without the merge"
+        "--no-fallback",
+        action="store_true",
+        help="the model's output on each case, without the merge",
     )
     parser.add_argument(
         "--constraint",
         choices=("merge", "none"),
-        help="whether the model is bound to the valid merges; unset, what suits it",
+        help="whether the model, asked about each case, is bound to the valid merges; unset, what"
+        " suits it",
     )
     contender.add_argument(
         "--against",
@@ -179,11 +182,13 @@ def _make_contender(args: argparse.Namespace) -> Contender:
     # torch is imported only by those who need it.
     from apply_service.bench.pipeline_contender import load_contender
 
+    is_of_model = args.no_fallback or args.constraint is not None
     return load_contender(
         model=args.model,
         threads=args.threads,
         has_fallback=not args.no_fallback,
         constraint=args.constraint,
+        use_model="always" if is_of_model else None,
     )
 
 

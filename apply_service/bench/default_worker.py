@@ -1,4 +1,4 @@
-"""The service as it is set up by default, in a process of its own: from texts to a judged file.
+"""The service as it asks its model, in a process of its own: from texts to a judged file.
 
 `python -m apply_service.bench.default_worker MODEL PROFILE THREADS` answers each line of stdin, a
 DefaultJob as JSON, with a SpeedRun on stdout, whose first line has its WorkerFacts.

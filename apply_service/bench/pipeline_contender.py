@@ -14,7 +14,7 @@ from apply_service.bench.planned_case import edit_of_case
 from apply_service.config import load_settings
 from apply_service.edit.snippet_error import SnippetError
 from apply_service.edit.text_file import TextFileError
-from apply_service.edit_request import Constraint
+from apply_service.edit_request import Constraint, UseModel
 from apply_service.errors import ApplyError, WithdrawnError
 from apply_service.model_loading import load_model
 from apply_service.outcome import Outcome
@@ -38,6 +38,7 @@ class PipelineContender:
     """Answers with the pipeline that the server runs, one case at a time.
 
     Without `has_fallback` the model's own answer is judged, whatever the deterministic merge says.
+    The model is asked about each case, unless `use_model` leaves it out where it is not needed.
     """
 
     def __init__(
@@ -47,10 +48,12 @@ class PipelineContender:
         *,
         has_fallback: bool,
         constraint: Constraint | None = None,
+        use_model: UseModel = "always",
     ) -> None:
         self.name = f"{loaded.name}{'' if has_fallback else ', without fallback'}"
         self._has_fallback = has_fallback
         self._constraint = constraint
+        self._use_model = use_model
         self._runner = asyncio.Runner()
         self._engine = AsyncEngine(loaded.engine)
         self._runner.run(self._start())
@@ -95,7 +98,12 @@ class PipelineContender:
 
     async def _outcome(self, case: Case, cache_salt: bytes) -> tuple[Outcome, float | None]:
         """What came of an edit, and after how many seconds its first text came, if any did."""
-        edit = edit_of_case(case, has_fallback=self._has_fallback, constraint=self._constraint)
+        edit = edit_of_case(
+            case,
+            has_fallback=self._has_fallback,
+            constraint=self._constraint,
+            use_model=self._use_model,
+        )
         started = time.perf_counter()
         first_text_s = None
         run = await self._pipeline.start(replace(edit, cache_salt=cache_salt))
@@ -114,6 +122,7 @@ def load_contender(
     has_fallback: bool,
     constraint: Constraint | None = None,
     profile: str | None = None,
+    use_model: UseModel | None = "always",
 ) -> PipelineContender:
     """Load the model as the server would; None takes what the environment sets.
 
@@ -129,4 +138,10 @@ def load_contender(
     limits = PipelineLimits(
         max_file_bytes=settings.max_file_bytes, max_draft_tokens=settings.max_draft_tokens
     )
-    return PipelineContender(loaded, limits, has_fallback=has_fallback, constraint=constraint)
+    return PipelineContender(
+        loaded,
+        limits,
+        has_fallback=has_fallback,
+        constraint=constraint,
+        use_model=settings.use_model if use_model is None else use_model,
+    )

@@ -80,7 +80,7 @@ def own_contenders(options: SpeedOptions) -> list[Contender]:
 def peer_contenders(
     options: SpeedOptions, *, llama_python: Path, report: Callable[[str], None]
 ) -> list[Contender]:
-    """The service as it is set up by default, and llama.cpp on the same weights as GGUF.
+    """The service as it asks its model, and llama.cpp on the same weights as GGUF.
 
     The files are written now if they are not there. Raises LlamaMissingError, GgufExportError.
     """

@@ -12,6 +12,8 @@ from oracles.corrupting_oracle import CorruptingOracle
 from apply_service.bench.case_result import Answer
 from apply_service.bench.cases import Case, read_cases
 from apply_service.bench.pipeline_contender import PipelineContender
+from apply_service.bench.planned_case import plan_case
+from apply_service.edit_request import UseModel
 from apply_service.pipeline import PipelineLimits
 from apply_service.prompts.profile import load_profile
 
@@ -32,9 +34,13 @@ class Contest:
 
 
 @contextmanager
-def contest(model_dir: Path, *, share: float, has_fallback: bool = True) -> Iterator[Contest]:
+def contest(
+    model_dir: Path, *, share: float, has_fallback: bool = True, use_model: UseModel = "always"
+) -> Iterator[Contest]:
     oracle = CorruptingOracle(load_profile("embedded", model_dir), share=share)
-    contender = PipelineContender(oracle.load(), LIMITS, has_fallback=has_fallback)
+    contender = PipelineContender(
+        oracle.load(), LIMITS, has_fallback=has_fallback, use_model=use_model
+    )
     try:
         yield Contest(oracle, contender)
     finally:
@@ -66,6 +72,16 @@ def test_with_fallback_more_answers_are_right(tiny_model_dir: Path) -> None:
         with contest(tiny_model_dir, share=1.0, has_fallback=has_fallback) as run:
             num_exact[has_fallback] = sum(run.answer(case).text == case.expected for case in CASES)
     assert num_exact[True] > num_exact[False]
+
+
+def test_the_default_asks_the_model_only_where_a_choice_is_open(tiny_model_dir: Path) -> None:
+    with contest(tiny_model_dir, share=0.0, use_model="auto") as run:
+        answers = {case.id: run.answer(case) for case in CASES}
+    sources = {
+        case.id: "merge" if plan_case(case).is_unique else answers[case.id].source for case in CASES
+    }
+    assert {name: answer.source for name, answer in answers.items()} == sources
+    assert {answer.text for answer in answers.values()} == {case.expected for case in CASES}
 
 
 def test_line_endings_are_part_of_the_answer(tiny_model_dir: Path) -> None:
