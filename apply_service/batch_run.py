@@ -1,12 +1,13 @@
 """Many edits under way on one connection: lines in, answers out as they are ready.
 
 A line is under way from when it is read until its answer has been taken, and so many lines are at
-once, so a batch of any length holds the memory of a few edits.
+once, so a batch of any length holds the memory of a few edits. Its length and its time are bounded.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -15,7 +16,7 @@ from litestar.types import Receive
 
 from apply_service.batch_lines import BatchLine, LineSplitter
 from apply_service.errors import WithdrawnError
-from apply_service.problems import ProblemError
+from apply_service.problems import ProblemError, make_problem
 
 # What is read ahead of the lines that are under way, so that a disconnect behind it is seen.
 _MAX_BUFFERED_BYTES = 256 << 10
@@ -25,9 +26,11 @@ class BatchRun:
     """Reads a body by `receive` and answers each line by `answer`.
 
     What `answer` raises goes to `answer_failure`, so that there is one answer for every line. If
-    that raises too, it is asked once more, about the new error and without the line's content. If
-    `receive` raises a ProblemError while nothing is under way, the line that did not come to its
-    end gets it as the last answer.
+    that raises too, it is asked once more, about the new error and without the line's content.
+
+    The last answer says why lines were not begun, by the number of the first one: `receive` raised
+    a ProblemError while nothing was under way, or the batch is over one of its limits. What is
+    under way after `max_batch_s` is given up and answered.
     """
 
     def __init__(
@@ -38,11 +41,16 @@ class BatchRun:
         answer_failure: Callable[[BatchLine, Exception], bytes],
         max_in_flight: int,
         max_line_bytes: int,
+        max_lines: int,
+        max_batch_s: float,
     ) -> None:
         self._receive = receive
         self._answer = answer
         self._answer_failure = answer_failure
+        self._lines: deque[BatchLine] = deque()
         self._splitter = LineSplitter(max_line_bytes=max_line_bytes)
+        self._max_lines = max_lines
+        self._max_batch_s = max_batch_s
         self._free = asyncio.Semaphore(max_in_flight)
         self._pieces: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._num_buffered = 0
@@ -110,25 +118,58 @@ class BatchRun:
                 self._pieces.put_nowait(None)
 
     async def _begin(self) -> None:
+        """Begin all lines and wait for their ends, as far as the limits allow."""
+        try:
+            async with asyncio.timeout(self._max_batch_s):
+                await self._begin_lines()
+                self._is_read = self._interruption is None
+                await self._wait_for_workers()
+        except TimeoutError:
+            self._interruption = _out_of_time(self._max_batch_s)
+            for worker in self._workers:
+                worker.cancel()
+            await self._wait_for_workers()
+        if not self._is_read:
+            await self._end_early()
+
+    async def _begin_lines(self) -> None:
         """Begin a line whenever one is there and fewer than the limit are under way."""
         while (piece := await self._pieces.get()) is not None:
-            for line in self._splitter.feed(piece):
-                await self._begin_line(line)
+            self._lines += self._splitter.feed(piece)
+            await self._begin_known_lines()
             self._num_buffered -= len(piece)
             if self._num_buffered < _MAX_BUFFERED_BYTES:
                 self._has_room.set()
-        if self._interruption is not None:
+            num_lines = self._splitter.cut_off().number - 1
+            if self._interruption is None and num_lines > self._max_lines:
+                self._interruption = _too_many_lines(num_lines, self._max_lines)
+            if self._interruption is not None:
+                return
+        if self._interruption is None:
+            self._lines += self._splitter.end()
+            await self._begin_known_lines()
+
+    async def _begin_known_lines(self) -> None:
+        while self._lines and self._lines[0].number <= self._max_lines:
             await self._free.acquire()
-            self._num_open += 1
-            line = self._splitter.cut_off()
-            self._answers.put_nowait(self._failure(line, self._interruption))
-        else:
-            for line in self._splitter.end():
-                await self._begin_line(line)
+            self._begin_line(self._lines.popleft())
+        if self._lines:
+            self._interruption = _too_many_lines(self._lines[0].number, self._max_lines)
+
+    async def _wait_for_workers(self) -> None:
+        if self._workers:
+            await asyncio.wait(self._workers)
+
+    async def _end_early(self) -> None:
+        """Say why the next line is not begun, as the last answer."""
+        assert self._interruption is not None, "only an interruption leaves lines unread"
+        await self._free.acquire()
+        self._num_open += 1
+        line = self._lines[0] if self._lines else self._splitter.cut_off()
+        self._answers.put_nowait(self._failure(line, self._interruption))
         self._is_read = True
 
-    async def _begin_line(self, line: BatchLine) -> None:
-        await self._free.acquire()
+    def _begin_line(self, line: BatchLine) -> None:
         self._num_open += 1
         worker = asyncio.create_task(self._work(line))
         self._workers.add(worker)
@@ -149,7 +190,7 @@ class BatchRun:
             return
         if worker.cancelled():
             gone = WithdrawnError(f"the work on line {line.number} was given up")
-            self._answers.put_nowait(self._failure(line, gone))
+            self._answers.put_nowait(self._failure(line, self._interruption or gone))
         elif (mistake := worker.exception()) is not None:
             self._mistake = mistake
             self._answers.put_nowait(None)
@@ -159,3 +200,32 @@ class BatchRun:
             return self._answer_failure(line, error)
         except Exception as further:
             return self._answer_failure(replace(line, content=None), further)
+
+
+def _too_many_lines(value: int, limit: int) -> ProblemError:
+    return ProblemError(
+        make_problem(
+            413,
+            code="batch-too-long",
+            title="The batch has too many lines",
+            detail=f"the batch has {value} lines or more, the limit is {limit}; this line and those"
+            " behind it were not begun",
+            value=value,
+            limit=limit,
+            remedy="send them in another batch, or raise max_batch_lines",
+        )
+    )
+
+
+def _out_of_time(limit_s: float) -> ProblemError:
+    return ProblemError(
+        make_problem(
+            504,
+            code="batch-timed-out",
+            title="The batch took too long",
+            detail=f"the batch was not done after {limit_s:g} s; lines that have no answer before"
+            " this one's were given up or not begun",
+            limit=limit_s,
+            remedy="send them in another batch, or raise max_batch_s",
+        )
+    )

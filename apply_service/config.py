@@ -262,6 +262,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         int,
         Meta(ge=1, le=256, description="Lines of one batch that are under way at the same time."),
     ] = 16
+    max_batch_lines: Annotated[
+        int, Meta(ge=1, description="Lines of one batch, blank ones included.")
+    ] = 50_000
+    max_batch_s: Annotated[
+        float, Meta(gt=0, description="Seconds until a batch is ended, whatever is under way.")
+    ] = 14_400.0
     drain_s: Annotated[
         float,
         Meta(

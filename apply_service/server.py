@@ -84,7 +84,10 @@ def _service(settings: Settings, found: FoundModel | None) -> ApplyService:
         stall_s=settings.stall_s,
         max_waiting=settings.max_waiting,
         batch_limits=BatchLimits(
-            max_in_flight=settings.max_batch_in_flight, deadline_s=settings.batch_deadline_s
+            max_in_flight=settings.max_batch_in_flight,
+            deadline_s=settings.batch_deadline_s,
+            max_lines=settings.max_batch_lines,
+            max_batch_s=settings.max_batch_s,
         ),
         compat=CompatSettings(
             review=settings.compat_review, model_aliases=parse_aliases(settings.model_aliases)

@@ -46,11 +46,13 @@ class BatchLimits:
     """What holds for edits in batch priority.
 
     `max_in_flight` lines of one batch are under way at once. `deadline_s` is longer than that of
-    other edits, because these go first.
+    other edits, because these go first. A batch has at most `max_lines` and `max_batch_s` seconds.
     """
 
     max_in_flight: int = 16
     deadline_s: float = 3600.0
+    max_lines: int = 50_000
+    max_batch_s: float = 14_400.0
 
 
 DEFAULT_BATCH_LIMITS = BatchLimits()

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
+from apply_service.guard.allowance import Allowance, allowing
 from apply_service.guard.caller import current_caller
-from apply_service.guard.paths import needed_scope
-from apply_service.guard.rate_limits import RateLimits, Refusal
+from apply_service.guard.paths import is_streamed, needed_scope
+from apply_service.guard.rate_limits import RateLimits, rate_problem
 from apply_service.guard.refusal import refuse
-from apply_service.problems import Problem, make_problem
 from apply_service.request_record import current_record
 
 
 class RateLimiting:
-    """Counts what makes the engine work; looking at models or figures costs nothing."""
+    """Counts what makes the engine work; looking at models or figures costs nothing.
+
+    Where a body is worked on while it comes, its parts are charged by an `Allowance`.
+    """
 
     def __init__(self, app: ASGIApp, limits: RateLimits) -> None:
         self._app = app
@@ -29,7 +32,7 @@ class RateLimiting:
         admission = await self._limits.admit(caller.name)
         headers = admission.headers()
         if admission.refusal is not None:
-            await refuse(scope, send, _problem(admission.refusal), headers=headers)
+            await refuse(scope, send, rate_problem(admission.refusal), headers=headers)
             return
 
         async def send_with_limits(message: Message) -> None:
@@ -38,27 +41,17 @@ class RateLimiting:
                 message["headers"] = [*message["headers"], *added]
             await send(message)
 
+        has_parts = is_streamed(scope["path"])
+        allowance = Allowance(self._limits, caller.name) if has_parts else None
         try:
-            await self._app(scope, receive, send_with_limits)
+            with allowing(allowance):
+                await self._app(scope, receive, send_with_limits)
         finally:
-            await self._limits.finish(admission, num_tokens=_num_tokens())
+            num_tokens = 0 if has_parts else _num_tokens()
+            await self._limits.finish(admission, num_tokens=num_tokens)
 
 
 def _num_tokens() -> int:
     """What the edits of the request that is served have cost."""
     record = current_record()
     return 0 if record is None else record.num_prompt_tokens + record.num_output_tokens
-
-
-def _problem(refusal: Refusal) -> Problem:
-    return make_problem(
-        429,
-        code="rate-limited",
-        title="The limit of this API key is used up",
-        detail=f"{refusal.value:.0f} {refusal.what}, the limit is {refusal.limit}",
-        value=round(refusal.value, 3),
-        limit=refusal.limit,
-        remedy="come back after the seconds of `Retry-After`, or have the limits of the server"
-        " raised",
-        retry_after_s=round(refusal.wait_s, 3),
-    )

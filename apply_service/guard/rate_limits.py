@@ -20,6 +20,7 @@ from typing import TypeVar
 from redis.exceptions import RedisError
 
 from apply_service.guard.count_store import MemoryCounts, RedisCounts
+from apply_service.problems import Problem, make_problem
 from batching.circuit_breaker import CircuitBreaker
 
 T = TypeVar("T")
@@ -118,6 +119,30 @@ class Admission:
         return headers
 
 
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A part of a request as it was counted at `counted_at`, with the tokens that it may cost."""
+
+    name: str
+    num_tokens: int
+    counted_at: float
+
+
+def rate_problem(refusal: Refusal) -> Problem:
+    """What a caller over a limit is told."""
+    return make_problem(
+        429,
+        code="rate-limited",
+        title="The limit of this API key is used up",
+        detail=f"{refusal.value:.0f} {refusal.what}, the limit is {refusal.limit}",
+        value=round(refusal.value, 3),
+        limit=refusal.limit,
+        remedy="come back after the seconds of `Retry-After`, or have the limits of the server"
+        " raised",
+        retry_after_s=round(refusal.wait_s, 3),
+    )
+
+
 class RateLimits:
     """Counts here and, if there is a Redis, there; its counts hold unless it fails."""
 
@@ -142,26 +167,8 @@ class RateLimits:
     async def admit(self, name: str) -> Admission:
         """Count one more request of a caller, unless a limit refuses it."""
         lease_id, now = uuid.uuid4().hex, self._clock()
-        requests, tokens = _key("requests", name, now), _key("tokens", name, now)
-        before_requests = _key("requests", name, now - WINDOW_S)
-        before_tokens = _key("tokens", name, now - WINDOW_S)
         self._running[name] += 1
-        counts = await self._add({requests: 1, before_requests: 0, tokens: 0, before_tokens: 0})
-        elapsed_s = now % WINDOW_S
-        asked = Window(
-            what="requests",
-            limit=self._settings.requests_per_minute,
-            previous=counts[before_requests],
-            current=counts[requests] - 1,
-            elapsed_s=elapsed_s,
-        )
-        spent = Window(
-            what="tokens",
-            limit=self._settings.tokens_per_minute,
-            previous=counts[before_tokens],
-            current=counts[tokens],
-            elapsed_s=elapsed_s,
-        )
+        asked, spent = await self._count(name, now, num_requests=1)
         refusal = asked.refusal() or spent.refusal()
         refusal = refusal or await self._try_hold(name, lease_id, now)
         if refusal is None:
@@ -169,10 +176,34 @@ class RateLimits:
         admission = Admission(name, lease_id, refusal, tuple(w for w in (asked, spent) if w.limit))
         if refusal is not None:
             self._stop_running(name)
-            await self._add({requests: -1})
+            await self._count(name, now, num_requests=-1)
             await self._release(admission)
         await self._forget_expired()
         return admission
+
+    async def try_charge(self, name: str, *, num_tokens: int) -> Charge | Refusal:
+        """Count a part of a request as one more, with its expected tokens; or why there is no room.
+
+        A part that finds no room leaves no trace, so that it may ask as often as it likes.
+        """
+        now = self._clock()
+        asked, spent = await self._count(name, now)
+        refusal = asked.refusal() or spent.refusal()
+        if refusal is not None:
+            return refusal
+        asked, spent = await self._count(name, now, num_requests=1, num_tokens=num_tokens)
+        refusal = asked.refusal() or spent.refusal()
+        if refusal is not None:
+            await self._count(name, now, num_requests=-1, num_tokens=-num_tokens)
+            return refusal
+        await self._forget_expired()
+        return Charge(name, num_tokens, now)
+
+    async def settle(self, charge: Charge, *, num_tokens: int) -> None:
+        """Count what a part has cost, from now on, in the place of what it was expected to."""
+        amounts = Counter({_key("tokens", charge.name, charge.counted_at): -charge.num_tokens})
+        amounts[_key("tokens", charge.name, self._clock())] += num_tokens
+        await self._add(amounts)
 
     async def finish(self, admission: Admission, *, num_tokens: int) -> None:
         """An admitted request has ended and cost so many tokens, counted from now on."""
@@ -185,6 +216,32 @@ class RateLimits:
         """Let go of the Redis."""
         if self._shared is not None:
             await self._shared.__aexit__(None, None, None)
+
+    async def _count(
+        self, name: str, now: float, *, num_requests: int = 0, num_tokens: int = 0
+    ) -> tuple[Window, Window]:
+        """Add to a caller's counts; what was used of requests and tokens before that."""
+        requests, tokens = _key("requests", name, now), _key("tokens", name, now)
+        before_requests = _key("requests", name, now - WINDOW_S)
+        before_tokens = _key("tokens", name, now - WINDOW_S)
+        counts = await self._add(
+            {requests: num_requests, before_requests: 0, tokens: num_tokens, before_tokens: 0}
+        )
+        asked = Window(
+            what="requests",
+            limit=self._settings.requests_per_minute,
+            previous=counts[before_requests],
+            current=counts[requests] - num_requests,
+            elapsed_s=now % WINDOW_S,
+        )
+        spent = Window(
+            what="tokens",
+            limit=self._settings.tokens_per_minute,
+            previous=counts[before_tokens],
+            current=counts[tokens] - num_tokens,
+            elapsed_s=now % WINDOW_S,
+        )
+        return asked, spent
 
     async def _try_hold(self, name: str, lease_id: str, now: float) -> Refusal | None:
         """Take a place among the requests that run, or tell that there is none."""

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from apply_service.apply_run import ApplyRun
 from apply_service.batch_lines import BatchLine
 from apply_service.batch_run import BatchRun
 from apply_service.batch_schemas import BatchAnswer, BatchEdit
+from apply_service.guard.allowance import Cost, current_allowance
 from apply_service.http_errors import log_failure
 from apply_service.json_body import decode_body
 from apply_service.problems import ProblemError, make_problem, problem_of
@@ -31,6 +32,8 @@ NDJSON = "application/x-ndjson"
 # How soon and how late a line that found the queue full tries again.
 _FIRST_WAIT_S = 0.05
 _LONGEST_WAIT_S = 2.0
+# What a line is expected to cost until that is known; code has some more in a token.
+_BYTES_PER_TOKEN = 4
 
 
 class _Named(msgspec.Struct):
@@ -90,8 +93,9 @@ def _body_event(content: bytes, *, is_last: bool) -> HTTPResponseBodyEvent:
     summary="Merge many updates, line by line",
     description="Each line of the body is an edit with an `id`, each line of the answer has the"
     " `id`, the number of its `line`, and a `result` or a `problem`; answers come as they are"
-    " ready, in any order. The edits have the priority `batch`. Lines are read only as answers are"
-    " taken, so read while you send, or send no more than 16 lines at once.",
+    " ready, in any order. The edits have the priority `batch`, and each counts as a request. Lines"
+    " are read only as answers are taken, so read while you send, or send no more than 16 lines at"
+    " once. Where a batch is too long, or takes too long, the last answer says so.",
 )
 async def batches(
     request: Request[Any, Any, Any], service: NamedDependency[ApplyService]
@@ -100,12 +104,15 @@ async def batches(
     service.check_ready()
     max_line_bytes = request.app.request_max_body_size
     edits = _BatchEdits(service, request.headers.get("authorization"), max_line_bytes)
+    limits = service.batch_limits
     run = BatchRun(
         request.receive,
         answer=edits.answer,
         answer_failure=edits.answer_failure,
-        max_in_flight=service.batch_limits.max_in_flight,
+        max_in_flight=limits.max_in_flight,
         max_line_bytes=edits.max_line_bytes,
+        max_lines=limits.max_lines,
+        max_batch_s=limits.max_batch_s,
     )
     return LineStream(  # type: ignore[return-value]
         run, headers={"Cache-Control": "no-store"}, media_type=NDJSON
@@ -120,19 +127,28 @@ class _BatchEdits:
     ) -> None:
         self._service = service
         self._authorization = authorization
+        self._allowance = current_allowance()
         self.max_line_bytes = max_line_bytes if isinstance(max_line_bytes, int) else 1 << 62
 
     async def answer(self, line: BatchLine) -> bytes:
-        """The answer to a line that can be done; raises why it cannot."""
+        """The answer to a line that can be done; raises why it cannot. Either way it is charged."""
         self._service.check_ready()
-        if line.content is None:
-            raise _line_too_large(line, self.max_line_bytes)
-        body = decode_body(line.content, BatchEdit)
-        run = await self._start_when_there_is_room(body)
         try:
-            result = await edit_result(body, self._service, await run.outcome())
-        finally:
-            run.cancel()
+            body = self._read(line)
+        except ProblemError:
+            async with self._charged(0, until=self._give_up_at(None)):
+                raise
+        give_up_at = self._give_up_at(body)
+        expected_tokens = line.num_bytes // _BYTES_PER_TOKEN
+        async with self._charged(expected_tokens, until=give_up_at) as cost:
+            run = await self._start_when_there_is_room(body, give_up_at)
+            cost.num_tokens = expected_tokens
+            try:
+                outcome = await run.outcome()
+                cost.num_tokens = outcome.stats.num_prompt_tokens + outcome.stats.num_output_tokens
+                result = await edit_result(body, self._service, outcome)
+            finally:
+                run.cancel()
         return _encode(BatchAnswer(id=body.id, line=line.number, result=result))
 
     def answer_failure(self, line: BatchLine, error: Exception) -> bytes:
@@ -143,11 +159,29 @@ class _BatchEdits:
             log_failure(error)
         return _encode(BatchAnswer(id=_id_of(line), line=line.number, problem=problem))
 
-    async def _start_when_there_is_room(self, body: BatchEdit) -> ApplyRun:
-        """A batch waits for its turn instead of sending its lines away."""
-        give_up_at = time.monotonic() + (
-            body.deadline_s or self._service.deadline_of(body.priority)
+    def _read(self, line: BatchLine) -> BatchEdit:
+        """The edit of a line. Raises ProblemError."""
+        if line.content is None:
+            raise _line_too_large(line, self.max_line_bytes)
+        return decode_body(line.content, BatchEdit)
+
+    def _give_up_at(self, body: BatchEdit | None) -> float:
+        """Until when a line waits for its turn, which its own deadline says if it can be read."""
+        deadline_s = self._service.deadline_of("batch")
+        if body is not None and body.deadline_s is not None:
+            deadline_s = body.deadline_s
+        return time.monotonic() + deadline_s
+
+    def _charged(self, expected_tokens: int, *, until: float) -> AbstractAsyncContextManager[Cost]:
+        """Work on a line, charged to the caller if that has limits. Raises ProblemError (429)."""
+        if self._allowance is None:
+            return nullcontext(Cost())
+        return self._allowance.charged(
+            expected_tokens, until=until, check=self._service.check_ready
         )
+
+    async def _start_when_there_is_room(self, body: BatchEdit, give_up_at: float) -> ApplyRun:
+        """A batch waits for its turn instead of sending its lines away."""
         wait_s = _FIRST_WAIT_S
         while True:
             try:

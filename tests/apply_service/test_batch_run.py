@@ -23,6 +23,8 @@ class Caller:
         self.pieces = list(pieces)
         self.has_end = bool(pieces)
         self.is_late = False
+        self.endless_piece = LINE
+        self.remedies: list[bytes] = []
         self.num_received = 0
         self.num_begun = 0
         self.num_cancelled = 0
@@ -37,7 +39,7 @@ class Caller:
             await self.is_gone.wait()
             return {"type": "http.disconnect"}
         self.num_received += 1
-        piece = self.pieces.pop(0) if self.has_end else LINE
+        piece = self.pieces.pop(0) if self.has_end else self.endless_piece
         return {
             "type": "http.request",
             "body": piece,
@@ -60,15 +62,19 @@ class Caller:
     def answer_failure(self, line: BatchLine, error: Exception) -> bytes:
         if line.content == b"worse":
             raise RecursionError("worse")
+        if isinstance(error, ProblemError):
+            self.remedies.append((error.problem.remedy or "").encode())
         return b"%d %s" % (line.number, str(error).encode())
 
-    def run(self) -> AsyncGenerator[bytes]:
+    def run(self, *, max_lines: int = 1 << 40, max_s: float = 1e6) -> AsyncGenerator[bytes]:
         run = BatchRun(
             self.receive,
             answer=self.answer,
             answer_failure=self.answer_failure,
             max_in_flight=MAX_IN_FLIGHT,
             max_line_bytes=5000,
+            max_lines=max_lines,
+            max_batch_s=max_s,
         )
         return cast(AsyncGenerator[bytes], aiter(run))
 
@@ -109,6 +115,42 @@ async def no_exception_of_a_line_harms_the_others() -> None:
     answers = sorted([answer async for answer in caller.run()])
     given_up = b"3 the work on line 3 was given up"
     assert answers == [b"1 worse", b"2", given_up, b"4 worse", b"5 worse", b"6"]
+
+
+async def a_batch_has_no_more_lines_than_it_may() -> None:
+    caller = Caller([b"a\n\nc\n", b"d\ne\nf\n"])
+    caller.may_answer.set()
+    *answers, last = [answer async for answer in caller.run(max_lines=4)]
+    assert sorted(answers) == [b"1", b"3", b"4"]
+    assert last.startswith(b"5 the batch has 5 lines or more, the limit is 4")
+    assert b"max_batch_lines" in caller.remedies[-1]
+    fitting = Caller([b"a\n\nc\nd\n"])
+    fitting.may_answer.set()
+    assert sorted([answer async for answer in fitting.run(max_lines=4)]) == [b"1", b"3", b"4"]
+
+
+async def blank_lines_count_too() -> None:
+    caller = Caller()
+    caller.endless_piece = b"\n" * 1000
+    (last,) = [answer async for answer in caller.run(max_lines=5000)]
+    assert b" the limit is 5000;" in last
+    assert caller.num_received <= 10, "what comes behind the limit is not waited for"
+
+
+async def a_batch_ends_in_time() -> None:
+    caller = Caller([b"a\nb\nc\nd\ne\n"])
+    answers = [answer async for answer in caller.run(max_s=0.01)]
+    assert (caller.num_begun, caller.num_cancelled) == (MAX_IN_FLIGHT, MAX_IN_FLIGHT)
+    assert sorted(answer[:2] for answer in answers) == [b"1 ", b"2 ", b"3 ", b"4 "]
+    assert answers[-1].startswith(b"4 "), "the first line that was not begun"
+    assert all(b"not done after 0.01 s" in answer for answer in answers)
+    assert b"max_batch_s" in caller.remedies[-1]
+
+
+async def lines_that_are_all_under_way_end_in_time() -> None:
+    caller = Caller([b"a\nb"])
+    answers = [answer async for answer in caller.run(max_s=0.01)]
+    assert sorted(answer[:2] for answer in answers) == [b"1 ", b"2 "]
 
 
 async def a_client_that_goes_takes_all_along() -> None:
@@ -152,6 +194,10 @@ async def a_body_that_does_not_come_is_said_last() -> None:
         reading_is_bounded,
         every_line_is_answered,
         no_exception_of_a_line_harms_the_others,
+        a_batch_has_no_more_lines_than_it_may,
+        blank_lines_count_too,
+        a_batch_ends_in_time,
+        lines_that_are_all_under_way_end_in_time,
         a_client_that_goes_takes_all_along,
         leaving_early_gives_up,
         a_body_that_does_not_come_is_said_last,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -100,6 +101,48 @@ def test_streams_are_charged_too(
     with guarded(oracle.service, tmp_path, limits=limits) as server, server.client(keys[0]) as one:
         assert "event: result" in one.post("/v1/apply", json={**WORK, "stream": True}).text
         refused(one.post("/v1/apply", json={**WORK, "stream": True}))
+
+
+def answers_to(client: httpx.Client, lines: list[bytes]) -> list[dict[str, Any]]:
+    """What a batch of these lines is answered with, in their order."""
+    response = client.post("/v1/batches", content=b"\n".join(lines))
+    assert response.status_code == 200, response.text
+    answers = [json.loads(line) for line in response.text.splitlines()]
+    return sorted(answers, key=lambda answer: int(answer["line"]))
+
+
+def test_each_line_of_a_batch_is_a_request(oracle: OracleService, tmp_path: Path) -> None:
+    key = KeyFile(tmp_path / "keys.json").create("one", ("apply", "batch")).text
+    limits = RateLimits(limits_of(requests=5), clock=lambda: 1_800_000_000.0)
+    lines = [json.dumps({**EDIT, "id": str(number), "deadline_s": 60}) for number in range(8)]
+    lines[1] = "this is no edit"
+    with guarded(oracle.service, tmp_path, limits=limits) as server, server.client(key) as one:
+        answers = answers_to(one, [line.encode() for line in lines])
+        assert len(answers) == 8
+        refusals = [answer["problem"] for answer in answers[4:]]
+        assert {problem["code"] for problem in refusals} == {"rate-limited"}, "the batch is one too"
+        assert all((one["value"], one["limit"]) == (5, 5) for one in refusals)
+        assert all(one["retry_after_s"] > 60 for one in refusals), "no use in waiting for it"
+        codes = [answer.get("problem", {}).get("code") for answer in answers[:4]]
+        assert codes == [None, "invalid-json", None, None]
+        refused(one.post("/v1/apply", json=EDIT))
+
+
+def test_lines_of_a_batch_are_charged_before_the_work(
+    oracle: OracleService, tmp_path: Path
+) -> None:
+    """Lines that would all be under way at once: the first one uses up what there is."""
+    key = KeyFile(tmp_path / "keys.json").create("one", ("batch",)).text
+    limits = RateLimits(limits_of(tokens=20), clock=lambda: 1_800_000_000.0)
+    lines = [json.dumps({**WORK, "id": str(number), "deadline_s": 60}) for number in range(6)]
+    with guarded(oracle.service, tmp_path, limits=limits) as server, server.client(key) as one:
+        answers = answers_to(one, [line.encode() for line in lines])
+        done = [answer["result"] for answer in answers if "result" in answer]
+        codes = [answer["problem"]["code"] for answer in answers if "problem" in answer]
+        assert codes == ["rate-limited"] * 5
+        assert oracle.service.served.engine.stats().finished == 1
+        problem = refused(one.post("/v1/batches"))
+        assert problem["value"] == done[0]["usage"]["total_tokens"]
 
 
 def in_background(client: httpx.Client, body: dict[str, Any]) -> tuple[threading.Thread, list[int]]:
