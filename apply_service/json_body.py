@@ -8,7 +8,9 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 from litestar import Request
+from litestar.exceptions import InternalServerException
 
+from apply_service.errors import WithdrawnError
 from apply_service.problems import ProblemError, make_problem
 from apply_service.schemas import ApplyBody
 
@@ -32,8 +34,11 @@ class JsonRequest(Request[Any, Any, Any]):
     body_type: ClassVar[type]
 
     async def body(self) -> bytes:
-        """The raw body. Raises ProblemError (400) if there is none."""
-        body = await super().body()
+        """The raw body. Raises ProblemError (400) if there is none, or WithdrawnError."""
+        try:
+            body = await super().body()
+        except InternalServerException as error:  # what the framework makes of a disconnect
+            raise WithdrawnError("the client went away before its body was complete") from error
         if not body:
             raise _invalid_json(b"", "the body is empty")
         return body

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from litestar.enums import ScopeType
-from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPScope, Message, Receive, ReceiveMessage, Scope, Send
 from structlog.contextvars import bound_contextvars
 
 from apply_service.request_record import Attributes, RequestRecord, recording
@@ -41,8 +41,14 @@ class RequestLog:
             return
         watch = _Watch(time.monotonic(), RequestRecord())
 
+        async def note_disconnect() -> ReceiveMessage:
+            message = await receive()
+            watch.is_client_gone |= message["type"] == "http.disconnect"
+            return message
+
         async def note_status(message: Message) -> None:
-            if message["type"] == "http.response.start":
+            # An answer that begins when the client has gone goes to nobody.
+            if message["type"] == "http.response.start" and not watch.is_client_gone:
                 watch.status = message["status"]
             await send(message)
 
@@ -51,7 +57,7 @@ class RequestLog:
             if self._tracing is not None and not scope["path"].startswith(_QUIET_ROUTES):
                 stack.enter_context(self._traced(self._tracing, scope, watch))
             try:
-                await self._app(scope, receive, note_status)
+                await self._app(scope, note_disconnect, note_status)
             finally:
                 self._tell(scope, watch)
 
@@ -84,11 +90,12 @@ class RequestLog:
 
 @dataclass(slots=True)
 class _Watch:
-    """A request while it is served; `status` is None until the answer begins."""
+    """A request while it is served; `status` is None until there is an answer for its client."""
 
     started: float
     record: RequestRecord
     status: int | None = None
+    is_client_gone: bool = False
     span: Span | None = None
 
 

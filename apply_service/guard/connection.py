@@ -6,26 +6,22 @@ import asyncio
 import logging
 import socket
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, cast
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from apply_service.guard.strict_http import StrictConnection
+from apply_service.http_errors import error_answer
+from apply_service.problems import Problem, make_problem
+
 _LOGGER = logging.getLogger(__name__)
 
 # Little is buffered for a client that does not read, so that it is soon found out.
 _MAX_UNSENT_BYTES = 32 << 10
-_FULL = (
-    b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n"
-    b"content-type: application/problem+json\r\ncontent-length: %d\r\n\r\n%s"
-)
-_FULL_BODY = (
-    b'{"type":"urn:apply-service:problem:too-many-connections",'
-    b'"title":"The server has too many connections","status":503,'
-    b'"detail":"the limit is %d connections at the same time; close idle ones, or raise'
-    b' max_connections","code":"too-many-connections"}'
-)
+_MAX_HEAD_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +34,10 @@ class ConnectionLimits:
 
 
 class GuardedProtocol(H11Protocol):
-    """Ends connections that send no request, or do not read their answer, for too long."""
+    """Ends connections that send no request, or do not read their answer, for too long.
+
+    What breaks the rules of HTTP is answered with 400, and ends its connection as well.
+    """
 
     def __init__(
         self,
@@ -50,6 +49,7 @@ class GuardedProtocol(H11Protocol):
         limits: ConnectionLimits,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.conn = self._strict = StrictConnection(max_head_bytes=_MAX_HEAD_BYTES)
         self._limits = limits
         self._receive_timer: asyncio.TimerHandle | None = None
         self._send_timer: asyncio.TimerHandle | None = None
@@ -60,9 +60,7 @@ class GuardedProtocol(H11Protocol):
         transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
         _limit_unread(transport, self._limits.send_timeout_s)
         if len(self.connections) > self._limits.max_connections:
-            body = _FULL_BODY % self._limits.max_connections
-            transport.write(_FULL % (len(body), body))
-            transport.close()
+            self._refuse(_too_many_connections(self._limits.max_connections))
             return
         self._expect_request()
 
@@ -82,6 +80,16 @@ class GuardedProtocol(H11Protocol):
         elif self._receive_timer is None:
             self._expect_request()
 
+    def send_400_response(self, msg: str) -> None:
+        """Say what is wrong, unless an answer has begun, and end the connection."""
+        if self._is_serving:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            if self.cycle.response_started:
+                self.transport.abort()  # what came so far must not be taken for the whole
+                return
+        self._refuse(_bad_request(self._strict.flaw or msg))
+
     def pause_writing(self) -> None:
         """The client does not read what it is sent."""
         super().pause_writing()
@@ -99,6 +107,16 @@ class GuardedProtocol(H11Protocol):
     def _is_serving(self) -> bool:
         """Whether a request is being answered."""
         return self.cycle is not None and not self.cycle.response_complete
+
+    def _refuse(self, problem: Problem) -> None:
+        """Answer without the application, and take nothing more."""
+        answer = error_answer("/", problem)
+        fields = {"Connection": "close", "Content-Type": answer.media_type, **answer.headers}
+        fields["Content-Length"] = str(len(answer.body))
+        lines = [f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}"]
+        lines += [f"{name}: {value}" for name, value in fields.items()]
+        self.transport.write("\r\n".join([*lines, "", ""]).encode() + answer.body)
+        self.transport.close()
 
     def _expect_request(self) -> None:
         self._receive_timer = self.loop.call_later(
@@ -124,3 +142,24 @@ def _limit_unread(transport: asyncio.Transport, seconds: float) -> None:
         cast(socket.socket, connection).setsockopt(
             socket.IPPROTO_TCP, option, max(1, int(seconds * 1000))
         )
+
+
+def _bad_request(flaw: str) -> Problem:
+    return make_problem(
+        400,
+        code="bad-request",
+        title="The request breaks the rules of HTTP",
+        detail=flaw,
+        remedy="send it as RFC 9112 says; a proxy in front may have changed it",
+    )
+
+
+def _too_many_connections(limit: int) -> Problem:
+    return make_problem(
+        503,
+        code="too-many-connections",
+        title="The server has too many connections",
+        detail=f"the limit is {limit} connections at the same time",
+        limit=limit,
+        remedy="close idle ones, or raise max_connections",
+    )

@@ -20,6 +20,11 @@ class Drain:
         self._is_idle = asyncio.Event()
         self._is_idle.set()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is being served."""
+        return self._is_idle.is_set()
+
     def begin(self) -> None:
         """Take no more requests."""
         self.is_draining = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import socket
 import threading
 import time
@@ -247,6 +248,27 @@ def test_clients_that_leave_under_load_leave_nothing_behind(
         with server.client() as client:
             assert client.post("/v1/apply", json=work).status_code == 200
         assert stats_of(oracle).num_free_blocks == stats_of(oracle).num_blocks
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/apply", "/v1/chat/completions", "/v1/code/apply", "/v1/batches"]
+)
+def test_a_client_that_leaves_in_its_body_is_no_failure_of_the_server(
+    oracle: OracleService, tmp_path: Path, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    with guarded(oracle.service, tmp_path) as server:
+        with connect(server.url) as connection:
+            connection.sendall(HEAD.replace(b"/v1/apply", path.encode()) + b'{"original": "')
+            wait_for(lambda: not server.drain.is_idle)
+        wait_for(lambda: server.drain.is_idle)
+        with server.client() as client:
+            figures = client.get("/metrics").text
+    named = [line for line in figures.splitlines() if f'route="{path}"' in line]
+    counted = [line for line in named if line.startswith("apply_http_requests_total")]
+    status = "200" if path == "/v1/batches" else "none"  # of a batch the answer had begun
+    assert [f'status="{status}"' in line for line in counted] == [True]
+    assert not [one for one in caplog.records if one.levelno >= logging.WARNING]
 
 
 def num_held(oracle: OracleService) -> int:

@@ -1,0 +1,62 @@
+"""HTTP/1.1 as a server behind proxies has to read it: where two could disagree, neither is right.
+
+Of what h11 lets pass this refuses all by which a proxy in front may see other borders between
+requests than the server does (RFC 9112, sections 2.2, 5.2 and 6.1).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import h11
+
+# A line that ends in LF alone, and one that goes on in the next.
+_LOOSE_END = re.compile(rb"(?<!\r)\n")
+_FOLD = re.compile(rb"\n[ \t]")
+_MAX_REASON_CHARS = 200
+
+
+class StrictConnection(h11.Connection):
+    """The server's side of a connection; `flaw` says why it raised RemoteProtocolError."""
+
+    def __init__(self, *, max_head_bytes: int) -> None:
+        super().__init__(h11.SERVER, max_head_bytes)
+        self._max_head_bytes = max_head_bytes
+        self.flaw = ""
+
+    def next_event(self) -> Any:
+        """As of h11, of which most events have no type that it exports."""
+        before = self.trailing_data[0]
+        try:
+            event = super().next_event()
+            if isinstance(event, h11.Request | h11.EndOfMessage):
+                left = len(self.trailing_data[0])
+                self._check_lines(before[: len(before) - left])
+            if isinstance(event, h11.Request):
+                _check_framing(event)
+        except h11.RemoteProtocolError as error:
+            self.flaw = str(error)[:_MAX_REASON_CHARS]
+            raise
+        return event
+
+    def _check_lines(self, read: bytes) -> None:
+        """Raise RemoteProtocolError for a head, or the end of a body, that is not by the rules."""
+        if len(read) > self._max_head_bytes:  # h11 looks at those alone that come in pieces
+            limit = f"the limit is {self._max_head_bytes}"
+            raise h11.RemoteProtocolError(f"the head has {len(read)} bytes, {limit}")
+        if _LOOSE_END.search(read):
+            raise h11.RemoteProtocolError("a line ends in LF without CR before it")
+        if _FOLD.search(read):
+            raise h11.RemoteProtocolError("a header goes on in a second line")
+
+
+def _check_framing(request: h11.Request) -> None:
+    """Raise RemoteProtocolError for a body with two lengths, or one that the version lacks."""
+    names = {name for name, _ in request.headers}
+    if b"transfer-encoding" not in names:
+        return
+    if b"content-length" in names:
+        raise h11.RemoteProtocolError("there is a Content-Length beside a Transfer-Encoding")
+    if request.http_version < b"1.1":
+        raise h11.RemoteProtocolError("HTTP/1.0 has no Transfer-Encoding")
