@@ -200,7 +200,6 @@ class _Redis:
             address,
             value_format,
             gate=self._gate,
-            breaker=self._breaker,
             connect_timeout_s=config.connect_timeout_s,
             ttl_s=config.ttl_s,
         )
@@ -222,6 +221,7 @@ class _Redis:
             value_format,
             read_gate=self._gate,
             write_gate=TierGate(prefill),
+            breaker=CircuitBreaker(),
             known=known,
             counters=self._counters,
             timeout_s=config.timeout_s,

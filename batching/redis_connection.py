@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
+import select
 import socket
 import ssl
 import time
 from collections.abc import Sequence
 
 from batching.errors import RedisProtocolError, RedisReplyError
+from batching.host_resolver import HostAddress, HostResolver
 from batching.redis_url import RedisAddress
 
 Reply = int | bytes | None | list["Reply"]
 
 _BUFFER_BYTES = 1 << 16
 _MAX_DEPTH = 4
-_MAX_ITEMS = 1 << 20
+# What one reply may hold in all, values that go straight into memory aside.
+_MAX_REPLY_BYTES = 1 << 20
+_MIN_ITEM_BYTES = 2
+_MAX_ERROR_CHARACTERS = 200
+_NUMBER = re.compile(rb"-?[0-9]{1,18}")
 
 
 class RedisConnection:
@@ -25,19 +32,35 @@ class RedisConnection:
     must be closed, because replies may be under way.
     """
 
-    def __init__(self, address: RedisAddress, *, connect_timeout_s: float) -> None:
-        """Connect, log in and choose the database."""
+    def __init__(
+        self,
+        address: RedisAddress,
+        *,
+        connect_timeout_s: float,
+        resolver: HostResolver | None = None,
+    ) -> None:
+        """Find the host, connect, log in and choose the database, all in `connect_timeout_s`."""
         self._deadline = time.monotonic() + connect_timeout_s
         self._buffer = bytearray(_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._start = self._end = 0
+        self._num_reply_bytes = 0
         self.num_received_bytes = 0
-        self._socket = _connect(address, connect_timeout_s)
+        self._socket = _connect(address, self._deadline, resolver or HostResolver())
         try:
             self._log_in(address)
         except BaseException:
             self.close()
             raise
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the server keeps the connection and has said nothing that nobody asked for."""
+        if self._start != self._end:
+            return False
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return not poll.poll(0)
 
     def set_deadline(self, deadline: float) -> None:
         """No later call lasts beyond this time of `time.monotonic`."""
@@ -69,7 +92,8 @@ class RedisConnection:
         return self.read_reply()
 
     def read_reply(self) -> Reply:
-        """The next reply, None for a null."""
+        """The next reply, None for a null; one of more than a megabyte is no reply."""
+        self._num_reply_bytes = 0
         return self._read_reply(0)
 
     def read_bulk_into(self, memory: memoryview) -> bool:
@@ -79,7 +103,7 @@ class RedisConnection:
         """
         line = self._read_line()
         if line[:1] == b"-":
-            raise RedisReplyError(line[1:].decode("utf-8", "replace"))
+            raise _error_of(line)
         if line == b"$-1":
             return False
         if line != b"$%d" % len(memory):
@@ -92,6 +116,31 @@ class RedisConnection:
         if self._read_line():
             raise RedisProtocolError("a value goes on behind its length")
         return True
+
+    def skip_bulk(self, *, max_bytes: int) -> int:
+        """Read the next reply, a value of at most `max_bytes`, keep nothing of it, give its length.
+
+        0 for a null as well.
+        """
+        line = self._read_line()
+        if line[:1] == b"-":
+            raise _error_of(line)
+        num_bytes = _number_of(line)
+        if line[:1] != b"$" or num_bytes > max_bytes:
+            raise RedisProtocolError(f"a value begins with {line[:32]!r}")
+        if num_bytes < 0:
+            return 0
+        num_left = num_bytes
+        while num_left:
+            if self._start == self._end:
+                self._start = self._end = 0
+                self._fill(len(self._buffer))
+            num_skipped = min(num_left, self._end - self._start)
+            self._start += num_skipped
+            num_left -= num_skipped
+        if self._read_line():
+            raise RedisProtocolError("a value goes on behind its length")
+        return num_bytes
 
     def _log_in(self, address: RedisAddress) -> None:
         login: list[bytes] = []
@@ -117,28 +166,36 @@ class RedisConnection:
 
     def _read_reply(self, depth: int) -> Reply:
         line = self._read_line()
+        self._count(len(line) + 1)
         kind, text = line[:1], line[1:]
         if kind == b"+":
             return text
         if kind == b"-":
-            raise RedisReplyError(text.decode("utf-8", "replace"))
+            raise _error_of(line)
         number = _number_of(line)
         if kind == b":":
             return number
         if kind == b"$":
             return None if number < 0 else self._read_bulk(number)
-        if kind != b"*" or depth == _MAX_DEPTH or number > _MAX_ITEMS:
+        if kind != b"*" or depth == _MAX_DEPTH:
             raise RedisProtocolError(f"a reply begins with {line[:32]!r}")
-        return None if number < 0 else [self._read_reply(depth + 1) for _ in range(number)]
+        if number < 0:
+            return None
+        self._count(_MIN_ITEM_BYTES * number)
+        return [self._read_reply(depth + 1) for _ in range(number)]
 
     def _read_bulk(self, num_bytes: int) -> bytes:
-        if num_bytes > 1 << 20:
-            raise RedisProtocolError(f"a value of {num_bytes} bytes came where none was asked for")
+        self._count(num_bytes)
         while self._end - self._start < num_bytes + 2:
             self._fill(num_bytes + 2)
         value = bytes(self._view[self._start : self._start + num_bytes])
         self._start += num_bytes + 2
         return value
+
+    def _count(self, num_bytes: int) -> None:
+        self._num_reply_bytes += num_bytes
+        if self._num_reply_bytes > _MAX_REPLY_BYTES:
+            raise RedisProtocolError(f"a reply has more than {_MAX_REPLY_BYTES} bytes")
 
     def _read_line(self) -> bytes:
         while True:
@@ -171,52 +228,90 @@ class RedisConnection:
         self.num_received_bytes += num_bytes
         return num_bytes
 
-    def _send_all(self, content: bytes | bytearray | memoryview) -> None:
-        self._limit_time()
-        self._socket.sendall(content)
+    def _send_all(self, content: bytearray | bytes | memoryview) -> None:
+        view = memoryview(content)
+        while view:
+            self._limit_time()  # `sendall` would begin anew with every part that goes out by TLS
+            view = view[self._socket.send(view) :]
 
     def _limit_time(self) -> None:
-        remaining_s = self._deadline - time.monotonic()
-        if remaining_s <= 0:
-            raise TimeoutError("the deadline of the operation has passed")
-        self._socket.settimeout(remaining_s)
+        self._socket.settimeout(_time_left(self._deadline))
 
 
-def _connect(address: RedisAddress, timeout_s: float) -> socket.socket:
+def _connect(address: RedisAddress, deadline: float, resolver: HostResolver) -> socket.socket:
     if address.unix_path is not None:
-        plain = socket.socket(socket.AF_UNIX)
-        try:
-            plain.settimeout(timeout_s)
-            plain.connect(address.unix_path)
-        except OSError:
-            plain.close()
-            raise
-        return plain
-    plain = socket.create_connection((address.host, address.port), timeout_s)
-    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        unix = (socket.AF_UNIX, socket.SOCK_STREAM, 0, "", address.unix_path)
+        return _connect_to(unix, _time_left(deadline), is_tcp=False)
+    addresses = resolver.find(address.host, address.port, timeout_s=_time_left(deadline))
+    plain = _connect_to_any(addresses, deadline)
     if not address.has_tls:
         return plain
-    context = ssl.create_default_context(cafile=address.ca_path)
-    if not address.checks_certificate:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
     try:
+        context = ssl.create_default_context(cafile=address.ca_path)
+        if not address.checks_certificate:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        plain.settimeout(_time_left(deadline))
         return context.wrap_socket(plain, server_hostname=address.host)
-    except (OSError, ValueError):
+    except ValueError as error:
+        plain.close()
+        raise OSError(f"TLS with {address} cannot begin: {error}") from error
+    except OSError:
         plain.close()
         raise
 
 
+def _connect_to_any(addresses: Sequence[HostAddress], deadline: float) -> socket.socket:
+    """Connect to the first that answers; each has an equal share of the time that is left."""
+    problem = OSError("the host has no address")
+    for num_tried, address in enumerate(addresses):
+        timeout_s = _time_left(deadline) / (len(addresses) - num_tried)
+        try:
+            return _connect_to(address, timeout_s, is_tcp=True)
+        except OSError as error:
+            problem = error
+    raise problem
+
+
+def _connect_to(address: HostAddress, timeout_s: float, *, is_tcp: bool) -> socket.socket:
+    family, kind, protocol, _, place = address
+    plain = socket.socket(family, kind, protocol)
+    try:
+        plain.settimeout(timeout_s)
+        plain.connect(place)
+        if is_tcp:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except OSError:
+        plain.close()
+        raise
+    return plain
+
+
+def _time_left(deadline: float) -> float:
+    """Seconds until then. Raises TimeoutError if it has passed."""
+    remaining_s = deadline - time.monotonic()
+    if remaining_s <= 0:
+        raise TimeoutError("the deadline of the operation has passed")
+    return remaining_s
+
+
 def _field_of(reply: Reply, name: bytes) -> bytes | None:
     """The value behind a name in a flat list of names and values."""
-    if not isinstance(reply, list) or name not in reply[::2]:
+    if not isinstance(reply, list):
         return None
-    value = reply[reply[::2].index(name) * 2 + 1]
-    return value if isinstance(value, bytes) else None
+    for found, value in zip(reply[::2], reply[1::2], strict=False):
+        if found == name and isinstance(value, bytes):
+            return value
+    return None
+
+
+def _error_of(line: bytes) -> RedisReplyError:
+    """The server's own words, as far as they can be shown in a log."""
+    text = line[1:].decode("ascii", "backslashreplace")[:_MAX_ERROR_CHARACTERS]
+    return RedisReplyError("".join(c if c.isprintable() else ascii(c)[1:-1] for c in text))
 
 
 def _number_of(line: bytes) -> int:
-    try:
-        return int(line[1:])
-    except ValueError as error:
-        raise RedisProtocolError(f"a reply begins with {line[:32]!r}") from error
+    if not _NUMBER.fullmatch(line[1:]):
+        raise RedisProtocolError(f"a reply begins with {line[:32]!r}")
+    return int(line[1:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,11 +12,13 @@ from dataclasses import replace
 from batching.cache_gate import LoadEstimate, TierGate
 from batching.cache_stats import Decision, PrefixLookup, TierCounters
 from batching.cache_value import DAMAGES, ChunkName, ValueFormat
-from batching.circuit_breaker import CircuitBreaker
+from batching.circuit_breaker import MAX_LOST_S, CircuitBreaker
 from batching.host_tier import ChunkBuffer, HostTier
 from batching.known_keys import KnownKeys
 from batching.prefix_load import PrefixLoad
-from batching.redis_tier import RedisTier
+from batching.redis_tier import FAILURES, RedisTier
+
+_LOGGER = logging.getLogger(__name__)
 
 NUM_CONNECTIONS = 4
 MAX_QUEUED_LOADS = 64
@@ -23,10 +26,16 @@ MAX_QUEUED_LOADS = 64
 PROBE_INTERVAL_S = 10.0
 # Share of the time left that a load may be expected to take.
 _MAX_TIME_SHARE = 0.8
+# Share of the time that small replies may take; the rest is for values.
+_MATCH_SHARE = 0.5
 
 
 class RedisLoader:
-    """Decides, loads within `timeout_s`, and calls `wake` when a load has ended."""
+    """Decides, loads within `timeout_s`, and calls `wake` when a load has ended.
+
+    What a whole search came to counts for the breaker, not a single reply: a link may carry small
+    ones and no values. While the breaker is open no load waits, and trials go on beside them.
+    """
 
     def __init__(
         self,
@@ -64,11 +73,12 @@ class RedisLoader:
         """Search what is missing of a load; finishes it now or from another thread."""
         missing = load.missing_names
         estimate = self._estimate(len(missing))
-        if not estimate.is_worth_it:
+        if not self._breaker.can_pass:
+            self._finish(load, [], _lookup("miss", estimate, "breaker_open"))
+            self._try_again_sometimes(missing)
+        elif not estimate.is_worth_it:
             self._finish(load, [], _lookup("compute", estimate, "slow"))
             self._probe_sometimes(missing[0])
-        elif self._breaker.state == "open":
-            self._finish(load, [], _lookup("miss", estimate, "breaker_open"))
         elif self._num_queued >= MAX_QUEUED_LOADS:
             self._finish(load, [], _lookup("miss", estimate, "busy"))
         else:
@@ -86,11 +96,21 @@ class RedisLoader:
         lookup = _lookup("miss", LoadEstimate(), "failed")
         try:
             buffers, lookup = self._find(load, deadline)
-        finally:
-            with self._lock:
-                self._num_queued -= 1
-            self._finish(load, buffers, lookup)
-            self._wake()
+        except Exception:  # the request computes its prompt; the miss "failed" counts this
+            _LOGGER.exception("a search in Redis failed")
+        self._judge(lookup)
+        with self._lock:
+            self._num_queued -= 1
+        self._finish(load, buffers, lookup)
+        self._wake()
+
+    def _judge(self, lookup: PrefixLookup) -> None:
+        """Tell the breaker of a search; one that took its time for nothing has failed too."""
+        is_stall = not lookup.num_tokens and lookup.seconds >= MAX_LOST_S
+        if is_stall or lookup.reason in FAILURES:
+            self._breaker.failed(lost_s=lookup.seconds)
+        elif lookup.reason != "breaker_open":
+            self._breaker.succeeded()
 
     def _find(
         self, load: PrefixLoad, deadline: float
@@ -102,8 +122,12 @@ class RedisLoader:
         missing = load.missing_names[len(found) :]
         loaded: list[ChunkBuffer] = []
         lookup = _lookup("miss", LoadEstimate(), "found_in_host")
-        if missing:
-            loaded, lookup = self._load(missing, deadline)
+        try:
+            if missing:
+                loaded, lookup = self._load(missing, deadline)
+        except Exception:
+            self._host.release(found)
+            raise
         seconds = time.monotonic() - started
         num_tokens = len(loaded) * self._format.num_tokens
         self._counters.count_read(
@@ -117,7 +141,9 @@ class RedisLoader:
     def _load(
         self, names: Sequence[ChunkName], deadline: float
     ) -> tuple[list[ChunkBuffer], PrefixLookup]:
-        num_present, reason = self._tier.match(names, deadline)
+        if not self._breaker.can_pass:
+            return [], _lookup("miss", LoadEstimate(), "breaker_open")
+        num_present, reason = self._match(names, deadline)
         if not num_present:
             return [], _lookup("miss", LoadEstimate(), reason)
         if self._gate.bandwidth is None:
@@ -126,8 +152,7 @@ class RedisLoader:
                 return [], _lookup("miss", LoadEstimate(), problem)
         estimate = self._estimate(num_present)
         now = time.monotonic()
-        max_bytes = self._gate.max_bytes(_MAX_TIME_SHARE * (deadline - now)) or 0
-        num_wanted = min(num_present, max_bytes // self._format.value_bytes)
+        num_wanted = min(num_present, self._max_chunks(deadline - now))
         if not estimate.is_worth_it or not num_wanted:
             return [], _lookup("compute", estimate, "slow")
         if estimate.compute_s is not None:
@@ -146,6 +171,50 @@ class RedisLoader:
         self._counters.count_lookup(lookup)
         load.add(buffers, lookup)
         load.finish()
+
+    def _match(self, names: Sequence[ChunkName], deadline: float) -> tuple[int, str | None]:
+        limit = time.monotonic() + _MATCH_SHARE * self._timeout_s
+        return self._tier.match(names, min(deadline, limit))
+
+    def _max_chunks(self, seconds: float) -> int:
+        """How many chunks can be expected in that time, 0 if nothing is known."""
+        max_bytes = self._gate.max_bytes(_MAX_TIME_SHARE * seconds) or 0
+        return max_bytes // self._format.value_bytes
+
+    def _try_again_sometimes(self, names: Sequence[ChunkName]) -> None:
+        if self._breaker.try_begin_trial():
+            self._threads.submit(self._try_again, names)
+
+    def _try_again(self, names: Sequence[ChunkName]) -> None:
+        """Runs on a thread of the loader, for nobody; closes the breaker if it goes well."""
+        is_usable = False
+        try:
+            is_usable = self._is_usable(names, time.monotonic() + self._timeout_s)
+        except Exception:  # the breaker stays open, which the metrics show
+            _LOGGER.exception("a trial of Redis failed")
+        if is_usable:
+            self._breaker.trial_succeeded()
+        else:
+            self._breaker.trial_failed()
+
+    def _is_usable(self, names: Sequence[ChunkName], deadline: float) -> bool:
+        """Whether as much comes through as a request would load, in the time that it would wait.
+
+        What comes is kept in host memory.
+        """
+        began = time.monotonic()
+        num_present, problem = self._match(names, deadline)
+        is_slow = time.monotonic() - began >= MAX_LOST_S
+        loaded: list[ChunkBuffer] = []
+        if num_present and problem not in FAILURES:
+            num_wanted = max(1, min(num_present, self._max_chunks(deadline - time.monotonic())))
+            loaded, problem = self._tier.load(names[:num_wanted], self._host, deadline=deadline)
+            self._host.release(loaded)
+        if problem in FAILURES:
+            return False
+        if loaded:
+            return True
+        return not is_slow and self._tier.echo(deadline) not in FAILURES
 
     def _probe_sometimes(self, name: ChunkName) -> None:
         now = time.monotonic()

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 
 from batching.cache_gate import TierGate
 from batching.cache_value import ChunkName, ValueFormat
-from batching.circuit_breaker import CircuitBreaker
 from batching.errors import RedisError, RedisProtocolError, RedisReplyError
+from batching.host_resolver import HostResolver
 from batching.host_tier import ChunkBuffer, HostTier
 from batching.redis_connection import RedisConnection
 from batching.redis_url import RedisAddress
@@ -25,14 +25,26 @@ _LOGGER = logging.getLogger(__name__)
 # Replies under way at a time: enough to keep the link busy, little to throw away.
 _WINDOW = 4
 _PROBE_BYTES = 1 << 16
-# Answers that speak of one key or of writing, not of the server's health.
+_MAX_ECHO_BYTES = 1 << 22
+# First words of errors that have a reason of their own; all others are "error".
+_KNOWN_ERRORS = frozenset(
+    {
+        *("wrongtype", "oom", "noperm", "noauth", "wrongpass", "unsupported", "loading", "busy"),
+        *("readonly", "misconf", "masterdown", "clusterdown", "moved", "ask", "tryagain", "err"),
+    }
+)
+# Those that speak of one key or of writing, not of the server's health.
 _HARMLESS = frozenset({"wrongtype", "oom", "noperm"})
+FAILURES = frozenset({"timeout", "connection", "protocol", "error"}) | _KNOWN_ERRORS - _HARMLESS
+"""Reasons that speak against the server or the way to it."""
+
+_LOG_PAUSE_S = 60.0
 
 
 class RedisTier:
     """Reads and writes sealed values. Safe to use from several threads, one connection for each.
 
-    A reason is a short word for metrics: "absent", "timeout", "checksum", "breaker_open" and so on.
+    A reason is one of a fixed set of words for metrics: "absent", "timeout", "checksum" and so on.
     """
 
     def __init__(
@@ -41,19 +53,18 @@ class RedisTier:
         value_format: ValueFormat,
         *,
         gate: TierGate,
-        breaker: CircuitBreaker,
         connect_timeout_s: float,
         ttl_s: int,
     ) -> None:
         self._address = address
         self._format = value_format
         self._gate = gate
-        self._breaker = breaker
         self._connect_timeout_s = connect_timeout_s
         self._ttl_s = ttl_s
+        self._resolver = HostResolver()
         self._lock = threading.Lock()
         self._idle: list[RedisConnection] = []
-        self._last_problem = ""
+        self._logged_at: dict[str, float] = {}
 
     def match(self, names: Sequence[ChunkName], deadline: float) -> tuple[int, str | None]:
         """How many leading chunks are there in their right length, and why not more."""
@@ -66,7 +77,7 @@ class RedisTier:
                 try:
                     reply = connection.read_reply()
                 except RedisReplyError as error:
-                    lengths.append(_reason_of(error))
+                    lengths.append(self._note(error))
                 else:
                     lengths.append(reply if isinstance(reply, int) else "protocol")
                 if len(lengths) == 1:
@@ -83,17 +94,14 @@ class RedisTier:
 
         Where the chunk is absent an echo of the same size is taken for it.
         """
+        key, last = self._format.redis_key(name), b"%d" % (_PROBE_BYTES - 1)
+        part = (b"GETRANGE", key, b"0", last)
+        return self._measure([part, (b"ECHO", bytes(_PROBE_BYTES))], _PROBE_BYTES, deadline)
 
-        def ask(connection: RedisConnection) -> None:
-            key, last = self._format.redis_key(name), b"%d" % (_PROBE_BYTES - 1)
-            for command in ((b"GETRANGE", key, b"0", last), (b"ECHO", bytes(_PROBE_BYTES))):
-                started = time.monotonic()
-                part = connection.call(*command)
-                if isinstance(part, bytes) and part:
-                    self._gate.observe_transfer(len(part), time.monotonic() - started)
-                    return
-
-        return self._run(ask, deadline)
+    def echo(self, deadline: float) -> str | None:
+        """Measure the link by sending and reading as much as a chunk; the reason if that failed."""
+        num_bytes = min(self._format.value_bytes, _MAX_ECHO_BYTES)
+        return self._measure([(b"ECHO", bytes(num_bytes))], num_bytes, deadline)
 
     def load(
         self, names: Sequence[ChunkName], host: HostTier, *, deadline: float
@@ -114,8 +122,13 @@ class RedisTier:
             finally:
                 counts[1] = connection.num_received_bytes
 
-        problem = self._run(ask, deadline)
-        reading.give_up()
+        try:
+            problem = self._run(ask, deadline)
+        except Exception:
+            host.release(loaded)
+            raise
+        finally:
+            reading.give_up()
         num_bytes = max(0, counts[1] - counts[0])
         # What came before a failure tells of the link as well, unless it is next to nothing.
         if num_bytes >= _PROBE_BYTES or (num_bytes and problem == "timeout"):
@@ -134,53 +147,77 @@ class RedisTier:
         for connection in idle:
             connection.close()
 
+    def _measure(
+        self, commands: Sequence[Sequence[bytes]], num_bytes: int, deadline: float
+    ) -> str | None:
+        """Time the first command that brings something, at most `num_bytes`."""
+
+        def ask(connection: RedisConnection) -> None:
+            for command in commands:
+                started = time.monotonic()
+                connection.send([command])
+                num_read = connection.skip_bulk(max_bytes=num_bytes)
+                if num_read:
+                    self._gate.observe_transfer(num_read, time.monotonic() - started)
+                    return
+
+        return self._run(ask, deadline)
+
     def _run(self, operation: Callable[[RedisConnection], None], deadline: float) -> str | None:
-        """Do something with a connection; the reason if it failed."""
-        if not self._breaker.try_pass():
-            return "breaker_open"
-        with self._lock:
-            connection = self._idle.pop() if self._idle else None
-        is_reused = connection is not None
+        """Do something with a connection, by `deadline`; the reason if it failed."""
         try:
-            if connection is None:
-                connection = self._open(deadline)
+            connection = self._take_idle() or self._open(deadline)
             connection.set_deadline(deadline)
+        except (OSError, RedisError) as error:
+            return self._note(error)
+        is_in_step = False
+        try:
             operation(connection)
+            is_in_step = True
         except RedisReplyError as error:
-            if connection is not None:
-                self._put_back(connection)
+            is_in_step = True
             return self._note(error)
         except (OSError, RedisError) as error:
-            if connection is not None:
-                connection.close()
-            if is_reused and isinstance(error, ConnectionError):
-                # The server has been restarted, and all idle connections died with it.
-                self.close()
-                return self._run(operation, deadline)
             return self._note(error)
-        self._put_back(connection)
-        self._breaker.succeeded()
-        self._last_problem = ""
+        finally:
+            self._put_back(connection, is_in_step=is_in_step)
         return None
+
+    def _take_idle(self) -> RedisConnection | None:
+        """A connection that waits in silence; those whose server has gone or speaks are closed."""
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None or connection.is_silent:
+                return connection
+            connection.close()
+
+    def _put_back(self, connection: RedisConnection, *, is_in_step: bool) -> None:
+        if not is_in_step:
+            connection.close()
+            return
+        with self._lock:
+            self._idle.append(connection)
 
     def _open(self, deadline: float) -> RedisConnection:
         remaining_s = deadline - time.monotonic()
         if remaining_s <= 0:
             raise TimeoutError("no time is left to connect")
-        timeout_s = min(self._connect_timeout_s, remaining_s)
-        return RedisConnection(self._address, connect_timeout_s=timeout_s)
-
-    def _put_back(self, connection: RedisConnection) -> None:
-        with self._lock:
-            self._idle.append(connection)
+        return RedisConnection(
+            self._address,
+            connect_timeout_s=min(self._connect_timeout_s, remaining_s),
+            resolver=self._resolver,
+        )
 
     def _note(self, error: OSError | RedisError) -> str:
-        """Count a failure, log it once, and give its reason."""
+        """The reason that an error stands for, logged once a minute."""
         reason = _reason_of(error)
-        if reason not in _HARMLESS:
-            self._breaker.failed()
-        if reason != self._last_problem:
-            self._last_problem = reason
+        now = time.monotonic()
+        with self._lock:
+            is_news = now >= self._logged_at.get(reason, -_LOG_PAUSE_S) + _LOG_PAUSE_S
+            if is_news:
+                self._logged_at[reason] = now
+        if is_news:
             _LOGGER.warning("the prefix cache cannot use %s: %s", self._address, error)
         return reason
 
@@ -204,11 +241,12 @@ class _Reading:
         while self._waiting:
             name, buffer = self._waiting[0]
             problem = self._read(connection, name, buffer)
-            self._waiting.popleft()
             self.problem = self.problem or problem
             if self.problem is None:
                 self._host.insert(name.key, buffer)
                 loaded.append(buffer)
+            self._waiting.popleft()
+            if self.problem is None:
                 self._ask_more(connection)
             else:
                 self._host.release([buffer])
@@ -246,7 +284,8 @@ class _Reading:
 
 def _reason_of(error: OSError | RedisError) -> str:
     if isinstance(error, RedisReplyError):
-        return str(error).partition(" ")[0].lower() or "error"
+        word = str(error).partition(" ")[0].lower()
+        return word if word in _KNOWN_ERRORS else "error"
     if isinstance(error, RedisProtocolError):
         return "protocol"
     if isinstance(error, TimeoutError):

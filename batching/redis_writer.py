@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
@@ -9,9 +10,12 @@ import time
 from batching.cache_gate import TierGate
 from batching.cache_stats import TierCounters
 from batching.cache_value import ChunkName, ValueFormat
+from batching.circuit_breaker import CircuitBreaker
 from batching.host_tier import ChunkBuffer, HostTier
 from batching.known_keys import KnownKeys
-from batching.redis_tier import RedisTier
+from batching.redis_tier import FAILURES, RedisTier
+
+_LOGGER = logging.getLogger(__name__)
 
 MAX_QUEUED_STORES = 64
 # So long nothing is written to a server that has no room, or over a link that is too slow.
@@ -22,7 +26,10 @@ _Entry = tuple[ChunkName, ChunkBuffer]
 
 
 class RedisWriter:
-    """A bounded queue and the thread that empties it. Chunks that do not fit in are dropped."""
+    """A bounded queue and the thread that empties it. Chunks that do not fit in are dropped.
+
+    Its breaker is its own: a server may be read while nothing can be written to it.
+    """
 
     def __init__(
         self,
@@ -32,6 +39,7 @@ class RedisWriter:
         *,
         read_gate: TierGate,
         write_gate: TierGate,
+        breaker: CircuitBreaker,
         known: KnownKeys,
         counters: TierCounters,
         timeout_s: float,
@@ -41,6 +49,7 @@ class RedisWriter:
         self._format = value_format
         self._gates = (read_gate, write_gate)
         self._write_gate = write_gate
+        self._breaker = breaker
         self._known = known
         self._counters = counters
         self._timeout_s = timeout_s
@@ -94,7 +103,11 @@ class RedisWriter:
     def _run(self) -> None:
         while (entry := self._entries.get()) is not None:
             name, buffer = entry
-            reason = self._store(name, buffer.memory)
+            reason: str | None = "failed"
+            try:
+                reason = self._store_if_allowed(name, buffer.memory)
+            except Exception:  # the chunks behind it are written all the same; the drop counts this
+                _LOGGER.exception("a chunk could not be written to Redis")
             if reason is None:
                 self._counters.count_store(len(buffer.memory))
                 self._host.release([buffer])
@@ -102,6 +115,24 @@ class RedisWriter:
                 self._drop(entry, reason)
             self._entries.task_done()
         self._entries.task_done()
+
+    def _store_if_allowed(self, name: ChunkName, value: memoryview) -> str | None:
+        """Write one chunk unless writing has failed of late; that is what trials are made with."""
+        is_trial = self._breaker.try_begin_trial()
+        if not is_trial and not self._breaker.can_pass:
+            return "breaker_open"
+        began = time.monotonic()
+        reason = self._store(name, value)
+        is_bad = reason in FAILURES
+        if is_trial and is_bad:
+            self._breaker.trial_failed()
+        elif is_trial and reason is None:
+            self._breaker.trial_succeeded()
+        elif is_bad:
+            self._breaker.failed(lost_s=time.monotonic() - began)
+        elif reason is None:
+            self._breaker.succeeded()
+        return reason
 
     def _store(self, name: ChunkName, value: memoryview) -> str | None:
         """Write one chunk unless that is of no use; the reason if it was not written."""

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+from faulty_link import (
+    Change,
+    delayed_by,
+    dropping_after,
+    faulty_link,
+    flipping_bits,
+    stalling_after,
+)
+from redis_impostor import GREETING, Answer, always, greeting_with, redis_impostor
 from redis_process import RedisProcess, free_port
 
 from apply_service.bench.throttled_proxy import ThrottledProxy
@@ -189,70 +199,73 @@ def locked(redis: RedisProcess) -> Iterator[str]:
     yield redis.url
 
 
-@contextmanager
-def _lying_server(answer: bytes) -> Iterator[str]:
-    """A server that gives the same answer to whatever it is sent."""
-    is_over = threading.Event()
-    listener = socket.create_server(("127.0.0.1", 0))
-    listener.settimeout(0.05)
-    threads: list[threading.Thread] = []
+def _over_link(*, on_reply: Change | None = None, on_request: Change | None = None) -> Fault:
+    """A sound server behind a link that changes what it carries."""
 
-    def talk(client: socket.socket) -> None:
-        client.settimeout(0.05)
-        with client:
-            while not is_over.is_set():
-                try:
-                    if not client.recv(1 << 16):
-                        return
-                    client.sendall(answer)
-                except TimeoutError:
-                    continue
-                except OSError:
-                    return
+    @contextmanager
+    def fault(redis: RedisProcess) -> Iterator[str]:
+        with faulty_link(redis.port, on_reply=on_reply, on_request=on_request) as link:
+            yield link.url
 
-    def accept() -> None:
-        while not is_over.is_set():
-            try:
-                client, _ = listener.accept()
-            except TimeoutError:
-                continue
-            threads.append(threading.Thread(target=talk, args=(client,)))
-            threads[-1].start()
-
-    accepting = threading.Thread(target=accept)
-    accepting.start()
-    try:
-        yield f"redis://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        is_over.set()
-        accepting.join()
-        for thread in threads:
-            thread.join()
-        listener.close()
+    return fault
 
 
 @contextmanager
-def endless_value(redis: RedisProcess) -> Iterator[str]:
-    with _lying_server(b"$999999999999\r\n" + b"x" * 100_000) as url:
-        yield url
+def flaps(redis: RedisProcess) -> Iterator[str]:
+    """The link is cut for 100 ms, whole for 100 ms, and so on."""
+    with faulty_link(redis.port) as link:
+
+        def toggle() -> None:
+            link.is_cut = not link.is_cut
+
+        with _repeating(toggle, 0.1):
+            yield link.url
 
 
 @contextmanager
-def endless_line(redis: RedisProcess) -> Iterator[str]:
-    with _lying_server(b"x" * 100_000) as url:
-        yield url
+def restarts_with_other_data(redis: RedisProcess) -> Iterator[str]:
+    """Another server takes the place, with wrong values under the same keys."""
+    keys = redis.all_keys()
+    values = [redis.get(key) for key in keys]
+    redis.kill()
+    redis.start()
+    for key, value in zip(keys, reversed(values), strict=True):
+        redis.call("SET", key, value[:200] + bytes(len(value) - 200))
+    yield redis.url
 
 
 @contextmanager
-def endless_list(redis: RedisProcess) -> Iterator[str]:
-    with _lying_server(b"*1000000000\r\n" + b"*1\r\n" * 10_000) as url:
-        yield url
+def clock_jumps(redis: RedisProcess) -> Iterator[str]:
+    """For the server a day passes again and again: whatever it holds expires at once."""
+
+    def expire_all() -> None:
+        for key in redis.all_keys():
+            redis.call("PEXPIRE", key, "1")
+
+    with _repeating(expire_all, 0.05):
+        yield redis.url
 
 
-@contextmanager
-def wrong_lengths(redis: RedisProcess) -> Iterator[str]:
-    with _lying_server(b":99\r\n" * 50) as url:
-        yield url
+def _saying(answer: Answer) -> Fault:
+    """No Redis at all, but something that gives these answers."""
+
+    @contextmanager
+    def fault(_redis: RedisProcess) -> Iterator[str]:
+        with redis_impostor(answer) as url:
+            yield url
+
+    return fault
+
+
+def _error(text: bytes) -> Fault:
+    """A server that greets, and has an error for every command."""
+    return _saying(greeting_with(GREETING, b"-" + text + b"\r\n"))
+
+
+def _new_error_each_time() -> Fault:
+    """No two errors are alike."""
+    numbers = itertools.count()
+    return _saying(lambda _command: b'-E%d"}\n# \x1b[1m x\r\n' % next(numbers))
 
 
 FAULTS: dict[str, Fault] = {
@@ -279,8 +292,34 @@ FAULTS: dict[str, Fault] = {
     "flushed": flushed,
     "garbage_keys": garbage_keys,
     "locked": locked,
-    "endless_value": endless_value,
-    "endless_line": endless_line,
-    "endless_list": endless_list,
-    "wrong_lengths": wrong_lengths,
+    "flaps": flaps,
+    "restarts_with_other_data": restarts_with_other_data,
+    "clock_jumps": clock_jumps,
+    "stalls_on_values": _over_link(on_reply=stalling_after(1 << 12)),
+    "stalls_on_large_values": _over_link(on_reply=stalling_after(1 << 17)),
+    "stalls_on_writes": _over_link(on_request=stalling_after(1 << 12)),
+    "stalls_at_once": _over_link(on_reply=stalling_after(0)),
+    "drops_within_values": _over_link(on_reply=dropping_after(1 << 12)),
+    "drops_at_once": _over_link(on_reply=dropping_after(0)),
+    "late_replies": _over_link(on_reply=delayed_by(0.3)),
+    "very_late_replies": _over_link(on_reply=delayed_by(0.9)),
+    "flips_bits": _over_link(on_reply=flipping_bits),
+    "error_noauth": _error(b"NOAUTH Authentication required."),
+    "error_oom": _error(b"OOM command not allowed when used memory > 'maxmemory'."),
+    "error_readonly": _error(b"READONLY You can't write against a read only replica."),
+    "error_loading": _error(b"LOADING Redis is loading the dataset in memory"),
+    "error_moved": _error(b"MOVED 3999 127.0.0.1:6381"),
+    "error_busy": _error(b"BUSY Redis is busy running a script."),
+    "errors_without_number": _new_error_each_time(),
+    "greeting_is_odd": _saying(greeting_with(b"*1\r\n$4\r\nmode\r\n")),
+    "greeting_is_nested": _saying(greeting_with(b"*2\r\n*1\r\n*1\r\n:1\r\n$-1\r\n")),
+    "greeting_is_too_deep": _saying(greeting_with(b"*1\r\n" * 50)),
+    "greeting_is_huge": _saying(greeting_with(b"$99999999999999999999\r\n")),
+    "greeting_is_wide": _saying(greeting_with(b"*9999999\r\n" + b"*0\r\n" * 100_000)),
+    "greeting_is_a_number": _saying(greeting_with(b":-1_0\r\n")),
+    "greeting_is_empty": _saying(greeting_with(b"\r\n")),
+    "endless_value": _saying(always(b"$999999999999\r\n" + b"x" * 100_000)),
+    "endless_line": _saying(always(b"x" * 100_000)),
+    "endless_list": _saying(always(b"*1000000000\r\n" + b"*1\r\n" * 10_000)),
+    "wrong_lengths": _saying(always(b":99\r\n" * 50)),
 }

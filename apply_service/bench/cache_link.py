@@ -10,7 +10,6 @@ from typing import Any
 
 from batching.cache_gate import PrefillSpeed, TierGate
 from batching.cache_value import ChunkName, ValueFormat
-from batching.circuit_breaker import CircuitBreaker
 from batching.host_tier import HostTier
 from batching.redis_tier import RedisTier
 from batching.redis_url import RedisAddress
@@ -31,7 +30,6 @@ def measure_link(address: RedisAddress, *, num_rounds: int) -> dict[str, Any]:
         address,
         value_format,
         gate=TierGate(PrefillSpeed()),
-        breaker=CircuitBreaker(),
         connect_timeout_s=_WAIT_S,
         ttl_s=600,
     )

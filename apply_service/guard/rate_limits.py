@@ -17,8 +17,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from redis.exceptions import RedisError
-
 from apply_service.guard.count_store import MemoryCounts, RedisCounts
 from apply_service.problems import Problem, make_problem
 from batching.circuit_breaker import CircuitBreaker
@@ -154,7 +152,11 @@ class RateLimits:
         timeout_s: float = 0.5,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`clock` gives seconds since 1970, which replicas have in common."""
+        """`clock` gives seconds since 1970, which replicas have in common.
+
+        A request waits for Redis a quarter of `timeout_s` at the most. Whether a Redis that failed
+        is back may take all of it to find out, because no request waits for that.
+        """
         self._settings = settings
         self._local = MemoryCounts()
         self._shared = shared
@@ -162,6 +164,7 @@ class RateLimits:
         self._clock = clock
         self._running: Counter[str] = Counter()
         self._breaker = CircuitBreaker(max_failures=1)
+        self._trial: asyncio.Task[None] | None = None
         self._num_asked = 0
 
     async def admit(self, name: str) -> Admission:
@@ -214,6 +217,8 @@ class RateLimits:
 
     async def close(self) -> None:
         """Let go of the Redis."""
+        if self._trial is not None:
+            self._trial.cancel()
         if self._shared is not None:
             await self._shared.__aexit__(None, None, None)
 
@@ -276,18 +281,31 @@ class RateLimits:
 
     async def _ask(self, question: Callable[[RedisCounts], Awaitable[T]]) -> T | None:
         """What Redis says, None without one, or if it fails or failed a moment ago."""
-        if self._shared is None or not self._breaker.try_pass():
+        if self._shared is None:
+            return None
+        if not self._breaker.can_pass:
+            if self._breaker.try_begin_trial():
+                self._trial = asyncio.create_task(self._try_again(self._shared))
             return None
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(self._timeout_s / 4):
                 answer = await question(self._shared)
-        except (RedisError, OSError) as error:
+        except Exception as error:  # whatever a server says, the counts of here hold
             self._breaker.failed()
-            reason = str(error) or type(error).__name__
-            _LOGGER.warning("Redis fails, each replica counts limits by itself: %s", reason)
+            _LOGGER.warning("Redis fails, each replica counts limits by itself: %r", error)
             return None
         self._breaker.succeeded()
         return answer
+
+    async def _try_again(self, shared: RedisCounts) -> None:
+        """Ask Redis for a count beside the requests; they go there again if it answers."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await shared.add({"trial": 0}, expires_in=1)
+        except Exception:  # as above; the failure that opened the breaker has been logged
+            self._breaker.trial_failed()
+        else:
+            self._breaker.trial_succeeded()
 
     async def _forget_expired(self) -> None:
         """Free what is left of old minutes, now and then."""

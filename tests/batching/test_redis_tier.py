@@ -17,7 +17,6 @@ from redis_process import RedisProcess, find_redis_server, free_port
 
 from batching.cache_gate import PrefillSpeed, TierGate
 from batching.cache_value import ChunkName, ValueFormat
-from batching.circuit_breaker import CircuitBreaker
 from batching.host_tier import HostTier
 from batching.redis_inventory import RedisInventory
 from batching.redis_tier import RedisTier
@@ -47,7 +46,6 @@ def tier_at(url: str) -> Iterator[RedisTier]:
         parse_redis_url(url),
         FORMAT,
         gate=TierGate(PrefillSpeed()),
-        breaker=CircuitBreaker(),
         connect_timeout_s=WAIT_S,
         ttl_s=100,
     )
@@ -127,7 +125,6 @@ def test_a_chunk_is_probed_by_a_part_of_it(redis: RedisProcess) -> None:
         parse_redis_url(redis.url),
         FORMAT,
         gate=gate,
-        breaker=CircuitBreaker(),
         connect_timeout_s=WAIT_S,
         ttl_s=100,
     )

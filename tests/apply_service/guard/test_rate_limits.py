@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
+from faulty_link import faulty_link, stalling_after, unchanged
 from hypothesis import given
 from hypothesis import strategies as st
+from redis_impostor import always, redis_impostor
 from redis_process import RedisProcess, find_redis_server
 
 from apply_service.guard.count_store import RedisCounts
@@ -16,6 +19,7 @@ from apply_service.guard.rate_limits import WINDOW_S, RateLimits, RateLimitSetti
 from batching.redis_url import parse_redis_url
 
 needs_redis = pytest.mark.skipif(find_redis_server() is None, reason="no redis-server")
+WAIT_S = 20.0
 STORES = [pytest.param("memory"), pytest.param("redis", marks=[pytest.mark.redis, needs_redis])]
 
 
@@ -206,6 +210,45 @@ def test_without_its_redis_a_replica_counts_alone() -> None:
             assert await ask(made) is not None
             clock.now += 2 * WINDOW_S
             assert await ask(made) is None
+
+    asyncio.run(run())
+
+
+@pytest.mark.redis
+@needs_redis
+def test_a_redis_that_stalls_is_waited_for_once_and_found_again(
+    redis: RedisProcess, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        redis.call("FLUSHALL")
+        with faulty_link(redis.port, on_reply=stalling_after(0)) as link:
+            async with limits(Clock(), link.url, requests=100) as made:
+                for _ in range(5):
+                    assert await ask(made) is None
+                assert len(caplog.messages) == 1
+                assert redis.all_keys() == []
+                link.on_reply = unchanged
+                until = time.monotonic() + WAIT_S
+                while not redis.all_keys():
+                    assert await ask(made) is None
+                    assert time.monotonic() < until
+                    await asyncio.sleep(0.05)
+
+    asyncio.run(run())
+
+
+@needs_redis
+@pytest.mark.redis
+@pytest.mark.parametrize(
+    "answer", [b":99\r\n" * 50, b"*1\r\n+x\r\n", b"*-1\r\n", b"$3\r\nabc\r\n", b"-WHAT \x1b\r\n"]
+)
+def test_whatever_a_redis_says_a_replica_goes_on(answer: bytes) -> None:
+    async def run() -> None:
+        with redis_impostor(always(answer)) as url:
+            async with limits(Clock(), url, requests=4, running=4) as made:
+                for _ in range(4):
+                    assert await ask(made, num_tokens=1) is None
+                assert await ask(made) is not None
 
     asyncio.run(run())
 
