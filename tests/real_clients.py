@@ -60,7 +60,8 @@ class Outcome:
 
     content: bytes
     error: str | None = None
-    num_pieces: int = 1
+    # In how many pieces a stream came; None where the client does not say.
+    num_pieces: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ def _drive(command: list[str], task: Task) -> Outcome:
     assert run.returncode == 0, run.stderr
     said: dict[str, Any] = json.loads(run.stdout.rstrip("\n").rsplit("\n", 1)[-1])
     content = task.path.read_bytes() if said.get("text") is None else said["text"].encode()
-    return Outcome(content, said.get("error"), said.get("pieces", 1))
+    return Outcome(content, said.get("error"), said.get("pieces"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +188,63 @@ OUR_MCP_SERVER = McpServer(
     },
 )
 
+INSPECTOR = MODULES / "@modelcontextprotocol" / "inspector" / "clients" / "launcher" / "build"
+
+
+def inspect(task: Task) -> Outcome:
+    """Call our MCP server by the inspector's command line."""
+    server = OUR_MCP_SERVER
+    command = [str(NODE), str(INSPECTOR / "index.js"), "--cli", "--method", "tools/call"]
+    command += ["--tool-name", server.tool]
+    for name, text in server.arguments(task).items():
+        command += ["--tool-arg", f"{name}={text}"]
+    for name, text in server.environment(task).items():
+        command += ["-e", f"{name}={text}"]
+    run = subprocess.run(
+        [*command, "--", *server.command(task)],
+        cwd=task.folder,
+        env=environment_of(task.folder),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=ANSWER_LIMIT_S,
+        check=False,
+    )
+    assert run.stdout, run.stderr
+    result = json.loads(run.stdout)
+    said = "\n".join(part["text"] for part in result["content"])
+    return Outcome(task.path.read_bytes(), said if result["isError"] else None)
+
+
+MORPH_MCP_SERVER = McpServer(
+    command=lambda task: [str(NODE), str(MODULES / "@morphllm" / "morphmcp" / "dist" / "index.js")],
+    environment=lambda task: {
+        "MORPH_API_URL": task.server.url,
+        "MORPH_API_KEY": f"sk-{task.server.key}",  # it refuses others itself
+        "WORKSPACE_ROOT": str(task.folder),
+    },
+    tool="edit_file",
+    arguments=lambda task: {
+        "path": str(task.path),
+        "instruction": task.edit.instruction,
+        "code_edit": task.edit.update,
+    },
+)
+
+RELACE_MCP_SERVER = McpServer(
+    command=lambda task: [str(VENV / "bin" / "relace-mcp")],
+    environment=lambda task: {
+        "APPLY_ENDPOINT": f"{task.server.url}/v1/apply",
+        "RELACE_API_KEY": task.server.key,
+        "MCP_BASE_DIR": str(task.folder),
+    },
+    tool="fast_apply",
+    arguments=lambda task: {
+        "path": str(task.path),
+        "instruction": task.edit.instruction,
+        "edit_snippet": task.edit.update,
+    },
+)
+
 MORPH_SDK = RealClient("Morph SDK", "@morphllm/morphsdk", "node", node_driver("morph_sdk.mjs"))
 
 CLIENTS = [
@@ -199,5 +257,14 @@ CLIENTS = [
     ),
     RealClient("OpenAI, Node.js", "openai", "node", node_driver("openai.mjs"), can_stream=True),
     MORPH_SDK,
+    RealClient("AI SDK", "ai", "node", node_driver("ai_sdk.mjs"), can_stream=True),
+    RealClient(
+        "LangChain", "langchain-openai", "clients", python_driver("langchain.py"), can_stream=True
+    ),
+    RealClient("LiteLLM", "litellm", "clients", python_driver("lite_llm.py"), can_stream=True),
+    RealClient("llm", "llm", "clients", python_driver("llm_cli.py"), can_stream=True),
+    RealClient("Morph MCP", "@morphllm/morphmcp", "node", MORPH_MCP_SERVER),
+    RealClient("relace-mcp", "relace-mcp", "clients", RELACE_MCP_SERVER),
     RealClient("MCP client, Python", "mcp", "service", OUR_MCP_SERVER),
+    RealClient("MCP inspector", "@modelcontextprotocol/inspector", "node", inspect),
 ]

@@ -13,6 +13,9 @@ from apply_service.guard.paths import is_metrics, is_open, needed_scope
 from apply_service.guard.refusal import refuse
 from apply_service.problems import Problem, make_problem
 
+# Some clients take no key that does not begin like this; it may stand before any key of ours.
+CLIENT_PREFIX = "sk-"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRules:
@@ -79,7 +82,14 @@ class Authentication:
 
 
 def _sent_key(scope: Scope) -> str | None:
-    """The text of the key that was sent; a bearer token comes before `x-api-key`."""
+    """The text of the key that was sent, without a prefix that only its client asked for."""
+    sent = _sent_text(scope)
+    bare = None if sent is None else sent.removeprefix(CLIENT_PREFIX)
+    return bare if bare is not None and key_file.has_key_form(bare) else sent
+
+
+def _sent_text(scope: Scope) -> str | None:
+    """What stands in the place of a key; a bearer token comes before `x-api-key`."""
     headers: dict[bytes, str] = {
         name: value.decode("latin-1").strip() for name, value in scope["headers"]
     }

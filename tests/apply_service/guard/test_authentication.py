@@ -121,6 +121,8 @@ def test_both_headers_carry_a_key(server: GuardedServer) -> None:
             {"Authorization": f"bearer  {key}"},
             {"x-api-key": key},
             {"Authorization": "Basic eDp5", "x-api-key": key},
+            {"Authorization": f"Bearer sk-{key}"},
+            {"x-api-key": f"sk-{key}"},
         ):
             deadline = time.monotonic() + 10
             while client.post("/v1/apply", json=EDIT, headers=headers).status_code != 200:
@@ -130,6 +132,8 @@ def test_both_headers_carry_a_key(server: GuardedServer) -> None:
             {"Authorization": f"Basic {key}"},
             {"Authorization": f"Bearer {key[:-1]}"},
             {"Authorization": f"Bearer {key}x"},
+            {"Authorization": f"Bearer sk-{key}x"},
+            {"Authorization": f"Bearer sk-sk-{key}"},
             {"Authorization": "Bearer"},
             {"Authorization": f"Bearer {'x' * 43}", "x-api-key": key},
         ):
