@@ -28,7 +28,7 @@ from apply_service.run_events import (
     RegionText,
     RunEvent,
 )
-from apply_service.text_work import TextWork
+from apply_service.text_work import TextWork, WorkTerms
 from batching.async_engine import RequestHandle
 from batching.errors import DeadlineExceededError, EngineError
 from batching.events import Event, Finished, RequestStats
@@ -99,6 +99,7 @@ class ApplyRun:
         """
         assert (supply is None) != (decided is None), "an outcome is decided, or to be found"
         self._plan = plan
+        self._terms = WorkTerms.of(plan.edit, started_at=plan.started_at)
         self._supply = supply
         self._decided = decided
         self._observer = observer
@@ -113,7 +114,7 @@ class ApplyRun:
         if self._supply is None:
             return
         with stage("prompt"):
-            prepared = await asyncio.to_thread(self._supply.prepare)
+            prepared = await self._text_work.run_here(self._terms, self._supply.prepare)
         assert prepared is not None, "there is a first attempt, or an error that says why not"
         self._current = self._supply.submit(prepared)
 
@@ -128,10 +129,13 @@ class ApplyRun:
             handle.cancel()
 
     async def outcome(self) -> Outcome:
-        """The outcome, without the events before it."""
-        async for item in self:
-            if isinstance(item, Outcome):
-                return item
+        """The outcome, without the events before it; whatever ends the waiting ends the run."""
+        try:
+            async for item in self:
+                if isinstance(item, Outcome):
+                    return item
+        finally:
+            self.cancel()
         raise WithdrawnError(f"the request {self.request_id} ended without an answer")
 
     async def __aiter__(self) -> AsyncIterator[RunEvent | Outcome]:
@@ -148,14 +152,14 @@ class ApplyRun:
             try:
                 async for item in self._follow(submitted, answers):
                     yield item
+                with stage("verdict"):
+                    outcome = await self._conclude(submitted.prepared, answers)
             except DeadlineExceededError:
                 if best is None and not _is_good(await self._merged()):
                     raise
                 for restart in self._restarts(start_index):
                     yield restart
                 break
-            with stage("verdict"):
-                outcome = await self._conclude(submitted.prepared, answers)
             if _is_over_ceiling(self._plan, answers):
                 best, is_merge_wanted = outcome, False
                 break
@@ -188,15 +192,15 @@ class ApplyRun:
         if not self._plan.edit.has_fallback:
             return None
         if not self._merge:
-            work = self._text_work.run(self._plan.edit, try_conclude_merge, self._plan)
+            work = self._text_work.run(self._terms, try_conclude_merge, self._plan)
             self._merge.append(await work)
         return self._merge[0]
 
     async def _conclude(self, prepared: PreparedAttempt, answers: list[Answer]) -> Outcome:
         """The outcome of an attempt whose regions have all been answered."""
-        spliced = await asyncio.to_thread(_splice_answers, self._plan, answers)
+        spliced = await self._text_work.run_here(self._terms, _splice_answers, self._plan, answers)
         outcome = await self._text_work.run(
-            self._plan.edit,
+            self._terms,
             conclude,
             self._plan,
             spliced.lines,
@@ -211,12 +215,10 @@ class ApplyRun:
     async def _try_next(self) -> SubmittedAttempt | None:
         """A wider attempt, or None where neither time nor tokens nor room is left for one."""
         assert self._supply is not None, "a first attempt came from a supply"
-        with stage("prompt"):
-            prepared = await asyncio.to_thread(self._supply.prepare)
-        if prepared is None:
-            return None
         try:
-            return self._supply.submit(prepared)
+            with stage("prompt"):
+                prepared = await self._text_work.run_here(self._terms, self._supply.prepare)
+            return None if prepared is None else self._supply.submit(prepared)
         except (DeadlineTooShortError, EngineError):
             return None
 

@@ -234,23 +234,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_body_bytes: Annotated[
         int, Meta(ge=1024, extra=_BYTES, description="Largest body of an HTTP request.")
     ] = 4_000_000
-    large_file_bytes: Annotated[
+    text_workers: Annotated[
         int,
         Meta(
             ge=0,
-            extra=_BYTES,
-            description="Originals with updates of this size are planned and judged in a process"
-            " of their own.",
+            le=64,
+            description="Processes that plan edits and judge results, started as they are needed; 0"
+            " works in threads, which cannot be stopped at a deadline.",
         ),
-    ] = 100_000
-    large_file_workers: Annotated[
-        int,
-        Meta(
-            ge=0,
-            le=32,
-            description="Processes for large files, started when they are needed; 0 has none.",
-        ),
-    ] = 1
+    ] = 4
     deadline_s: Annotated[
         float, Meta(gt=0, description="Seconds until a request is given up, waiting included.")
     ] = 25.0

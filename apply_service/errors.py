@@ -1,8 +1,9 @@
 """What can go wrong with one edit before or beside the engine.
 
 ApplyError ← UnknownModelError, UnavailableOptionError, NotReadyError, ModelFailedError,
-             WithdrawnError, LimitError, ShuttingDownError, EngineStalledError, TextWorkerError
-LimitError ← FileTooLargeError, PromptTooLongError, DeadlineTooShortError
+             WithdrawnError, LimitError, ShuttingDownError, EngineStalledError, TextWorkerError,
+             TextWorkStuckError
+LimitError ← FileTooLargeError, PromptTooLongError, DeadlineTooShortError, TextMemoryError
 UsageError (of the command line)
 QueueFullError (of the engine) ← BusyError
 """
@@ -48,7 +49,11 @@ class EngineStalledError(ApplyError):
 
 
 class TextWorkerError(ApplyError):
-    """The process that works on large files failed over this one."""
+    """The process that works on the text of an edit failed over this one."""
+
+
+class TextWorkStuckError(ApplyError):
+    """More edits wait for their text work than is done in time."""
 
 
 class BusyError(QueueFullError):
@@ -89,3 +94,7 @@ class PromptTooLongError(LimitError):
 
 class DeadlineTooShortError(LimitError):
     """The edit would take longer than its deadline; value and limit are seconds."""
+
+
+class TextMemoryError(LimitError):
+    """The text side of an edit would take more memory than one may have."""

@@ -12,7 +12,7 @@ from apply_service.edit_request import EditRequest
 from apply_service.plan_memory import PlanMemory
 from apply_service.private_text import TEXT_LOGGER
 from apply_service.request_record import stage
-from apply_service.text_work import TextWork
+from apply_service.text_work import TextWork, WorkTerms
 
 
 class Intake:
@@ -35,9 +35,10 @@ class Intake:
 
     async def plan(self, edit: EditRequest) -> EditPlan:
         """Check and understand an edit. Raises ApplyError, SnippetError or TextFileError."""
-        self._text_work.check_room(edit)
+        terms = WorkTerms.of(edit, started_at=time.monotonic())
+        self._text_work.check_room(terms)
         with stage("plan"):
-            plan = await self._plan(edit)
+            plan = await self._plan(edit, terms)
         if TEXT_LOGGER.isEnabledFor(logging.INFO):
             TEXT_LOGGER.info("edit", extra={"id": plan.request_id, **_texts_of(edit)})
         return plan
@@ -47,21 +48,22 @@ class Intake:
         with stage("verdict"):
             outcome = None
             if may_conclude_alone(plan):
-                outcome = await self._text_work.run(plan.edit, try_conclude_alone, plan)
+                terms = WorkTerms.of(plan.edit, started_at=plan.started_at)
+                outcome = await self._text_work.run(terms, try_conclude_alone, plan)
         if outcome is None:
             return None
         return ApplyRun(plan, decided=outcome, observer=self._observer)
 
-    async def _plan(self, edit: EditRequest) -> EditPlan:
+    async def _plan(self, edit: EditRequest, terms: WorkTerms) -> EditPlan:
         known = self._plans.recall(edit)
         if known is not None:
             return plan_edit_again(known, edit)
         plan = await self._text_work.run(
-            edit,
+            terms,
             plan_edit,
             edit,
             max_file_bytes=self._max_file_bytes,
-            started_at=time.monotonic(),
+            started_at=terms.started_at,
         )
         self._plans.keep(plan)
         return plan

@@ -20,7 +20,7 @@ from apply_service.queue_estimate import QueueEstimate
 from apply_service.region_prompt import PreparedAttempt, RegionPrompt, build_prompts
 from apply_service.request_record import stage
 from apply_service.speed_estimate import SpeedEstimate
-from apply_service.text_work import TextWork
+from apply_service.text_work import TextWork, WorkTerms
 from batching.async_engine import AsyncEngine
 from batching.errors import EngineError, QueueFullError
 from batching.events import RequestStats
@@ -88,7 +88,8 @@ class ApplyPipeline:
             await run.begin()
         except PromptTooLongError as error:
             with stage("verdict"):
-                merged = await self._text_work.run(plan.edit, try_conclude_unasked, plan, error)
+                terms = WorkTerms.of(plan.edit, started_at=plan.started_at)
+                merged = await self._text_work.run(terms, try_conclude_unasked, plan, error)
             if merged is None:
                 raise
             return ApplyRun(plan, decided=merged, observer=self._observer)

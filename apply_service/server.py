@@ -92,9 +92,7 @@ def _service(settings: Settings, found: FoundModel | None) -> ApplyService:
         compat=CompatSettings(
             review=settings.compat_review, model_aliases=parse_aliases(settings.model_aliases)
         ),
-        text_work=TextWork(
-            num_workers=settings.large_file_workers, large_file_bytes=settings.large_file_bytes
-        ),
+        text_work=TextWork(num_workers=settings.text_workers),
     )
 
 

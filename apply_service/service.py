@@ -147,7 +147,8 @@ class ApplyService:
         return self._is_model_missing
 
     def start(self) -> None:
-        """Begin to load the model; must run on the event loop."""
+        """Begin to load the model and to start what it has; must run on the event loop."""
+        self._text_work.start()
         self._loading = asyncio.create_task(self._load())
         self._loading.add_done_callback(self._note_failure)
 
@@ -174,6 +175,10 @@ class ApplyService:
         """Raise ShuttingDownError at the end."""
         if self._is_draining:
             raise shutting_down()
+
+    def check_room(self) -> None:
+        """Raise TextWorkStuckError if a new edit would be refused, or would not begin for long."""
+        self._text_work.check_ready()
 
     def check_alive(self) -> None:
         """Raise EngineStalledError if the engine has work and does nothing, or has failed."""
@@ -222,18 +227,16 @@ class ApplyService:
     async def start_edit(self, edit: EditRequest) -> ApplyRun:
         """Plan an edit and begin it, once the model is there if it needs one.
 
-        Of all edits in batch priority text work is done for one at a time, so that others find a
+        Of all edits in batch priority prompts are written for one at a time, so that others find a
         thread free. Raises what planning, the model's slot and `ApplyPipeline.ask` raise.
         """
-        turn = self._batch_turn if edit.priority == Priority.BATCH else nullcontext()
-        async with turn:
-            plan = await self._intake.plan(edit)
-            run = await self._intake.try_alone(plan)
+        plan = await self._intake.plan(edit)
+        run = await self._intake.try_alone(plan)
         if run is not None:
             return run
         served = await self._model.wait(until=plan.deadline)
         _check_constraint(edit.constraint, served)
-        async with turn:
+        async with self._batch_turn if edit.priority == Priority.BATCH else nullcontext():
             return await served.pipeline.ask(plan)
 
     async def _load(self) -> None:

@@ -1,116 +1,346 @@
-"""Where the text side of edits is done: small files in threads, large ones in processes."""
+"""Where the text side of edits is done: in a few processes that can be killed at any moment."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
-from queue import LifoQueue
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar, cast
 
 from apply_service.edit_request import EditRequest
-from apply_service.errors import BusyError, ShuttingDownError, TextWorkerError
-from apply_service.text_worker import TextWorker
+from apply_service.errors import (
+    BusyError,
+    ShuttingDownError,
+    TextWorkerError,
+    TextWorkStuckError,
+)
+from apply_service.fair_queue import FairQueue
+from apply_service.guard.caller import current_caller
+from apply_service.text_worker import (
+    MistakeError,
+    TextJob,
+    TextWorker,
+    WorkKilledError,
+)
+from batching.errors import DeadlineExceededError
+from batching.request import Priority
+
+_LOGGER = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
-# Planning the largest file of the default limits takes a second or two on a slow machine.
+# More than any edit takes that is not refused for its number of comparisons.
 MAX_WORK_S = 60.0
-# Large files that wait for each process; more would not be planned before their deadline.
-MAX_WAITING_PER_WORKER = 16
+# Jobs that wait for a process; more would not be begun before their deadline.
+MAX_WAITING = 256
+# A usual edit needs a fifth of this. What needs more gives way to what may need less.
+LONG_WORK_S = 0.25
+_SHORTEST_LOOK_S = 0.05
+# Small edits overtake large ones that wait: a megabyte lets five seconds of others go first.
+_WAIT_S_PER_CHARACTER = 5e-6
+# So many processes for each one that may go on with long work while other work waits.
+_PROCESSES_PER_LONG_WORK = 4
+# A server on which new work waits longer than this before it is begun is not ready.
+MAX_WAIT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkTerms:
+    """For whom work is done, since when and until when (by `time.monotonic`), and how soon."""
+
+    started_at: float
+    owner: str | None = None
+    deadline: float | None = None
+    num_characters: int = 0
+    is_batch: bool = False
+
+    @classmethod
+    def of(cls, edit: EditRequest, *, started_at: float) -> Self:
+        """Those of an edit that came at `started_at` in the request that is being served."""
+        caller = current_caller()
+        return cls(
+            started_at=started_at,
+            owner=None if caller is None else caller.name,
+            deadline=None if edit.deadline_s is None else started_at + edit.deadline_s,
+            num_characters=edit.num_characters,
+            is_batch=edit.priority == Priority.BATCH,
+        )
+
+
+class _Job(TextJob):
+    """A job with whoever waits for it; used on the event loop, but for what a worker needs."""
+
+    def __init__(self, terms: WorkTerms, call: Call) -> None:
+        super().__init__(*call)
+        self.terms = terms
+        self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.queued_at = time.monotonic()
+        self.rank = self.queued_at + terms.num_characters * _WAIT_S_PER_CHARACTER
+        self.seat: _Seat | None = None
+
+
+@dataclass(eq=False, slots=True)
+class _Seat:
+    """A process and what it does now, since when, and what it had computed before."""
+
+    worker: TextWorker
+    job: _Job | None = None
+    started_at: float = 0.0
+    used_s: float = 0.0
+    timer: asyncio.TimerHandle | None = None
 
 
 class TextWork:
-    """Does functions over edits beside the event loop, by the size of the edit.
+    """Does functions over edits beside the event loop, each until its deadline and no longer.
 
-    A thread takes time from all others of the server, which a large file makes felt; a process
-    costs the copying of file and plan. Without workers everything is done in threads.
+    Owners take turns; of one owner's edits, small ones overtake large ones that wait. Work that
+    turns out to be long goes on at a low priority. While new work waits for a process, no more
+    than a quarter of them (one at least) go on with long work: the rest of it is stopped, and
+    begun again when there is room. Of work in batch priority one job is done at a time.
+
+    Without processes everything is done in threads, which go on unheard after the deadline.
     """
 
-    def __init__(self, *, num_workers: int = 0, large_file_bytes: int = 0) -> None:
-        """Originals with updates of `large_file_bytes` characters or more go to a process."""
-        self._large_file_bytes = large_file_bytes
+    def __init__(self, *, num_workers: int = 0) -> None:
         self._num_workers = num_workers
-        self._workers = [TextWorker(max_work_s=MAX_WORK_S) for _ in range(num_workers)]
-        # The worker used last comes first, so that another is started only when both are needed.
-        self._idle: LifoQueue[TextWorker] = LifoQueue()
-        for worker in self._workers:
-            self._idle.put(worker)
-        # One thread for each worker: its queue is the queue of the workers.
+        self._max_long = max(1, num_workers // _PROCESSES_PER_LONG_WORK)
+        self._seats = [_Seat(TextWorker()) for _ in range(num_workers)]
+        # The seat used last comes first, so that no more processes are started than are needed.
+        self._idle = list(reversed(self._seats))
+        # Seats whose work is long, in the order in which it turned out to be.
+        self._long: list[_Seat] = []
+        self._new, self._batch, self._stopped = (FairQueue(_rank_of) for _ in range(3))
+        self._queues = (self._new, self._batch, self._stopped)
         self._threads = (
             ThreadPoolExecutor(num_workers, thread_name_prefix="text-work") if num_workers else None
         )
-        self._num_pending = 0
-        self._last_work_s = 1.0
+        self._last_work_s = LONG_WORK_S
+        self._start_error: BaseException | None = None
         self._is_closed = False
 
     @property
     def process_ids(self) -> list[int]:
         """The processes that were started and have not ended as far as is known."""
-        ids = [worker.process_id for worker in self._workers]
+        ids = [seat.worker.process_id for seat in self._seats]
         return [process_id for process_id in ids if process_id is not None]
 
-    def check_room(self, edit: EditRequest) -> None:
-        """Raise BusyError if an edit would have to wait behind too many large ones."""
-        limit = MAX_WAITING_PER_WORKER * self._num_workers
-        if self._is_large(edit) and self._num_pending >= limit:
-            raise BusyError(
-                f"{self._num_pending} large files wait to be planned, the limit is {limit}; send"
-                " the edit again later",
-                retry_after_s=round(self._num_pending * self._last_work_s / self._num_workers, 3),
+    def start(self) -> None:
+        """Start the first process, so that no edit has to wait for it; on the event loop."""
+        if self._idle:
+            self._refresh(self._idle.pop())
+
+    def check_room(self, terms: WorkTerms) -> None:
+        """Raise BusyError if a new edit would have to wait behind too many.
+
+        Where somebody else has more of them waiting, the last one of that owner goes instead.
+        """
+        queue = self._queue_of(terms)
+        num_waiting = len(queue)
+        if num_waiting < MAX_WAITING:
+            return
+        error = BusyError(
+            f"{num_waiting} edits wait for their text to be read, the limit is {MAX_WAITING};"
+            " send the edit again later",
+            retry_after_s=round(num_waiting * self._last_work_s / self._num_workers, 3),
+        )
+        last = queue.last_of_most()
+        if queue.num_of(last.terms.owner) <= queue.num_of(terms.owner) + 1:
+            raise error
+        self._withdraw(last)
+        last.answer.set_exception(error)
+
+    def check_ready(self) -> None:
+        """Raise TextWorkStuckError if a new edit would be refused, or would not begin for long."""
+        if self._start_error is not None:
+            self.start()
+            raise TextWorkStuckError(
+                f"no process for text work can be started: {self._start_error}"
+            )
+        if len(self._new) >= MAX_WAITING:
+            raise TextWorkStuckError(
+                f"{len(self._new)} edits wait for their text to be read, the limit is {MAX_WAITING}"
+            )
+        now = time.monotonic()
+        waited_s = max((now - job.queued_at for job in self._new.first_ones()), default=0.0)
+        if waited_s > MAX_WAIT_S:
+            raise TextWorkStuckError(
+                f"an edit has waited {waited_s:.1f} s for its text to be read, the limit is"
+                f" {MAX_WAIT_S:g} s"
             )
 
     async def run(
-        self, edit: EditRequest, work: Callable[P, T], *args: P.args, **options: P.kwargs
+        self, terms: WorkTerms, work: Callable[P, T], *args: P.args, **options: P.kwargs
     ) -> T:
         """What `work`, a function of a module, gives for these arguments.
 
-        Raises what it raises; TextWorkerError if its process fails, ShuttingDownError after the
-        end. Cancelling the caller withdraws work that has not begun.
+        Raises what it raises; DeadlineExceededError at the deadline of `terms`, TextWorkerError if
+        its process fails or it takes too long, ShuttingDownError after the end. At the deadline,
+        or if the caller is cancelled, work that has begun is killed.
         """
-        if self._threads is None or not self._is_large(edit):
-            return await asyncio.to_thread(work, *args, **options)
-        if self._is_closed:
-            raise _shutting_down()
-        self._num_pending += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(
-                self._threads, partial(self._run_in_worker, work, *args, **options)
-            )
-        finally:
-            self._num_pending -= 1
+        return cast(T, await _in_time(terms, self._do(terms, (work, args, options))))
+
+    async def run_here(
+        self, terms: WorkTerms, work: Callable[P, T], *args: P.args, **options: P.kwargs
+    ) -> T:
+        """As `run`, for what cannot go to another process; it goes on unheard when it is late."""
+        return await _in_time(terms, asyncio.to_thread(work, *args, **options))
 
     async def close(self) -> None:
         """End the processes; what waits or is under way fails with ShuttingDownError."""
         self._is_closed = True
-        for worker in self._workers:
-            worker.kill()
+        waiting = [job for queue in self._queues for job in queue.take_all()]
+        running = [seat.job for seat in self._seats if seat.job is not None]
+        for job in (*waiting, *running):
+            if not job.answer.done():
+                job.answer.set_exception(_shutting_down())
+            self._withdraw(job)
         if self._threads is not None:
             await asyncio.to_thread(self._threads.shutdown)
-        for worker in self._workers:
-            worker.close()
+        for seat in self._seats:
+            seat.worker.end()
 
-    def _is_large(self, edit: EditRequest) -> bool:
+    async def _do(self, terms: WorkTerms, call: Call) -> Any:
         if self._threads is None:
-            return False
-        return edit.num_characters >= self._large_file_bytes
-
-    def _run_in_worker(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """In one of our threads, of which there are as many as workers."""
-        worker = self._idle.get_nowait()
-        started_at = time.monotonic()
+            work, args, options = call
+            return await asyncio.to_thread(work, *args, **options)
+        if self._is_closed:
+            raise _shutting_down()
+        job = _Job(terms, call)
+        self._queue_of(terms).push(terms.owner, job)
+        self._fill_seats()
         try:
-            return worker.run(work, *args, **options)
-        except TextWorkerError:
-            if self._is_closed:
-                raise _shutting_down() from None
-            raise
+            return await job.answer
         finally:
-            self._last_work_s = time.monotonic() - started_at
-            self._idle.put(worker)
+            self._withdraw(job)
+
+    def _queue_of(self, terms: WorkTerms) -> FairQueue[_Job]:
+        return self._batch if terms.is_batch else self._new
+
+    def _withdraw(self, job: _Job) -> None:
+        """See that a job goes no further; nothing if it has ended."""
+        if job.seat is not None:
+            job.is_killed = True
+            job.seat.worker.kill()
+        for queue in self._queues:
+            queue.discard(job.terms.owner, job)
+
+    def _fill_seats(self) -> None:
+        """Begin what may begin; where new work finds no process free, stop long work."""
+        while self._idle and (job := self._try_next()) is not None:
+            self._begin(self._idle.pop(), job)
+        num_ending = sum(seat.job is not None and seat.job.is_killed for seat in self._seats)
+        for seat in self._long[self._max_long :][: max(0, len(self._new) - num_ending)]:
+            if seat.job is not None and not seat.job.is_killed:
+                self._withdraw(seat.job)
+
+    def _try_next(self) -> _Job | None:
+        """Take the job that is to begin next out of its queue."""
+        if self._stopped and len(self._long) < self._max_long:
+            return self._stopped.pop()
+        if self._new:
+            return self._new.pop()
+        jobs = (seat.job for seat in self._seats)
+        if self._batch and not any(job is not None and job.terms.is_batch for job in jobs):
+            return self._batch.pop()
+        return None
+
+    def _begin(self, seat: _Seat, job: _Job) -> None:
+        seat.job, job.seat = job, seat
+        seat.started_at = time.monotonic()
+        seat.used_s = seat.worker.processor_seconds()
+        loop = asyncio.get_running_loop()
+        if job.gives_way:
+            self._long.append(seat)
+        else:
+            seat.timer = loop.call_later(LONG_WORK_S, self._look_at, seat)
+        running = loop.run_in_executor(self._threads, seat.worker.run, job)
+        running.add_done_callback(partial(self._end, seat, job))
+
+    def _look_at(self, seat: _Seat) -> None:
+        """Note whether the work of a seat has become long; what only waits has not."""
+        missing_s = LONG_WORK_S - (seat.worker.processor_seconds() - seat.used_s)
+        if missing_s > 0.0:
+            delay_s = max(missing_s, _SHORTEST_LOOK_S)
+            seat.timer = asyncio.get_running_loop().call_later(delay_s, self._look_at, seat)
+            return
+        self._long.append(seat)
+        seat.worker.give_way()
+        self._fill_seats()
+
+    def _end(self, seat: _Seat, job: _Job, done: asyncio.Future[Any]) -> None:
+        """Deliver what a job came to, or let one that was stopped for others wait again."""
+        seat.job = job.seat = None
+        if seat.timer is not None:
+            seat.timer.cancel()
+        if seat in self._long:
+            self._long.remove(seat)
+        self._last_work_s = time.monotonic() - seat.started_at
+        error = done.exception()
+        if isinstance(error, MistakeError):
+            _LOGGER.error("text work failed: %s", error.traceback)
+        if not job.answer.done():
+            if isinstance(error, WorkKilledError):
+                job.is_killed, job.gives_way = False, True
+                self._stopped.push(job.terms.owner, job)
+            elif error is not None:
+                job.answer.set_exception(error)
+            else:
+                job.answer.set_result(done.result())
+        self._refresh(seat)
+
+    def _refresh(self, seat: _Seat) -> None:
+        """See that a seat has a process; then it is idle, and filled."""
+        if self._is_closed:
+            return
+        if seat.worker.process_id is not None:
+            self._free(seat)
+            return
+        loop = asyncio.get_running_loop()
+        starting = loop.run_in_executor(self._threads, seat.worker.start)
+        starting.add_done_callback(partial(self._note_start, seat))
+
+    def _note_start(self, seat: _Seat, done: asyncio.Future[None]) -> None:
+        error = done.exception()
+        self._start_error = error
+        if error is not None:
+            _LOGGER.error("no process for text work can be started: %s", error)
+        self._free(seat)
+
+    def _free(self, seat: _Seat) -> None:
+        self._idle.append(seat)
+        if not self._is_closed:
+            self._fill_seats()
+
+
+async def _in_time(terms: WorkTerms, work: Coroutine[Any, Any, T]) -> T:
+    """What `work` gives, if it does so in time; it is cancelled otherwise."""
+    started_at = time.monotonic()
+    limit = started_at + MAX_WORK_S if terms.deadline is None else terms.deadline
+    try:
+        async with asyncio.timeout(limit - started_at) as timeout:
+            return await work
+    except TimeoutError:
+        if not timeout.expired():
+            raise
+    if terms.deadline is None:
+        raise TextWorkerError(
+            f"the work on the text took longer than {MAX_WORK_S:g} s and was ended; send a smaller"
+            " file or update"
+        )
+    raise DeadlineExceededError(
+        "the deadline passed while the text of the edit was being worked on; send a smaller file or"
+        " update, or raise deadline_s"
+    )
+
+
+def _rank_of(job: _Job) -> float:
+    return job.rank
 
 
 def _shutting_down() -> ShuttingDownError:

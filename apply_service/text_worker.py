@@ -1,20 +1,28 @@
-"""A process that does the text side of edits, so that the server's own stays quick."""
+"""A process that does the text side of edits, so that the server's own stays quick.
+
+It can be killed at any moment: what it was doing is lost, and nothing else.
+"""
 
 from __future__ import annotations
 
 import gc
+import math
 import multiprocessing
+import os
+import resource
 import signal
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 from apply_service.edit.snippet_error import SnippetError
 from apply_service.edit.text_file import TextFileError
-from apply_service.errors import ApplyError, TextWorkerError
+from apply_service.errors import ApplyError, TextMemoryError, TextWorkerError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,128 +31,230 @@ T = TypeVar("T")
 _FORESEEN_ERRORS = (ApplyError, SnippetError, TextFileError)
 # The parser keeps a part of what it has read, so a process does not live for ever.
 MAX_JOBS = 256
+MAX_MEMORY_BYTES = 1 << 30
+# A process that once needed more than this is replaced, because it gives little of it back.
+_KEPT_MEMORY_BYTES = 256 << 20
+# Past this a process whose server was killed ends by itself.
+_ALARM_S = 90
 _MAX_TRIES = 2
 _CLOSING_S = 5.0
+_LONG_WORK_NICENESS = 5
+# What a process has imported before it exists: workers are forked from one that has these.
+_PRELOADED = ["apply_service.text_worker", "apply_service.conclusion", "apply_service.__main__"]
+
+
+class WorkKilledError(Exception):
+    """The job was killed because it was told to be."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Done:
     result: Any
+    is_last: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
     error: Exception
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """A mistake of ours, as a traceback; the process ends after it."""
+
+    traceback: str
+
+
+_Answer = _Done | _Failed | _Broken
+
+
+class TextJob:
+    """One call of a function of a module; everything that it takes and gives is pickled."""
+
+    def __init__(self, work: Callable[..., Any], args: tuple[Any, ...], options: Any) -> None:
+        self.call = (work, args, options)
+        # Set by another thread before it kills the process that may have begun the job.
+        self.is_killed = False
+        # Whether everything else has the processor first, from the beginning.
+        self.gives_way = False
+
+
+class MistakeError(TextWorkerError):
+    """A mistake of ours ended the work; `traceback` says which."""
+
+    def __init__(self, traceback: str) -> None:
+        super().__init__("the server made an error over the text of this edit; its log says which")
+        self.traceback = traceback
 
 
 class TextWorker:
-    """One process, started when there is work, and again after `MAX_JOBS` or when it has died.
+    """One process, started when there is work, and another one when it has died.
 
-    One thread at a time may `run` work in it; any may `kill` it. It ends with the process that
-    made it, however that ends.
+    One thread at a time may `run` jobs in it; any may `kill` the process or ask about it.
+    It ends with the process that made it, however that ends.
     """
 
-    def __init__(self, *, max_work_s: float) -> None:
-        """Work that takes longer than `max_work_s` seconds is given up."""
-        self._max_work_s = max_work_s
+    def __init__(self) -> None:
         self._process: BaseProcess | None = None
         self._connection: Connection | None = None
-        self._num_done = 0
-        self._is_killed = False
+        self._is_niced = False
 
     @property
     def process_id(self) -> int | None:
         """The id of the process, None while there is none."""
-        return None if self._process is None else self._process.pid
+        process = self._process
+        return None if process is None else process.pid
 
-    def run(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """What `work`, a function of a module, gives for these arguments, all of them pickled.
+    def processor_seconds(self) -> float:
+        """How long the process has computed so far; infinite where the system does not say."""
+        process_id = self.process_id
+        if process_id is None:
+            return 0.0
+        try:
+            stat = Path(f"/proc/{process_id}/stat").read_text()
+        except OSError:
+            return math.inf
+        fields = stat.rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-        Raises what it raises, and TextWorkerError if the process dies over it twice or it takes
-        too long.
+    def run(self, job: TextJob) -> Any:
+        """What the job gives. Raises what it raises.
+
+        WorkKilledError if it was killed on purpose; TextWorkerError if the process dies over it
+        twice, cannot be started, or has found a mistake of ours.
         """
         for _ in range(_MAX_TRIES):
-            if self._is_killed:
-                break
             try:
-                answer = self._try_run((work, args, options))
-            except (EOFError, OSError):  # it died: now, or in silence before this work came
-                self._end()
+                answer = self._try_run(job)
+            except (EOFError, OSError):  # it died: now, or in silence before this job came
+                self.end()
                 continue
+            if isinstance(answer, _Broken):
+                self.end()
+                raise MistakeError(answer.traceback)
+            if answer.is_last or self._is_niced:
+                self.end()
             if isinstance(answer, _Failed):
                 raise answer.error
-            return cast(T, answer.result)
+            return answer.result
         raise TextWorkerError(
-            "the process that works on large files ended before it was done with this one; send it"
-            " again later, or set large_file_workers to 0"
+            "the process that works on the text of this edit ended twice before it was done; send"
+            " the edit again later, or a smaller file"
         )
 
+    def start(self) -> None:
+        """See that there is a process. Raises OSError if there can be none."""
+        if self._is_niced:
+            self.end()
+        if self._connection is not None:
+            return
+        # A fork of a process with threads would inherit their locks, and torch with them; this
+        # one is forked from a process that has neither.
+        forking = multiprocessing.get_context("forkserver")
+        forking.set_forkserver_preload(_PRELOADED)
+        ours, theirs = forking.Pipe()
+        process = forking.Process(target=serve_work, args=(theirs,), name="text-worker")
+        process.daemon = True
+        try:
+            process.start()
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        self._process = process
+        self._connection = ours
+
     def kill(self) -> None:
-        """End the process at once and for good; what it was doing fails."""
-        self._is_killed = True
+        """End the process at once; what it was doing fails."""
         process = self._process
         if process is not None:
             process.kill()
 
-    def close(self) -> None:
-        """Take what is left of the process away; nothing may be running in it."""
-        self._is_killed = True
-        self._end()
+    def give_way(self) -> None:
+        """Let everything else have the processor first, until this job has ended."""
+        process_id = self.process_id
+        if process_id is not None:
+            self._is_niced = True  # which cannot be taken back, so the process ends with the job
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, process_id, _LONG_WORK_NICENESS)
 
-    def _try_run(self, job: tuple[Callable[..., Any], Any, Any]) -> _Done | _Failed:
-        """One try. Raises EOFError or OSError if the process dies."""
-        connection = self._connection or self._start()
-        connection.send(job)
-        if not connection.poll(self._max_work_s):
-            self._end()
-            raise TextWorkerError(
-                f"the work on the file took longer than {self._max_work_s:g} s and was ended; send"
-                " a smaller file or update"
-            )
-        answer = cast("_Done | _Failed", connection.recv())
-        self._num_done += 1
-        if self._num_done >= MAX_JOBS:
-            self._end()
-        return answer
-
-    def _start(self) -> Connection:
-        # A fork of a process with threads would inherit their locks, and torch with them.
-        spawning = multiprocessing.get_context("spawn")
-        ours, theirs = spawning.Pipe()
-        process = spawning.Process(target=serve_work, args=(theirs,), name="text-worker")
-        process.daemon = True
-        process.start()
-        self._process = process
-        theirs.close()
-        if self._is_killed:
-            process.kill()
-        self._connection = ours
-        self._num_done = 0
-        return ours
-
-    def _end(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+    def end(self) -> None:
+        """Take the process away; for the thread that runs jobs in it."""
+        self._is_niced = False
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
         process, self._process = self._process, None
         if process is not None:
             process.kill()
             process.join(_CLOSING_S)
+
+    def _try_run(self, job: TextJob) -> _Answer:
+        """One try. Raises EOFError or OSError if the process dies, WorkKilledError if it must."""
+        try:
+            self._check_wanted(job)
+            self.start()
+            connection = self._connection
+            assert connection is not None, "a worker that has started has a connection"
+            self._check_wanted(job)  # after the start, so that a kill is seen or hits the process
+            if job.gives_way:
+                self.give_way()
+            connection.send(job.call)
+            return cast(_Answer, connection.recv())
+        except (EOFError, OSError):
+            self._check_wanted(job)
+            raise
+
+    def _check_wanted(self, job: TextJob) -> None:
+        if job.is_killed:
+            self.end()
+            raise WorkKilledError
 
 
 def serve_work(connection: Connection) -> None:
     """Do what comes in until the other end is closed, which the end of its process does too."""
     # Ctrl-C in a terminal is meant for the server, which lets its requests end first.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Collections during a job would look at all that it builds, again and again, for nothing.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    with suppress(OSError, ValueError):  # not every system has it, and it may be lower already
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    # Collections during a job would look at all that it builds, again and again, for nothing;
+    # those between jobs need not look at what was imported.
     gc.disable()
+    gc.freeze()
+    num_done = 0
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            work, args, options = connection.recv()
-            try:
-                answer: _Done | _Failed = _Done(work(*args, **options))
-            except _FORESEEN_ERRORS as error:
-                answer = _Failed(error)
+            call = connection.recv()
+            num_done += 1
+            signal.alarm(_ALARM_S)
+            answer = _answer(call, is_last=num_done >= MAX_JOBS)
+            signal.alarm(0)
             connection.send(answer)
-            del answer, work, args, options
+            del answer, call
             gc.collect()
+
+
+def _answer(call: tuple[Callable[..., Any], Any, Any], *, is_last: bool) -> _Answer:
+    work, args, options = call
+    try:
+        result = work(*args, **options)
+    except _FORESEEN_ERRORS as error:
+        return _Failed(error, is_last)
+    except MemoryError:
+        return _Failed(_too_much_memory(), is_last=True)
+    except Exception:
+        return _Broken(traceback.format_exc())
+    used_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    return _Done(result, is_last or used_bytes > _KEPT_MEMORY_BYTES)
+
+
+def _too_much_memory() -> TextMemoryError:
+    return TextMemoryError(
+        "the edit takes more memory than its text may",
+        value=MAX_MEMORY_BYTES,
+        limit=MAX_MEMORY_BYTES,
+        remedy="send a smaller file or update, or one that is less deeply nested",
+    )

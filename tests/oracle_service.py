@@ -14,6 +14,7 @@ from apply_service.prompts.calibration import UNMEASURED
 from apply_service.prompts.embedded import EmbeddedProfile
 from apply_service.prompts.profile import Profile, PromptRequest, load_profile
 from apply_service.service import ApplyService, LoadedModel
+from apply_service.text_work import TextWork
 from batching.config import ModelInfo, SchedulerConfig
 from batching.engine import Engine
 from batching.events import RowEvidence
@@ -145,6 +146,7 @@ class OracleService:
         max_running: int = 4,
         max_file_bytes: int = 20_000,
         deadline_s: float = 20.0,
+        text_work: TextWork | None = None,
     ) -> None:
         self.runner = OracleRunner(max_position=max_position, num_blocks=num_blocks)
         embedded = load_profile("embedded", model_dir)
@@ -160,6 +162,7 @@ class OracleService:
             default_deadline_s=deadline_s,
             drain_s=5.0,
             default_use_model="always",
+            text_work=text_work,
         )
 
     def load(self) -> LoadedModel:

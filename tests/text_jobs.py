@@ -7,10 +7,17 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+from apply_service.conclusion import try_conclude_alone
+from apply_service.edit_plan import EditPlan, plan_edit
+from apply_service.edit_request import EditRequest
 from apply_service.errors import FileTooLargeError
+from apply_service.outcome import Outcome
+from apply_service.text_worker import MAX_MEMORY_BYTES
 
 WAIT_S = 60.0
+ENDLESS = "endless"
 
 
 def refuse() -> None:
@@ -36,6 +43,40 @@ def wait_after(mark: Path) -> None:
     if not mark.exists():
         mark.write_text(str(os.getpid()))
         time.sleep(WAIT_S)
+
+
+def spin_until(mark: Path, begun: Path) -> int:
+    """Say where it has begun, and compute until there is a mark."""
+    begun.mkdir(exist_ok=True)
+    (begun / str(os.getpid())).touch()
+    while not mark.exists():
+        pass
+    return os.getpid()
+
+
+def plan_or_spin(begun: Path, edit: EditRequest, **options: Any) -> EditPlan:
+    """Plan an edit, unless its update says that it is endless."""
+    if ENDLESS in edit.update:
+        spin_until(begun / "never", begun)
+    return plan_edit(edit, **options)
+
+
+def conclude_or_spin(begun: Path, plan: EditPlan) -> Outcome | None:
+    """Conclude a plan alone, unless its update says that it is endless."""
+    if ENDLESS in plan.edit.update:
+        spin_until(begun / "never", begun)
+    return try_conclude_alone(plan)
+
+
+def take_memory() -> int:
+    """Ask for more memory than a worker may have."""
+    return len(bytearray(MAX_MEMORY_BYTES))
+
+
+def note(name: str, journal: Path) -> None:
+    """Write down that it was done."""
+    with journal.open("a") as lines:
+        lines.write(f"{name}\n")
 
 
 def process_id() -> int:

@@ -74,9 +74,7 @@ class EditSession:
         self.profile = loaded.profile
         self._runner = asyncio.Runner()
         self._engine = AsyncEngine(loaded.engine)
-        self._text_work = TextWork(
-            num_workers=settings.large_file_workers, large_file_bytes=settings.large_file_bytes
-        )
+        self._text_work = TextWork(num_workers=settings.text_workers)
         self._pipeline = ApplyPipeline(
             self._engine,
             loaded.profile,
@@ -132,7 +130,7 @@ class EditSession:
                     "kv_memory",
                     "cache_memory",
                     "max_file_bytes",
-                    "large_file_bytes",
+                    "text_workers",
                     "use_model",
                 )
             },

@@ -1,7 +1,7 @@
 """`POST /v1/apply`: one edit, answered whole or as server-sent events."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -70,10 +70,11 @@ async def apply(
 ) -> Response[ApplyResult]:
     """Start an edit; whatever is wrong with it is a problem before anything is streamed."""
     try:
-        run = await start_edit(data, service, request.headers.get("authorization"))
+        starting = start_edit(data, service, request.headers.get("authorization"))
         if not data.stream:
-            outcome = await finish_for_client(request.receive, run, run.outcome())
-            return Response(await edit_result(data, service, outcome))
+            work = _whole_answer(data, service, starting)
+            return Response(await finish_for_client(request.receive, work))
+        run = await finish_for_client(request.receive, starting)
     except FORESEEN_ERRORS as error:
         service.telemetry.count_problem(problem_of(error).code)
         raise
@@ -95,6 +96,13 @@ async def start_edit(body: ApplyBody, service: ApplyService, authorization: str 
     )
     edit = replace(edit, cache_salt=cache_salt_of(authorization, service.cache_sharing))
     return await service.start_edit(edit)
+
+
+async def _whole_answer(
+    body: ApplyBody, service: ApplyService, starting: Coroutine[Any, Any, ApplyRun]
+) -> ApplyResult:
+    """The answer to a body, without the events before it."""
+    return await edit_result(body, service, await (await starting).outcome())
 
 
 async def edit_result(body: ApplyBody, service: ApplyService, outcome: Outcome) -> ApplyResult:

@@ -113,7 +113,7 @@ async def _answer_edit(
 async def _answer_chat(
     request: ChatBodyRequest, body: ChatBody, service: ApplyService
 ) -> Response[Any]:
-    served = await service.wait_for_model()
+    served = await finish_for_client(request.receive, service.wait_for_model())
     if served.chat is None:
         raise no_edit_problem(served.name)
     salt = cache_salt_of(request.headers.get("authorization"), service.cache_sharing)
@@ -137,7 +137,10 @@ async def _answer_chat(
             headers=STREAM_HEADERS,
         )
     work = _whole_chat(run, service, has_logprobs=bool(body.logprobs))
-    return Response(await finish_for_client(request.receive, run, work))
+    try:
+        return Response(await finish_for_client(request.receive, work))
+    finally:
+        run.cancel()
 
 
 def _writer(body: ChatBody, service: ApplyService, request_id: str) -> ChunkWriter:

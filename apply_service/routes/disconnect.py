@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from litestar.types import Receive
 
@@ -13,30 +13,16 @@ from apply_service.errors import WithdrawnError
 T = TypeVar("T")
 
 
-class Run(Protocol):
-    """What is under way for a client."""
-
-    @property
-    def request_id(self) -> str:
-        """Its name."""
-        ...
-
-    def cancel(self) -> None:
-        """Give it up; harmless once it has ended."""
-        ...
-
-
-async def finish_for_client(receive: Receive, run: Run, work: Coroutine[Any, Any, T]) -> T:
-    """What `work`, which reads `run`, comes to. Raises WithdrawnError if the client goes away."""
+async def finish_for_client(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """What `work` comes to; cancelled, with a WithdrawnError, once the client has gone away."""
     working = asyncio.create_task(work)
     watching = asyncio.create_task(_wait_for_disconnect(receive))
     try:
         await asyncio.wait([working, watching], return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            raise WithdrawnError(f"the client of {run.request_id} went away")
+            raise WithdrawnError("the client went away before its answer was there")
         return working.result()
     finally:
-        run.cancel()
         working.cancel()
         watching.cancel()
 

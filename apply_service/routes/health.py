@@ -22,17 +22,19 @@ async def live(service: NamedDependency[ApplyService]) -> Health:
 
 @get(
     "/health/ready",
-    summary="Whether edits are taken; 503 while the server stops, and without a model that works",
+    summary="Whether edits are taken; 503 while the server stops or is stuck, or without its model",
     description="Edits that need the model wait for it while it is being loaded, so the answer is"
     " 200 with `model` `loading`. If it cannot be loaded, the answer is 503 `model-failed`; edits"
-    " that need no model are done all the same. With `?model=ready` it is 503 `not-ready` as well"
-    " until the model is loaded.",
+    " that need no model are done all the same. It is 503 `text-work-stuck` while new edits would"
+    " be refused, or wait longer than five seconds before they are begun. With"
+    " `?model=ready` it is 503 `not-ready` as well until the model is loaded.",
 )
 async def ready(
     service: NamedDependency[ApplyService], model: Annotated[Literal["ready"] | None, _MODEL] = None
 ) -> Readiness:
     """Ready from the start, until the server is told to stop or the model turns out not to load."""
     service.check_ready()
+    service.check_room()
     state = service.model_state
     if state == "failed" or model == "ready":
         _ = service.served

@@ -1,4 +1,4 @@
-"""Large files in a process of their own: the same results, and what becomes of those that fail."""
+"""Text work in processes of its own: the same results, and what becomes of work that fails."""
 
 from __future__ import annotations
 
@@ -16,15 +16,23 @@ import text_jobs
 from oracle_service import OracleService
 from pipeline_session import functions, make_edit, outcome_of, session
 
+from apply_service import text_work as text_work_module
 from apply_service.conclusion import conclude, try_conclude_merge
 from apply_service.edit.snippet_error import EmptySnippetError
 from apply_service.edit_plan import EditPlan, plan_edit
-from apply_service.errors import BusyError, FileTooLargeError, ShuttingDownError, TextWorkerError
+from apply_service.errors import (
+    BusyError,
+    FileTooLargeError,
+    ShuttingDownError,
+    TextMemoryError,
+    TextWorkerError,
+    TextWorkStuckError,
+)
 from apply_service.outcome import Outcome
-from apply_service.text_work import MAX_WAITING_PER_WORKER, TextWork
+from apply_service.text_work import TextWork, WorkTerms
+from batching.errors import DeadlineExceededError
 from batching.events import RequestStats
 
-LIMIT = 50_000
 WAIT_S = 30.0
 NAMES = [f"name_{number}" for number in range(600)]
 ORIGINAL = functions(NAMES)
@@ -33,7 +41,7 @@ UPDATE = (
     "    for step in range(300):\n# ... existing code ...\n"
 )
 EDIT = make_edit(ORIGINAL, UPDATE, use_model="never")
-SMALL = make_edit(functions(NAMES[:9]), "# ...\ndef name_6(value):\n    return 0\n# ...\n")
+TERMS = WorkTerms(started_at=0.0)
 
 Scenario = Callable[[TextWork], Awaitable[None]]
 
@@ -50,7 +58,7 @@ def with_worker(scenario: Scenario, *, num_workers: int = 1) -> None:
 
 @asynccontextmanager
 async def workers(num_workers: int) -> AsyncIterator[TextWork]:
-    text_work = TextWork(num_workers=num_workers, large_file_bytes=LIMIT)
+    text_work = TextWork(num_workers=num_workers)
     ids: list[int] = []
     try:
         yield text_work
@@ -92,17 +100,17 @@ def same_but_for_name(plan: EditPlan) -> EditPlan:
 
 def test_plans_and_verdicts_are_those_of_the_server_itself() -> None:
     async def scenario(text_work: TextWork) -> None:
-        plan = await text_work.run(EDIT, plan_edit, EDIT, max_file_bytes=1 << 20)
+        plan = await text_work.run(TERMS, plan_edit, EDIT, max_file_bytes=1 << 20)
         here = plan_edit(EDIT, max_file_bytes=1 << 20)
         assert same_but_for_name(plan) == same_but_for_name(here)
         assert plan.merge is not None
         assert plan.merge.best is not None
-        merged = await text_work.run(EDIT, try_conclude_merge, plan)
+        merged = await text_work.run(TERMS, try_conclude_merge, plan)
         assert same_but_for_time(merged) == same_but_for_time(try_conclude_merge(plan))
         assert merged is not None
         assert merged.verdict.status == "applied"
         damaged = (*plan.original_lines[:400], *plan.original_lines[420:])
-        judged = await text_work.run(EDIT, conclude, plan, damaged, source="model")
+        judged = await text_work.run(TERMS, conclude, plan, damaged, source="model")
         assert same_but_for_time(judged) == same_but_for_time(
             conclude(plan, damaged, source="model")
         )
@@ -112,42 +120,163 @@ def test_plans_and_verdicts_are_those_of_the_server_itself() -> None:
     with_worker(scenario)
 
 
-def test_only_large_files_start_a_process_which_has_neither_torch_nor_the_server() -> None:
+def within(seconds: float) -> WorkTerms:
+    now = time.monotonic()
+    return WorkTerms(started_at=now, deadline=now + seconds)
+
+
+async def until_there(path: Path, *, num_files: int = 1) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not path.exists() or len(list(path.iterdir())) < num_files:
+        assert time.monotonic() < deadline, "the work never began"
+        await asyncio.sleep(0.01)
+
+
+async def until_ended(process_ids: set[int]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while any(map(is_running, process_ids)):
+        assert time.monotonic() < deadline, "it goes on"
+        await asyncio.sleep(0.01)
+
+
+def test_no_more_processes_than_needed_which_have_neither_torch_nor_the_server() -> None:
     async def scenario(text_work: TextWork) -> None:
-        assert await text_work.run(SMALL, text_jobs.process_id) == os.getpid()
-        assert not text_work.process_ids
-        first = await text_work.run(EDIT, text_jobs.process_id)
+        first = await text_work.run(TERMS, text_jobs.process_id)
         assert text_work.process_ids == [first]
         assert first != os.getpid()
-        assert await text_work.run(EDIT, text_jobs.process_id) == first
-        await text_work.run(EDIT, plan_edit, EDIT, max_file_bytes=1 << 20)
-        names = set(await text_work.run(EDIT, text_jobs.module_names))
+        assert await text_work.run(TERMS, text_jobs.process_id) == first
+        await text_work.run(TERMS, plan_edit, EDIT, max_file_bytes=1 << 20)
+        names = set(await text_work.run(TERMS, text_jobs.module_names))
         assert not names & {"torch", "transformers", "litestar", "uvicorn", "tokenizers"}
 
     with_worker(scenario, num_workers=2)
 
 
-def test_without_workers_everything_is_done_here() -> None:
+def test_without_processes_everything_is_done_here() -> None:
     async def scenario() -> None:
-        text_work = TextWork(large_file_bytes=0)
-        assert await text_work.run(EDIT, text_jobs.process_id) == os.getpid()
-        text_work.check_room(EDIT)
+        text_work = TextWork()
+        assert await text_work.run(TERMS, text_jobs.process_id) == os.getpid()
+        text_work.check_room(TERMS)
+        text_work.check_ready()
         await text_work.close()
 
     asyncio.run(scenario())
 
 
+def test_work_is_killed_at_its_deadline_and_other_work_is_not(tmp_path: Path) -> None:
+    async def scenario(text_work: TextWork) -> None:
+        mark, begun = tmp_path / "mark", tmp_path / "begun"
+        other = asyncio.create_task(text_work.run(TERMS, text_jobs.spin_until, mark, begun))
+        await until_there(begun)
+        with pytest.raises(DeadlineExceededError, match="raise deadline_s"):
+            await text_work.run(within(0.3), text_jobs.spin_until, tmp_path / "no", begun)
+        with pytest.raises(DeadlineExceededError):
+            await text_work.run(within(-1.0), text_jobs.process_id)
+        mark.touch()
+        process_id = await other
+        assert await text_work.run(TERMS, text_jobs.process_id)
+        await until_ended({int(path.name) for path in begun.iterdir()} - {process_id})
+
+    with_worker(scenario, num_workers=2)
+
+
+def test_work_without_a_deadline_has_a_limit_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_work_module, "MAX_WORK_S", 0.3)
+
+    async def scenario(text_work: TextWork) -> None:
+        with pytest.raises(TextWorkerError, match=r"longer than 0\.3 s"):
+            await text_work.run(TERMS, text_jobs.spin_until, tmp_path / "no", tmp_path / "begun")
+
+    with_worker(scenario)
+
+
+def test_long_work_makes_room_for_new_work_and_is_done_all_the_same(tmp_path: Path) -> None:
+    async def scenario(text_work: TextWork) -> None:
+        mark, begun = tmp_path / "mark", tmp_path / "begun"
+        long = [
+            asyncio.create_task(text_work.run(TERMS, text_jobs.spin_until, mark, begun))
+            for _ in range(3)
+        ]
+        await until_there(begun, num_files=2)
+        for _ in range(3):
+            assert await text_work.run(TERMS, text_jobs.process_id)
+        assert not [task for task in long if task.done()]
+        mark.touch()
+        assert all(await asyncio.gather(*long))
+
+    with_worker(scenario, num_workers=2)
+
+
+def test_owners_take_turns_and_small_edits_go_first(tmp_path: Path) -> None:
+    async def scenario(text_work: TextWork) -> None:
+        busy = asyncio.create_task(text_work.run(TERMS, text_jobs.wait_after, tmp_path / "mark"))
+        process_id = await until_begun(tmp_path / "mark")
+        journal = tmp_path / "journal"
+        waiting = [
+            asyncio.create_task(
+                text_work.run(
+                    WorkTerms(started_at=0.0, owner=owner, num_characters=num_characters),
+                    text_jobs.note,
+                    name,
+                    journal,
+                )
+            )
+            for owner, name, num_characters in [
+                ("many", "large", 1 << 40),
+                ("many", "first", 0),
+                ("many", "second", 0),
+                ("few", "other", 1 << 20),
+            ]
+        ]
+        await asyncio.sleep(0)
+        os.kill(process_id, signal.SIGKILL)
+        await asyncio.gather(busy, *waiting)
+        assert journal.read_text().split() == ["first", "other", "second", "large"]
+
+    with_worker(scenario)
+
+
+def test_work_in_batch_priority_is_done_one_at_a_time(tmp_path: Path) -> None:
+    async def scenario(text_work: TextWork) -> None:
+        mark, begun = tmp_path / "mark", tmp_path / "begun"
+        batch = WorkTerms(started_at=0.0, is_batch=True)
+        both = [
+            asyncio.create_task(text_work.run(batch, text_jobs.spin_until, mark, begun / name))
+            for name in ("first", "second")
+        ]
+        begun.mkdir()
+        await until_there(begun / "first")
+        for _ in range(3):
+            assert await text_work.run(TERMS, text_jobs.process_id)
+        assert not (begun / "second").exists()
+        mark.touch()
+        assert all(await asyncio.gather(*both))
+
+    with_worker(scenario, num_workers=3)
+
+
+def test_too_much_memory_is_an_error_of_one_edit() -> None:
+    async def scenario(text_work: TextWork) -> None:
+        with pytest.raises(TextMemoryError, match="send a smaller file"):
+            await text_work.run(TERMS, text_jobs.take_memory)
+        assert await text_work.run(TERMS, text_jobs.process_id)
+
+    with_worker(scenario)
+
+
 def test_errors_come_back_as_what_they_are() -> None:
     async def scenario(text_work: TextWork) -> None:
         with pytest.raises(FileTooLargeError, match=r"the original has \d+ bytes, the limit is 9"):
-            await text_work.run(EDIT, plan_edit, EDIT, max_file_bytes=9)
+            await text_work.run(TERMS, plan_edit, EDIT, max_file_bytes=9)
         with pytest.raises(FileTooLargeError) as caught:
-            await text_work.run(EDIT, text_jobs.refuse)
+            await text_work.run(TERMS, text_jobs.refuse)
         assert (caught.value.value, caught.value.limit, caught.value.remedy) == (7, 5, "send less")
         assert str(caught.value) == "the original has 7 bytes, the limit is 5; send less"
         empty = replace(EDIT, update="")
         with pytest.raises(EmptySnippetError):
-            await text_work.run(EDIT, plan_edit, empty, max_file_bytes=1 << 20)
+            await text_work.run(TERMS, plan_edit, empty, max_file_bytes=1 << 20)
         assert len(text_work.process_ids) == 1, "an error that was foreseen ends no process"
 
     with_worker(scenario)
@@ -155,78 +284,111 @@ def test_errors_come_back_as_what_they_are() -> None:
 
 def test_work_that_is_killed_is_done_again_and_the_second_time_fails(tmp_path: Path) -> None:
     async def scenario(text_work: TextWork) -> None:
-        first = await text_work.run(EDIT, text_jobs.process_id)
-        second = await text_work.run(EDIT, text_jobs.die_once, tmp_path / "mark")
+        first = await text_work.run(TERMS, text_jobs.process_id)
+        second = await text_work.run(TERMS, text_jobs.die_once, tmp_path / "mark")
         assert second not in (first, os.getpid())
-        with pytest.raises(TextWorkerError, match="set large_file_workers to 0"):
-            await text_work.run(EDIT, text_jobs.die)
-        third = await text_work.run(EDIT, text_jobs.process_id)
+        with pytest.raises(TextWorkerError, match="send the edit again later"):
+            await text_work.run(TERMS, text_jobs.die)
+        third = await text_work.run(TERMS, text_jobs.process_id)
         os.kill(third, signal.SIGKILL)
-        assert await text_work.run(EDIT, text_jobs.process_id) != third
+        assert await text_work.run(TERMS, text_jobs.process_id) != third
 
     with_worker(scenario)
 
 
 def test_a_mistake_fails_one_request_and_is_written_to_the_log(
-    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario(text_work: TextWork) -> None:
-        with pytest.raises(TextWorkerError):
-            await text_work.run(EDIT, text_jobs.make_mistake)
-        assert await text_work.run(EDIT, text_jobs.process_id)
+        with pytest.raises(TextWorkerError, match="its log says which"):
+            await text_work.run(TERMS, text_jobs.make_mistake)
+        assert await text_work.run(TERMS, text_jobs.process_id)
 
     with_worker(scenario)
-    assert "ZeroDivisionError: a mistake" in capfd.readouterr().err
+    assert "ZeroDivisionError: a mistake" in caplog.text
 
 
-def test_a_cancelled_request_leaves_the_worker_to_the_others(tmp_path: Path) -> None:
+def test_a_cancelled_request_ends_its_work_and_what_waits_is_not_begun(tmp_path: Path) -> None:
     async def scenario(text_work: TextWork) -> None:
-        busy = asyncio.create_task(text_work.run(EDIT, text_jobs.wait_after, tmp_path / "mark"))
+        busy = asyncio.create_task(text_work.run(TERMS, text_jobs.wait_after, tmp_path / "mark"))
         process_id = await until_begun(tmp_path / "mark")
-        waiting = asyncio.create_task(text_work.run(EDIT, text_jobs.die))
+        journal = tmp_path / "journal"
+        waiting = asyncio.create_task(text_work.run(TERMS, text_jobs.note, "begun", journal))
         await asyncio.sleep(0)
         waiting.cancel()
         busy.cancel()
         ended = await asyncio.gather(waiting, busy, return_exceptions=True)
         assert [type(one) for one in ended] == [asyncio.CancelledError] * 2
-        os.kill(process_id, signal.SIGKILL)
-        assert await text_work.run(EDIT, text_jobs.process_id) != process_id
+        assert await text_work.run(TERMS, text_jobs.process_id) != process_id
+        await until_ended({process_id})
+        assert not journal.exists()
 
     with_worker(scenario)
 
 
 def test_closing_ends_what_is_under_way_and_what_waits(tmp_path: Path) -> None:
     async def scenario() -> None:
-        text_work = TextWork(num_workers=1, large_file_bytes=LIMIT)
-        busy = asyncio.create_task(text_work.run(EDIT, text_jobs.wait_after, tmp_path / "mark"))
-        waiting = asyncio.create_task(text_work.run(EDIT, text_jobs.process_id))
+        text_work = TextWork(num_workers=1)
+        busy = asyncio.create_task(text_work.run(TERMS, text_jobs.wait_after, tmp_path / "mark"))
+        waiting = asyncio.create_task(text_work.run(TERMS, text_jobs.process_id))
         process_id = await until_begun(tmp_path / "mark")
         await text_work.close()
         ended = await asyncio.gather(busy, waiting, return_exceptions=True)
         assert [type(one) for one in ended] == [ShuttingDownError] * 2
         assert not is_running(process_id)
         with pytest.raises(ShuttingDownError):
-            await text_work.run(EDIT, text_jobs.process_id)
+            await text_work.run(TERMS, text_jobs.process_id)
 
     asyncio.run(scenario())
 
 
-def test_more_than_can_be_planned_in_time_is_refused(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        text_work = TextWork(num_workers=1, large_file_bytes=LIMIT)
-        tasks = [
-            asyncio.create_task(text_work.run(EDIT, text_jobs.wait_after, tmp_path / "mark"))
-            for _ in range(MAX_WAITING_PER_WORKER)
-        ]
+def test_a_full_queue_refuses_the_owner_with_the_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_work_module, "MAX_WAITING", 4)
+    many, few = (WorkTerms(started_at=0.0, owner=name) for name in ("many", "few"))
+
+    async def scenario(text_work: TextWork) -> None:
+        busy = asyncio.create_task(text_work.run(TERMS, text_jobs.wait_after, tmp_path / "mark"))
+        process_id = await until_begun(tmp_path / "mark")
+        waiting = [asyncio.create_task(text_work.run(many, text_jobs.process_id)) for _ in range(3)]
         await asyncio.sleep(0)
-        with pytest.raises(BusyError, match="16 large files wait") as caught:
-            text_work.check_room(EDIT)
+        text_work.check_ready()
+        waiting.append(asyncio.create_task(text_work.run(many, text_jobs.process_id)))
+        await asyncio.sleep(0)
+        with pytest.raises(TextWorkStuckError, match=r"4 edits wait .* the limit is 4"):
+            text_work.check_ready()
+        with pytest.raises(BusyError, match="4 edits wait") as caught:
+            text_work.check_room(many)
         assert caught.value.retry_after_s > 0
-        text_work.check_room(SMALL)
-        await text_work.close()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        text_work.check_room(few)
+        with pytest.raises(BusyError):
+            await waiting[-1]
+        os.kill(process_id, signal.SIGKILL)
+        await asyncio.gather(busy, *waiting[:-1])
+        text_work.check_ready()
 
-    asyncio.run(scenario())
+    with_worker(scenario)
+
+
+def test_new_work_that_waits_for_long_is_no_readiness(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_work_module, "MAX_WAIT_S", 0.0)
+
+    async def scenario(text_work: TextWork) -> None:
+        busy = asyncio.create_task(text_work.run(TERMS, text_jobs.wait_after, tmp_path / "mark"))
+        process_id = await until_begun(tmp_path / "mark")
+        text_work.check_ready()
+        waiting = asyncio.create_task(text_work.run(TERMS, text_jobs.process_id))
+        await asyncio.sleep(0)
+        with pytest.raises(TextWorkStuckError, match="an edit has waited"):
+            text_work.check_ready()
+        os.kill(process_id, signal.SIGKILL)
+        await asyncio.gather(busy, waiting)
+        text_work.check_ready()
+
+    with_worker(scenario)
 
 
 def test_the_pipeline_gives_the_same_outcome_with_and_without_workers(

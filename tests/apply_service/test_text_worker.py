@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import pytest
-
-from apply_service.text_worker import TextWorker
+from apply_service.text_worker import MAX_JOBS, TextJob, TextWorker
 
 
-def test_a_process_makes_room_for_a_fresh_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apply_service.text_worker.MAX_JOBS", 2)
-    worker = TextWorker(max_work_s=30.0)
+def do(worker: TextWorker, work: Callable[..., Any], *args: object) -> Any:
+    return worker.run(TextJob(work, args, {}))
+
+
+def test_a_process_makes_room_for_a_fresh_one() -> None:
+    worker = TextWorker()
     try:
-        ids = [worker.run(os.getpid) for _ in range(5)]
-        assert ids[0] == ids[1] != ids[2] == ids[3] != ids[4]
+        ids = [do(worker, os.getpid) for _ in range(MAX_JOBS + 1)]
+        assert len(set(ids[:-1])) == 1
+        assert ids[-1] != ids[0]
         assert os.getpid() not in ids
-        assert worker.process_id == ids[4]
+        assert worker.process_id == ids[-1]
     finally:
-        worker.close()
+        worker.end()
     assert worker.process_id is None
+
+
+def test_work_that_gives_way_does_so_and_no_other() -> None:
+    worker = TextWorker()
+    try:
+        job = TextJob(os.nice, (0,), {})
+        job.gives_way = True
+        assert worker.run(job) > do(worker, os.nice, 0)
+    finally:
+        worker.end()
 
 
 class Knot:
@@ -43,9 +57,9 @@ def tie_knots(sign: Path) -> bool:
 
 def test_garbage_is_collected_between_jobs_and_not_during_them(tmp_path: Path) -> None:
     sign = tmp_path / "gone"
-    worker = TextWorker(max_work_s=30.0)
+    worker = TextWorker()
     try:
-        assert not worker.run(tie_knots, sign)
-        assert worker.run(sign.exists)
+        assert not do(worker, tie_knots, sign)
+        assert do(worker, sign.exists)
     finally:
-        worker.close()
+        worker.end()

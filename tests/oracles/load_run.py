@@ -62,11 +62,11 @@ def main() -> int:
     parser.add_argument("--model", help="a model to serve instead of the tiny one")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--workers", default="1", help="the setting large_file_workers")
+    parser.add_argument("--workers", default="4", help="the setting text_workers")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         flags = ["--model", chosen.model or folder, "--port", "0", *SETTINGS]
-        flags += ["--large-file-workers", chosen.workers]
+        flags += ["--text-workers", chosen.workers]
         if chosen.model is None:
             write_tiny_model(Path(folder), seed=0)
             flags += ["--profile", "embedded"]
