@@ -21,12 +21,14 @@ def cache_salt_of(authorization: str | None, sharing: CacheSharing) -> bytes:
         return b""
     caller = current_caller()
     if caller is not None and caller.key_sha256 is not None:
-        return _digest(caller.key_sha256)
+        return _digest(b"key", caller.key_sha256)
     if not authorization:
         return b""
     _, _, key = authorization.strip().rpartition(" ")
-    return _digest(key)
+    return _digest(b"text", key)
 
 
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(b"tenant\0" + text.encode("utf-8", "replace")).digest()
+def _digest(kind: bytes, text: str) -> bytes:
+    """Two kinds of the same text are two tenants: what a key's digest is may be sent by anybody."""
+    content = b"tenant\0" + kind + b"\0" + text.encode("utf-8", "replace")
+    return hashlib.sha256(content).digest()

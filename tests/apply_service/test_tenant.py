@@ -28,3 +28,11 @@ def test_a_verified_key_counts_however_it_was_sent() -> None:
     with serving(two):
         assert cache_salt_of("Bearer something", "key") not in (salt, b"")
     assert cache_salt_of("Bearer something", "key") != salt
+
+
+def test_who_knows_the_digest_of_a_key_is_not_its_owner() -> None:
+    owner = Caller(name="1", scopes=frozenset(), key_id="1", key_sha256="ab" * 32)
+    with serving(owner):
+        salt = cache_salt_of(None, "key")
+    for text in ("ab" * 32, "tenant" + "ab" * 32, "key\0" + "ab" * 32):
+        assert cache_salt_of(f"Bearer {text}", "key") != salt
