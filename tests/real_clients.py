@@ -19,6 +19,9 @@ from typing import Any, Literal
 from client_edits import ClientEdit
 from mcp.types import TextContent
 from mcp_session import mcp_process
+from page_snippets import snippets_of
+from program_folder import write_programs
+from scripted_model import scripted_model
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "tests" / "clients" / "real"
@@ -26,6 +29,7 @@ DRIVERS = FOLDER / "drivers"
 VENV = ROOT / "build" / "clients" / "venv"
 NODE = VENV / "bin" / "node"
 MODULES = FOLDER / "node_modules"
+OPENCODE = MODULES / "opencode-linux-x64-baseline" / "bin" / "opencode"
 ANSWER_LIMIT_S = 100.0
 
 # Where a package is: beside the service, in the environment of the clients, or of Node.js.
@@ -215,6 +219,51 @@ def inspect(task: Task) -> Outcome:
     return Outcome(task.path.read_bytes(), said if result["isError"] else None)
 
 
+def have_opencode_edit(task: Task) -> Outcome:
+    """Run the agent with the settings of our page, and a model that has it call `edit_file`."""
+    home = task.folder.parent
+    write_programs(home / "client-venv" / "bin")
+    (snippet,) = [
+        snippet.body
+        for snippet in snippets_of(ROOT / "docs" / "integrations.md")
+        if snippet.info == "json opencode.json"
+    ]
+    snippet = snippet.replace("/path/to/client-venv", str(home / "client-venv"))
+    settings = json.loads(snippet.replace("/path/to/project", str(task.folder)))
+    tool = f"{next(iter(settings['mcp']))}_{OUR_MCP_SERVER.tool}"
+    with scripted_model(tool, OUR_MCP_SERVER.arguments(task)) as model_url:
+        settings["provider"] = {
+            "scripted": {
+                "npm": "@ai-sdk/openai-compatible",
+                "options": {"baseURL": model_url, "apiKey": "none"},
+                "models": {"scripted": {"tool_call": True}},
+            }
+        }
+        (home / "opencode.json").write_text(json.dumps(settings))
+        run = subprocess.run(
+            [str(OPENCODE), "run", "--format", "json", "--model", "scripted/scripted", "Edit it."],
+            cwd=task.folder,
+            env=environment_of(
+                task.folder,
+                OPENCODE_CONFIG=str(home / "opencode.json"),
+                OPENCODE_DISABLE_AUTOUPDATE="1",
+                OPENCODE_DISABLE_DEFAULT_PLUGINS="1",
+                OPENCODE_DISABLE_MODELS_FETCH="1",
+                APPLY_SERVICE_URL=task.server.url,
+                APPLY_API_KEY=task.server.key,
+            ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=ANSWER_LIMIT_S,
+            check=False,
+        )
+    events = [json.loads(line) for line in run.stdout.split("\n")[:-1]]
+    states = [event["part"]["state"] for event in events if event["type"] == "tool_use"]
+    assert len(states) == 1, run.stdout + run.stderr
+    return Outcome(task.path.read_bytes(), states[0].get("error"))
+
+
 MORPH_MCP_SERVER = McpServer(
     command=lambda task: [str(NODE), str(MODULES / "@morphllm" / "morphmcp" / "dist" / "index.js")],
     environment=lambda task: {
@@ -267,4 +316,5 @@ CLIENTS = [
     RealClient("relace-mcp", "relace-mcp", "clients", RELACE_MCP_SERVER),
     RealClient("MCP client, Python", "mcp", "service", OUR_MCP_SERVER),
     RealClient("MCP inspector", "@modelcontextprotocol/inspector", "node", inspect),
+    RealClient("OpenCode", "opencode-linux-x64-baseline", "node", have_opencode_edit),
 ]
