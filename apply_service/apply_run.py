@@ -16,7 +16,7 @@ from apply_service.conclusion import (
 from apply_service.confidence import Testimony
 from apply_service.edit.verdict import AnswerEnding
 from apply_service.edit_plan import EditPlan
-from apply_service.errors import DeadlineTooShortError, WithdrawnError
+from apply_service.errors import WithdrawnError
 from apply_service.outcome import Outcome
 from apply_service.region_answer import Answer, AnswerReader
 from apply_service.region_prompt import PreparedAttempt
@@ -154,9 +154,9 @@ class ApplyRun:
                     yield item
                 with stage("verdict"):
                     outcome = await self._conclude(submitted.prepared, answers)
-            except DeadlineExceededError:
+            except DeadlineExceededError as error:
                 if best is None and not _is_good(await self._merged()):
-                    raise
+                    raise _with_cap(error, self._plan) from error
                 for restart in self._restarts(start_index):
                     yield restart
                 break
@@ -219,7 +219,7 @@ class ApplyRun:
             with stage("prompt"):
                 prepared = await self._text_work.run_here(self._terms, self._supply.prepare)
             return None if prepared is None else self._supply.submit(prepared)
-        except (DeadlineTooShortError, EngineError):
+        except EngineError:
             return None
 
     async def _follow(
@@ -272,6 +272,16 @@ async def _forward(
 ) -> None:
     async for event in handle:
         arrived.put_nowait((place, event))
+
+
+def _with_cap(error: DeadlineExceededError, plan: EditPlan) -> DeadlineExceededError:
+    """The error, which tells a caller who asked for more time why there was no more."""
+    if not plan.edit.is_deadline_capped:
+        return error
+    return DeadlineExceededError(
+        f"{error}; deadline_s asked for more than the {plan.edit.deadline_s:g} s that this server"
+        " gives an edit (max_deadline_s)"
+    )
 
 
 def _is_over_ceiling(plan: EditPlan, answers: list[Answer]) -> bool:

@@ -244,8 +244,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = 4
     deadline_s: Annotated[
-        float, Meta(gt=0, description="Seconds until a request is given up, waiting included.")
+        float,
+        Meta(
+            gt=0,
+            description="Seconds until a request is given up, waiting included, if it names none.",
+        ),
     ] = 25.0
+    max_deadline_s: Annotated[
+        float,
+        Meta(
+            gt=0,
+            description="The most that a request may ask for as `deadline_s`; of more this is"
+            " taken, and the answer says so.",
+        ),
+    ] = 100.0
     batch_deadline_s: Annotated[
         float,
         Meta(gt=0, description="The same for edits in batch priority, which let others go first."),

@@ -39,7 +39,8 @@ class EditRequest:
     needs more is followed by others.
 
     `max_draft_tokens` 0 turns speculation off, None takes the server's setting. `deadline_s` None
-    waits as long as it takes. Requests share cached work only with those of the same `cache_salt`.
+    waits as long as it takes; `is_deadline_capped` if the caller asked for more. Requests share
+    cached work only with those of the same `cache_salt`.
     """
 
     original: TextFile
@@ -58,6 +59,7 @@ class EditRequest:
     max_draft_tokens: int | None = None
     priority: Priority = Priority.INTERACTIVE
     deadline_s: float | None = None
+    is_deadline_capped: bool = False
     cache_salt: bytes = b""
 
     @property

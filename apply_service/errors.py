@@ -3,9 +3,9 @@
 ApplyError ← UnknownModelError, UnavailableOptionError, NotReadyError, ModelFailedError,
              WithdrawnError, LimitError, ShuttingDownError, EngineStalledError, TextWorkerError,
              TextWorkStuckError
-LimitError ← FileTooLargeError, PromptTooLongError, DeadlineTooShortError, TextMemoryError
+LimitError ← FileTooLargeError, PromptTooLongError, TextMemoryError
 UsageError (of the command line)
-QueueFullError (of the engine) ← BusyError
+QueueFullError (of the engine) ← BusyError ← OverloadedError
 """
 
 from __future__ import annotations
@@ -64,6 +64,10 @@ class BusyError(QueueFullError):
         self.retry_after_s = retry_after_s
 
 
+class OverloadedError(BusyError):
+    """The requests before this one leave it no time; after `retry_after_s` they probably will."""
+
+
 class WithdrawnError(ApplyError):
     """The request was cancelled before its answer was complete."""
 
@@ -90,10 +94,6 @@ class FileTooLargeError(LimitError):
 
 class PromptTooLongError(LimitError):
     """The prompt and its answer have more tokens than the model or its cache can hold."""
-
-
-class DeadlineTooShortError(LimitError):
-    """The edit would take longer than its deadline; value and limit are seconds."""
 
 
 class TextMemoryError(LimitError):

@@ -15,7 +15,13 @@ from litestar.enums import HttpMethod
 from litestar.exceptions import HTTPException
 
 from apply_service.compat.error_shapes import shape_of
-from apply_service.errors import ApplyError, NotReadyError, ShuttingDownError, WithdrawnError
+from apply_service.errors import (
+    ApplyError,
+    NotReadyError,
+    OverloadedError,
+    ShuttingDownError,
+    WithdrawnError,
+)
 from apply_service.private_text import PRIVATE_ERROR
 from apply_service.problems import Problem, make_problem, problem_of
 from apply_service.request_record import current_record
@@ -26,8 +32,14 @@ RETRY_AFTER_S = 1.0
 
 _LOGGER = logging.getLogger(__name__)
 
-# What comes of starting, of stopping and of clients that leave is no failure of the server.
-_EXPECTED = (NotReadyError, ShuttingDownError, EngineStoppedError, WithdrawnError)
+# What comes of starting, of stopping, of clients that leave and of too many is no failure.
+_EXPECTED = (
+    NotReadyError,
+    OverloadedError,
+    ShuttingDownError,
+    EngineStoppedError,
+    WithdrawnError,
+)
 
 _REMEDY = "GET /schema says which addresses there are and what they take"
 _HTTP_KINDS = {

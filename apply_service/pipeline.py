@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from apply_service.admission import Admission
 from apply_service.apply_run import ApplyRun, AttemptSupply, RunObserver, SubmittedAttempt
 from apply_service.attempt import attempts_of
 from apply_service.conclusion import try_conclude_unasked
 from apply_service.edit_plan import EditPlan
 from apply_service.edit_request import EditRequest
 from apply_service.engine_requests import default_max_tokens, make_proposer
-from apply_service.errors import BusyError, DeadlineTooShortError, PromptTooLongError
+from apply_service.errors import PromptTooLongError
 from apply_service.intake import Intake
 from apply_service.prompts.profile import Profile
-from apply_service.queue_estimate import QueueEstimate
 from apply_service.region_prompt import PreparedAttempt, RegionPrompt, build_prompts
 from apply_service.request_record import stage
-from apply_service.speed_estimate import SpeedEstimate
 from apply_service.text_work import TextWork, WorkTerms
 from batching.async_engine import AsyncEngine
-from batching.errors import EngineError, QueueFullError
-from batching.events import RequestStats
 from batching.request import EngineRequest, SamplingParams
 
 
@@ -40,7 +36,7 @@ class ApplyPipeline:
 
     `observer` is told of every request to the engine that finishes and of every outcome, once.
     `text_work` is where files are planned and results judged, by default in threads. `intake` is
-    what plans them, by default one of its own.
+    what plans them and `admission` what lets them into the engine, by default each its own.
     """
 
     def __init__(
@@ -52,6 +48,7 @@ class ApplyPipeline:
         text_work: TextWork | None = None,
         *,
         intake: Intake | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self._engine = engine
         self._profile = profile
@@ -61,8 +58,7 @@ class ApplyPipeline:
         self._intake = intake or Intake(
             max_file_bytes=limits.max_file_bytes, observer=observer, text_work=self._text_work
         )
-        self._speed = SpeedEstimate()
-        self._queue = QueueEstimate()
+        self._admission = admission or Admission(engine)
 
     async def start(self, edit: EditRequest) -> ApplyRun:
         """Check, plan and submit an edit.
@@ -81,7 +77,7 @@ class ApplyPipeline:
         supply = AttemptSupply(
             prepare=partial(next, self._prepared_attempts(plan), None),
             submit=partial(self._submit, plan),
-            observe=self._observe,
+            observe=self._admission.observe,
         )
         run = ApplyRun(plan, supply, observer=self._observer, text_work=self._text_work)
         try:
@@ -124,58 +120,14 @@ class ApplyPipeline:
 
     def _submit(self, plan: EditPlan, prepared: PreparedAttempt) -> SubmittedAttempt:
         """All requests of an attempt or, if the engine refuses one, none."""
-        self._check_deadline(plan, prepared)
-        handles = []
-        try:
-            for prompt in prepared.prompts:
-                handles.append(self._engine.submit(self._engine_request(plan, prompt)))
-        except EngineError as error:
-            for handle in handles:
-                handle.cancel()
-            if isinstance(error, QueueFullError):
-                wait_s = self._queue.wait_s(self._engine.stats())
-                raise BusyError(str(error), retry_after_s=round(wait_s, 3)) from error
-            raise
-        return SubmittedAttempt(prepared, tuple(handles))
-
-    def _observe(self, stats: RequestStats) -> None:
-        num_together = self._engine.stats().num_running + 1
-        self._speed.observe(stats, num_together=num_together)
-        self._queue.observe(stats, num_together=num_together)
-
-    def _check_deadline(self, plan: EditPlan, prepared: PreparedAttempt) -> None:
-        """See that the attempt will end in time, as far as is known.
-
-        Raises DeadlineTooShortError if it would not by itself, BusyError if others are in the way.
-        """
-        if plan.edit.deadline_s is None:
-            return
-        seconds = self._speed.seconds(
-            num_prompt_tokens=sum(len(one.prompt.token_ids) for one in prepared.prompts),
+        handles = self._admission.submit(
+            [self._engine_request(plan, prompt) for prompt in prepared.prompts],
             num_answer_tokens=sum(
                 len(one.predicted_token_ids or one.prompt.original_token_ids)
                 for one in prepared.prompts
             ),
         )
-        if seconds is None:
-            return
-        limit = plan.edit.deadline_s
-        seconds_ahead = self._queue.ahead_s(self._engine.stats())
-        total_s = time.monotonic() - plan.started_at + seconds
-        if seconds > limit or (total_s > limit and not seconds_ahead):
-            raise DeadlineTooShortError(
-                f"the edit will take about {total_s:.1f} s",
-                value=round(total_s, 3),
-                limit=limit,
-                remedy="raise deadline_s, or send a smaller file or part of it",
-            )
-        if total_s + seconds_ahead > limit:
-            raise BusyError(
-                f"with the edits before it this one would take about"
-                f" {total_s + seconds_ahead:.1f} s, the limit is {limit} s; send it again later,"
-                " or raise deadline_s",
-                retry_after_s=round(seconds_ahead / 2, 3),
-            )
+        return SubmittedAttempt(prepared, handles)
 
     def _answer_limit(self, edit: EditRequest, region_prompt: RegionPrompt) -> int:
         """Tokens that the answer may have. Raises PromptTooLongError with tokens and limit."""

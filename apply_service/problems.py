@@ -22,12 +22,12 @@ from apply_service.edit.text_file import (
 )
 from apply_service.errors import (
     BusyError,
-    DeadlineTooShortError,
     EngineStalledError,
     FileTooLargeError,
     LimitError,
     ModelFailedError,
     NotReadyError,
+    OverloadedError,
     PromptTooLongError,
     ShuttingDownError,
     TextMemoryError,
@@ -61,7 +61,6 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (UnknownModelError, 404, "unknown-model", "The model is not served"),
     (FileTooLargeError, 413, "file-too-large", "The file is too large"),
     (PromptTooLongError, 413, "prompt-too-long", "The prompt is too long"),
-    (DeadlineTooShortError, 422, "deadline-too-short", "The deadline is too short"),
     (ShuttingDownError, 503, "shutting_down", "The server is shutting down"),
     (EngineStalledError, 503, "engine-stalled", "The engine does not work"),
     (TextWorkerError, 503, "text-worker-failed", "The work on the text failed"),
@@ -77,6 +76,7 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (TextNotEncodableError, 422, "text-not-encodable", "The model cannot read the text"),
     (PromptError, 500, "prompt-failed", "The prompt could not be built"),
     (RequestTooLongError, 413, "prompt-too-long", "The prompt is too long"),
+    (OverloadedError, 503, "overloaded", "The server has too much to do"),
     (QueueFullError, 429, "queue-full", "The queue is full"),
     (EngineStoppedError, 503, "shutting_down", "The server is shutting down"),
     (DeadlineExceededError, 504, "deadline-exceeded", "The deadline passed"),
@@ -144,12 +144,19 @@ class RejectedError(VerdictError):
 
 
 def answer_of(
-    body: ApplyBody, outcome: Outcome, *, model: str, fingerprint: str | None
+    body: ApplyBody,
+    outcome: Outcome,
+    *,
+    model: str,
+    fingerprint: str | None,
+    max_deadline_s: float | None = None,
 ) -> ApplyResult:
     """The answer to a body. Raises RejectedError for a rejected result unless checks are off."""
     if outcome.verdict.status == "rejected" and body.checks == "on":
         raise RejectedError(outcome)
-    return result_of(body, outcome, model=model, fingerprint=fingerprint)
+    return result_of(
+        body, outcome, model=model, fingerprint=fingerprint, max_deadline_s=max_deadline_s
+    )
 
 
 def make_problem(status: int, *, code: str, title: str, detail: str, **members: Any) -> Problem:

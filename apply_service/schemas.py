@@ -86,7 +86,17 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         list[Literal["decisions"]],
         Meta(description="What else the answer should have: the `decisions` of the model."),
     ] = []
-    deadline_s: Annotated[float, Meta(gt=0)] | None = None
+    deadline_s: (
+        Annotated[
+            float,
+            Meta(
+                gt=0,
+                description="Seconds until the edit is given up, waiting included; of more than the"
+                " server's `max_deadline_s` that is taken, and the answer says so.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class FindingBody(msgspec.Struct, frozen=True, kw_only=True):
@@ -228,6 +238,10 @@ class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
     timing: Timing
     model: str
     system_fingerprint: str | None
+    deadline_s: Annotated[
+        float | None,
+        Meta(description="The seconds that the edit had, where `deadline_s` asked for more."),
+    ] = None
 
 
 class RegionEvent(msgspec.Struct, frozen=True):

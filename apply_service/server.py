@@ -78,6 +78,7 @@ def _service(settings: Settings, found: FoundModel | None) -> ApplyService:
             max_file_bytes=settings.max_file_bytes, max_draft_tokens=settings.max_draft_tokens
         ),
         default_deadline_s=settings.deadline_s,
+        max_deadline_s=settings.max_deadline_s,
         drain_s=settings.drain_s,
         cache_sharing=settings.cache_sharing,
         default_use_model=settings.use_model,

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from apply_service.admission import Admission
 from apply_service.apply_run import ApplyRun
 from apply_service.compat.chat_run import ChatPipeline
 from apply_service.compat.settings import CompatSettings
@@ -98,6 +99,7 @@ class ApplyService:
         model_name: str,
         limits: PipelineLimits,
         default_deadline_s: float,
+        max_deadline_s: float | None = None,
         drain_s: float,
         cache_sharing: CacheSharing = "key",
         default_use_model: UseModel = "auto",
@@ -113,6 +115,7 @@ class ApplyService:
         self.batch_limits = batch_limits
         self._batch_turn = asyncio.Semaphore(1)
         self._default_deadline_s = default_deadline_s
+        self._max_deadline_s = max_deadline_s
         self.default_use_model = default_use_model
         self.compat = compat or CompatSettings()
         self._text_work = text_work or TextWork()
@@ -136,6 +139,12 @@ class ApplyService:
         """Seconds that an edit of a priority gets if it says nothing else."""
         is_batch = priority == "batch"
         return self.batch_limits.deadline_s if is_batch else self._default_deadline_s
+
+    def max_deadline_of(self, priority: PriorityName) -> float:
+        """The most seconds that an edit of a priority may ask for."""
+        default_s = self.deadline_of(priority)
+        is_longer = priority == "interactive" and self._max_deadline_s is not None
+        return max(default_s, self._max_deadline_s or 0.0) if is_longer else default_s
 
     def on_model_missing(self, tell: Callable[[], None]) -> None:
         """Call `tell` on the event loop if there is no such model."""
@@ -248,16 +257,24 @@ class ApplyService:
         self.telemetry.watch_engine(
             engine.stats, name=loaded.name, profile=profile.name, fingerprint=fingerprint
         )
+        admission = Admission(engine)
         chat = None
         if isinstance(profile, ChatProfile):
             chat = ChatPipeline(
                 engine,
                 profile,
+                admission=admission,
                 max_draft_tokens=self._limits.max_draft_tokens,
                 observe=self.telemetry.observe_chat,
             )
         pipeline = ApplyPipeline(
-            engine, profile, self._limits, self.telemetry, self._text_work, intake=self._intake
+            engine,
+            profile,
+            self._limits,
+            self.telemetry,
+            self._text_work,
+            intake=self._intake,
+            admission=admission,
         )
         self.model_name = loaded.name
         self._model.put(

@@ -15,43 +15,44 @@ class SpeedEstimate:
     """
 
     def __init__(self) -> None:
-        self._prefill = _Rate()
-        self._decode = _Rate()
+        self._prefill = Rate()
+        self._decode = Rate()
 
-    def observe(self, stats: RequestStats, *, num_together: int = 1) -> None:
-        """Take in the figures of a finished request that shared the engine with so many others."""
+    def observe(self, stats: RequestStats) -> None:
+        """Take in the figures of a finished request, whatever ran beside it."""
         num_computed = stats.num_prompt_tokens - stats.num_cached_tokens
         if num_computed > 0:
-            self._prefill.add(stats.prefill_s / num_together, num_computed)
+            self._prefill.add(stats.prefill_share_s, num_computed)
         if stats.num_output_tokens > 1:
-            self._decode.add(stats.decode_s / num_together, stats.num_output_tokens)
+            self._decode.add(stats.decode_share_s, stats.num_output_tokens)
 
     def seconds(self, *, num_prompt_tokens: int, num_answer_tokens: int) -> float | None:
         """What a request will take that has the engine for itself; None before any was observed."""
-        prefill_s = self._prefill.seconds_per_token
+        prefill_s = self._prefill.seconds_each
         if prefill_s is None:
             return None
-        decode_s = self._decode.seconds_per_token
+        decode_s = self._decode.seconds_each
         if decode_s is None:
             decode_s = prefill_s
         return num_prompt_tokens * prefill_s + num_answer_tokens * decode_s
 
 
-class _Rate:
-    """Seconds over tokens, of which older ones weigh less.
+class Rate:
+    """Seconds over tokens, or over requests, of which older ones weigh less.
 
     A ratio of sums: of a cached prompt a token or two are computed, which tell of little else than
     of the time of a step.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kept_share: float = KEPT_SHARE) -> None:
+        self._kept_share = kept_share
         self._seconds = 0.0
-        self._num_tokens = 0.0
+        self._count = 0.0
 
-    def add(self, seconds: float, num_tokens: int) -> None:
-        self._seconds = KEPT_SHARE * self._seconds + seconds
-        self._num_tokens = KEPT_SHARE * self._num_tokens + num_tokens
+    def add(self, seconds: float, count: int) -> None:
+        self._seconds = self._kept_share * self._seconds + seconds
+        self._count = self._kept_share * self._count + count
 
     @property
-    def seconds_per_token(self) -> float | None:
-        return self._seconds / self._num_tokens if self._num_tokens else None
+    def seconds_each(self) -> float | None:
+        return self._seconds / self._count if self._count else None

@@ -39,16 +39,21 @@ _PRIORITIES = {"interactive": Priority.INTERACTIVE, "batch": Priority.BATCH}
 
 
 def edit_of(
-    body: ApplyBody, *, default_deadline_s: float | None, default_use_model: UseModel
+    body: ApplyBody,
+    *,
+    default_deadline_s: float | None,
+    max_deadline_s: float | None = None,
+    default_use_model: UseModel,
 ) -> EditRequest:
-    """The edit that a body describes. Raises TextFileError; the deadline is never lengthened."""
+    """The edit that a body describes, with no more time than the maximum. Raises TextFileError."""
     original = body.original
     if isinstance(original, Base64Content):
         file = TextFile.from_bytes(original.base64)
     else:
         file = TextFile.from_text(original)
     sampling = body.sampling
-    deadlines = [limit for limit in (body.deadline_s, default_deadline_s) if limit is not None]
+    deadline_s = default_deadline_s if body.deadline_s is None else body.deadline_s
+    capped_s = capped_deadline_s(body, max_deadline_s)
     return EditRequest(
         original=file,
         update=body.update,
@@ -70,12 +75,25 @@ def edit_of(
         ),
         max_draft_tokens=0 if body.speculation == "off" else body.k,
         priority=_PRIORITIES[body.priority],
-        deadline_s=min(deadlines, default=None),
+        deadline_s=deadline_s if capped_s is None else capped_s,
+        is_deadline_capped=capped_s is not None,
     )
 
 
+def capped_deadline_s(body: ApplyBody, max_deadline_s: float | None) -> float | None:
+    """The most that a server gives, where a body asks for more; else None."""
+    if body.deadline_s is None or max_deadline_s is None:
+        return None
+    return max_deadline_s if body.deadline_s > max_deadline_s else None
+
+
 def result_of(
-    body: ApplyBody, outcome: Outcome, *, model: str, fingerprint: str | None
+    body: ApplyBody,
+    outcome: Outcome,
+    *,
+    model: str,
+    fingerprint: str | None,
+    max_deadline_s: float | None = None,
 ) -> ApplyResult:
     """The answer to a body; the file comes back in the form in which it was sent."""
     stats = outcome.stats
@@ -114,6 +132,7 @@ def result_of(
         ),
         model=model,
         system_fingerprint=fingerprint,
+        deadline_s=capped_deadline_s(body, max_deadline_s),
     )
 
 

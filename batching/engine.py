@@ -98,7 +98,7 @@ class Engine:
         self._publish: Callable[[Event], None] = _discard
         self._counters = EngineCounters()
         self._lock = threading.Lock()
-        self._live_ids: set[str] = set()
+        self._live: dict[str, Priority] = {}
         self._is_accepting = True
         self._beat = time.monotonic()
         self._has_failed = False
@@ -127,16 +127,16 @@ class Engine:
             limit = self._config.max_waiting + self._config.max_running
             if request.priority is Priority.BATCH:
                 limit = max(1, limit // 2)  # the rest of the queue is for interactive requests
-            if len(self._live_ids) >= limit:
+            if len(self._live) >= limit:
                 raise QueueFullError(
-                    f"{len(self._live_ids)} requests are queued or running, the limit is {limit};"
+                    f"{len(self._live)} requests are queued or running, the limit is {limit};"
                     " try again in a moment"
                 )
-            if request.request_id in self._live_ids:
+            if request.request_id in self._live:
                 raise DuplicateRequestError(
                     f"a request with the id {request.request_id!r} is still live; use another id"
                 )
-            self._live_ids.add(request.request_id)
+            self._live[request.request_id] = request.priority
             self._commands.put(request)
 
     def cancel(self, request_id: str) -> None:
@@ -159,11 +159,21 @@ class Engine:
         self._prefix_cache.close()
 
     def stats(self) -> EngineStats:
-        """A snapshot; each figure is exact, together they may be a step apart."""
+        """A snapshot; each figure is exact, together they may be a step apart.
+
+        What came in during the step that is under way is waiting too.
+        """
+        with self._lock:
+            num_live = len(self._live)
+            num_batch = sum(one is Priority.BATCH for one in self._live.values())
+        num_running = self._scheduler.num_running
+        num_batch_running = self._scheduler.num_batch_running
         return self._counters.snapshot(
             EngineGauges(
-                num_waiting=self._scheduler.num_waiting,
-                num_running=self._scheduler.num_running,
+                num_batch_waiting=max(0, num_batch - num_batch_running),
+                num_batch_running=num_batch_running,
+                num_waiting=max(0, num_live - num_running),
+                num_running=num_running,
                 num_blocks=self._block_pool.num_blocks,
                 num_free_blocks=self._block_pool.num_free_blocks,
                 preemptions=self._scheduler.num_preemptions,
@@ -213,7 +223,8 @@ class Engine:
             self._costs.observe(StepSize.of(plan), 1000.0 * pending.seconds)
         if plan.num_known_tokens >= _MIN_PREFILL_TOKENS:
             self._prefix_cache.observe_step(plan.num_known_tokens, pending.seconds)
-        events = list(self._scheduler.commit(plan, result, now=time.monotonic()))
+        step_s = time.perf_counter() - began
+        events = list(self._scheduler.commit(plan, result, now=time.monotonic(), step_s=step_s))
         if pending.leaves_time and self._scheduler.has_work and self._commands.empty():
             self._held_events += events  # they are told while the device has the next step
         else:
@@ -262,7 +273,7 @@ class Engine:
         self._publish_held()
         self._publish_all(self._scheduler.fail_all(error))
         with self._lock:
-            unseen = sorted(self._live_ids)
+            unseen = sorted(self._live)
         self._publish_all(Failed(request_id, error) for request_id in unseen)
 
     def _take_commands(self) -> bool:
@@ -294,7 +305,7 @@ class Engine:
     def _publish_one(self, event: Event) -> None:
         if isinstance(event, Finished | Failed | Cancelled):
             with self._lock:
-                self._live_ids.discard(event.request_id)
+                self._live.pop(event.request_id, None)
             self._counters.count_end(event)
         self._publish(event)
 

@@ -27,8 +27,10 @@ class RequestStats:
 
     A target pass is every forward pass that held a row of the request, prefill included.
     `decode_passes` counts only those that produced output tokens. `load_s`, a part of `queue_s`,
-    passed while the tiers of the prefix cache below the device were searched. `losses` are those of
-    free drafts; with a constraint, or without speculation, there are none.
+    passed while the tiers of the prefix cache below the device were searched. The seconds of a step
+    are shared among its requests by their rows: `prefill_share_s` and `decode_share_s` are what
+    falls to this one, however many others it ran beside. `losses` are those of free drafts; with a
+    constraint, or without speculation, there are none.
     """
 
     num_prompt_tokens: int
@@ -43,6 +45,8 @@ class RequestStats:
     load_s: float
     prefill_s: float
     decode_s: float
+    prefill_share_s: float = 0.0
+    decode_share_s: float = 0.0
     by_reference: dict[str, ReferenceStats] = field(default_factory=dict)
     prefix_lookups: tuple[PrefixLookup, ...] = ()
     losses: DraftLosses = field(default_factory=DraftLosses)

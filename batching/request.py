@@ -105,6 +105,8 @@ class RequestState:
         self.first_token: float | None = None
         self.target_passes = 0
         self.decode_passes = 0
+        self.prefill_share_s = 0.0
+        self.decode_share_s = 0.0
         self.forced = 0
         self.unpublished: list[int] = []
         self.evidence: list[RowEvidence] = []
@@ -254,6 +256,13 @@ class RequestState:
             self.request.proposer.commit(token_ids)
         return num_drafted, num_accepted
 
+    def charge(self, seconds: float) -> None:
+        """Take its share of the seconds of a step."""
+        if self.first_token is None:
+            self.prefill_share_s += seconds
+        else:
+            self.decode_share_s += seconds
+
     def take_unpublished(self) -> tuple[int, ...]:
         """Tokens that no event has told yet; they are taken for told."""
         token_ids = tuple(self.unpublished)
@@ -296,6 +305,8 @@ class RequestState:
             load_s=0.0 if self.load is None else load_ended - load_began,
             prefill_s=first_token - started,
             decode_s=now - first_token,
+            prefill_share_s=self.prefill_share_s,
+            decode_share_s=self.decode_share_s,
             by_reference={
                 name: ReferenceStats(drafted, self._accepted[name])
                 for name, drafted in self._drafted.items()

@@ -65,6 +65,11 @@ class Scheduler:
         return len(self._running)
 
     @property
+    def num_batch_running(self) -> int:
+        """Of those that run, how many are in batch priority."""
+        return sum(state.request.priority is Priority.BATCH for state in tuple(self._running))
+
+    @property
     def has_work(self) -> bool:
         """Whether a step can do anything before a load ends or a request comes in."""
         return bool(self._running) or not all(state.is_loading for state in self._waiting)
@@ -157,11 +162,18 @@ class Scheduler:
                 state.prepare_draft(self._config.max_draft_tokens)
                 yield
 
-    def commit(self, plan: StepPlan, result: StepResult, *, now: float) -> Iterator[Event]:
-        """Take a step's result into the requests and say what is new. The only writer of counts."""
+    def commit(
+        self, plan: StepPlan, result: StepResult, *, now: float, step_s: float = 0.0
+    ) -> Iterator[Event]:
+        """Take the result of a step of `step_s` seconds into the requests and say what is new.
+
+        The only writer of counts.
+        """
         self._classes.end_step(plan, now)
         states = {state.request.request_id: state for state in self._running}
+        row_s = step_s / max(1, plan.num_tokens)
         for scheduled, verified in zip(plan.scheduled, result.verified, strict=True):
+            states[scheduled.request_id].charge(row_s * scheduled.num_rows)
             yield from self._commit_request(
                 states[scheduled.request_id], scheduled, verified, now=now
             )

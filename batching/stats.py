@@ -29,7 +29,8 @@ class Histogram:
 class EngineStats:
     """Gauges (`num_*`) and totals since start; `tiers` are those of the prefix cache below the
     device. `accepted_by_position` counts accepted draft tokens by their place in the draft. Of the
-    seconds of steps `schedule_s` went to their plans, drafts included, `execute_s` to the model."""
+    seconds of steps `schedule_s` went to their plans, drafts included, `execute_s` to the model.
+    `num_batch_waiting` and `num_batch_running` are those in batch priority among them all."""
 
     num_waiting: int
     num_running: int
@@ -54,6 +55,8 @@ class EngineStats:
     schedule_s: float = 0.0
     execute_s: float = 0.0
     tiers: tuple[TierStats, ...] = ()
+    num_batch_waiting: int = 0
+    num_batch_running: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +69,8 @@ class EngineGauges:
     num_free_blocks: int
     preemptions: int
     tiers: tuple[TierStats, ...]
+    num_batch_waiting: int = 0
+    num_batch_running: int = 0
 
 
 class EngineCounters:
@@ -143,6 +148,8 @@ class EngineCounters:
             schedule_s=self._schedule_s,
             execute_s=self._execute_s,
             tiers=gauges.tiers,
+            num_batch_waiting=gauges.num_batch_waiting,
+            num_batch_running=gauges.num_batch_running,
         )
 
 

@@ -131,7 +131,7 @@ async def run_clients(
             except httpx.HTTPError as error:
                 ending = type(error).__name__
             tally.count(kind, ending, time.monotonic() - started_at)
-            if ending.startswith("429"):
+            if ending.startswith(("429", "503")):
                 await asyncio.sleep(0.5)
 
     limits = httpx.Limits(max_connections=num_clients)

@@ -16,7 +16,7 @@ Ending = Literal["answered", "rejected", "busy", "late", "failed"]
 # Longer than the deadline that the service keeps itself: who is not answered then never will be.
 _PATIENCE_S = 10.0
 _BUSY_STATUSES = (429, 503)
-_LATE_CODES = ("deadline-exceeded", "deadline-too-short")
+_LATE_CODE = "deadline-exceeded"
 _VERDICT_CODE = "rejected"
 
 
@@ -89,7 +89,7 @@ def _judge(response: httpx.Response, seconds: float, *, deadline_s: float) -> Ti
     code = _code_of(response)
     if response.status_code in _BUSY_STATUSES:
         return TimedReply("busy", seconds)
-    if code in _LATE_CODES:
+    if code == _LATE_CODE:
         return TimedReply("late", seconds)
     if response.status_code != 200 and code != _VERDICT_CODE:
         problem = f"status {response.status_code}: {response.text[:200]}"

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
+from apply_service.admission import Admission
 from apply_service.compat.chat_answer import ChatAnswer, ChatEnd, ChatPiece
 from apply_service.compat.stop_texts import StopTokens
 from apply_service.edit_request import SamplingOptions
@@ -41,17 +42,22 @@ class ChatRequest:
 
 
 class ChatPipeline:
-    """Runs conversations on one engine; `observe` takes the figures of each that finishes."""
+    """Runs conversations on one engine, into which `admission` lets them.
+
+    `observe` takes the figures of each that finishes.
+    """
 
     def __init__(
         self,
         engine: AsyncEngine,
         profile: ChatProfile,
         *,
+        admission: Admission,
         max_draft_tokens: int,
         observe: Callable[[RequestStats], None],
     ) -> None:
-        self._observe = observe
+        self._observe_chat = observe
+        self._admission = admission
         self._engine = engine
         self._profile = profile
         self._max_draft_tokens = max_draft_tokens
@@ -66,8 +72,12 @@ class ChatPipeline:
         prompt = await asyncio.to_thread(self._build, request)
         engine_request = self._engine_request(request, prompt, started_at)
         answer = ChatAnswer(prompt, request.stops)
-        handle = self._engine.submit(engine_request)
+        (handle,) = self._admission.submit([engine_request])
         return ChatRun(handle, answer, engine_request.request_id, observe=self._observe)
+
+    def _observe(self, stats: RequestStats) -> None:
+        self._admission.observe(stats)
+        self._observe_chat(stats)
 
     def _build(self, request: ChatRequest) -> Prompt:
         try:

@@ -48,7 +48,8 @@ PROBLEM_RESPONSES = {
         422: "The result failed its checks; see `findings`",
         429: "The queue is full, or a limit of the API key is used up; come back after"
         " `Retry-After` seconds",
-        503: "The server is starting or stopping",
+        503: "The server is starting or stopping, or has too much to do before the deadline; come"
+        " back after `Retry-After` seconds",
         504: "The deadline passed",
     }.items()
 }
@@ -92,6 +93,7 @@ async def start_edit(body: ApplyBody, service: ApplyService, authorization: str 
         edit_of,
         body,
         default_deadline_s=service.deadline_of(body.priority),
+        max_deadline_s=service.max_deadline_of(body.priority),
         default_use_model=service.default_use_model,
     )
     edit = replace(edit, cache_salt=cache_salt_of(authorization, service.cache_sharing))
@@ -113,6 +115,7 @@ async def edit_result(body: ApplyBody, service: ApplyService, outcome: Outcome) 
         outcome,
         model=service.model_name,
         fingerprint=service.fingerprint,
+        max_deadline_s=service.max_deadline_of(body.priority),
     )
 
 

@@ -12,8 +12,8 @@ STATS = replace(
     num_prompt_tokens=1000,
     num_cached_tokens=500,
     num_output_tokens=100,
-    prefill_s=1.0,
-    decode_s=0.5,
+    prefill_share_s=1.0,
+    decode_share_s=0.5,
 )
 
 
@@ -30,7 +30,7 @@ def test_cached_tokens_took_no_time() -> None:
 
 def test_an_answer_not_seen_yet_costs_like_a_prompt() -> None:
     speed = SpeedEstimate()
-    speed.observe(replace(STATS, num_output_tokens=1, decode_s=0.0))
+    speed.observe(replace(STATS, num_output_tokens=1, decode_share_s=0.0))
     assert speed.seconds(num_prompt_tokens=0, num_answer_tokens=500) == pytest.approx(1.0)
 
 
@@ -38,7 +38,7 @@ def test_newer_requests_move_the_estimate() -> None:
     speed = SpeedEstimate()
     speed.observe(STATS)
     for _ in range(40):
-        speed.observe(replace(STATS, prefill_s=2.0))
+        speed.observe(replace(STATS, prefill_share_s=2.0))
     assert speed.seconds(num_prompt_tokens=500, num_answer_tokens=0) == pytest.approx(2.0, rel=0.01)
 
 
@@ -50,14 +50,14 @@ def test_a_request_wholly_cached_says_nothing_of_prefill() -> None:
 
 def test_others_on_the_engine_do_not_make_a_request_look_long() -> None:
     speed = SpeedEstimate()
-    speed.observe(STATS, num_together=10)
-    assert speed.seconds(num_prompt_tokens=500, num_answer_tokens=0) == pytest.approx(0.1)
+    speed.observe(replace(STATS, prefill_s=10.0, decode_s=60.0))
+    assert speed.seconds(num_prompt_tokens=500, num_answer_tokens=0) == pytest.approx(1.0)
 
 
 def test_a_prompt_that_was_cached_but_for_a_token_says_little_of_one_that_is_not() -> None:
     speed = SpeedEstimate()
     speed.observe(STATS)
-    speed.observe(replace(STATS, num_cached_tokens=999, prefill_s=0.2))
+    speed.observe(replace(STATS, num_cached_tokens=999, prefill_share_s=0.2))
     assert speed.seconds(num_prompt_tokens=500, num_answer_tokens=0) == pytest.approx(
         1.25, rel=0.01
     )

@@ -108,8 +108,9 @@ class SchedulerRun:
         plan = self.schedule()
         assert plan.scheduled or not self.live, "work is left but nothing is planned"
         result = self.runner.execute(plan)
-        self.now += self._step_s(plan.num_tokens)
-        self.record(self.scheduler.commit(plan, result, now=self.now))
+        step_s = self._step_s(plan.num_tokens)
+        self.now += step_s
+        self.record(self.scheduler.commit(plan, result, now=self.now, step_s=step_s))
         self.pool.check_invariants()
         self._num_computed = {
             scheduled.request_id: scheduled.start + len(scheduled.token_ids) + verified.num_accepted
@@ -449,6 +450,20 @@ def test_steps_of_batch_requests_are_short_while_interactive_ones_may_come() -> 
     run.now += 61.0
     assert run.step().num_tokens == 512
     run.run()
+
+
+def test_requests_share_the_seconds_of_the_steps_that_they_are_in() -> None:
+    """However many run together and whoever ends last, their shares are the seconds in all."""
+    run = SchedulerRun(num_blocks=256, step_s=lambda n: 0.01 * n)
+    for number in range(6):
+        run.submit(f"r{number}", make_prompt(number + 1, 12), 3 * number + 2)
+    while run.live:
+        run.step()
+    stats = [event.stats for event in run.last_events.values() if isinstance(event, Finished)]
+    shares = [one.prefill_share_s + one.decode_share_s for one in stats]
+    assert sum(shares) == pytest.approx(run.now - 100.0)
+    assert sum(one.prefill_s + one.decode_s for one in stats) > 2 * sum(shares)
+    assert all(one.prefill_share_s > 0 for one in stats)
 
 
 def test_nobody_is_preempted_for_a_request_that_would_not_fit_anyway() -> None:

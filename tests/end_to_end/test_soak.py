@@ -37,7 +37,7 @@ SETTINGS = (
     ),
 )
 GOOD_ENDINGS = {
-    *("200", "200 result", "left", "429 queue-full"),
+    *("200", "200 result", "left", "429 queue-full", "503 overloaded"),
     *("400 unknown-field", "400 empty-update"),
 }
 

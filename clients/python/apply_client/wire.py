@@ -135,6 +135,7 @@ class ApplyResult(msgspec.Struct, Generic[AnyContent], frozen=True, kw_only=True
 
     `applied` and `unchanged` may be used, `needs_review` wants a look at its findings, `rejected`
     comes only with the checks off. `edits` is None, since the client asks for text and diff.
+    `deadline_s` is there where the service gave the edit less time than was asked for.
     """
 
     id: str
@@ -154,6 +155,7 @@ class ApplyResult(msgspec.Struct, Generic[AnyContent], frozen=True, kw_only=True
     timing: Timing
     model: str
     system_fingerprint: str | None = None
+    deadline_s: float | None = None
 
     @property
     def is_sure(self) -> bool:

@@ -168,6 +168,8 @@ export interface WireResult {
   timing: Timing;
   model: string;
   system_fingerprint: string | null;
+  /** The seconds that the edit had, where `deadline_s` asked for more. */
+  deadline_s?: number | null;
 }
 
 /** Why the service refused (RFC 9457); `code` is its short name. */

@@ -193,7 +193,7 @@ def test_a_full_queue_says_when_to_come_back(oracle: OracleService, tmp_path: Pa
         problem = refused(client.post("/v1/apply", json=slow), "queue-full")
         # One runs, and of the two that wait half must have had their turn.
         seconds = timing["prefill"] + timing["decode"]
-        assert problem["retry_after_s"] == pytest.approx(seconds, rel=0.01)
+        assert seconds / 2 < problem["retry_after_s"] <= seconds
         for thread, statuses in running:
             thread.join()
             assert statuses == [200]
