@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from client_edits import ClientEdit
-from morph_records import morph_records
+from morph_records import in_our_words, morph_records
 from real_clients import ANSWER_LIMIT_S, DRIVERS, MORPH_SDK, NODE, Outcome, Server, Task
 
 NUM_CHARACTERS = 200_000
@@ -130,6 +130,8 @@ def test_the_recorded_requests_are_what_the_sdk_sends() -> None:
     fields = ("original", "update", "instruction", "expected")
     lines = [{name: getattr(record, name) for name in fields} for record in records]
     for record, sent in zip(records, run_record(lines), strict=True):
+        (message,) = sent["body"]["messages"]
+        message["content"] = in_our_words(message["content"])
         assert sent == {
             "headers": record.headers,
             "body": record.body,
