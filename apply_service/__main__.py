@@ -21,7 +21,8 @@ from apply_service.config import (
     load_settings,
     setting_fields,
 )
-from apply_service.errors import UsageError
+from apply_service.errors import DiskFullError, UsageError
+from apply_service.standard_streams import drop_output, open_missing_streams
 from apply_service.suggesting_parser import SuggestingParser
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
@@ -49,6 +50,8 @@ _APPLY_SETTINGS = frozenset(
         "max_file_bytes",
     }
 )
+# Of a command whose flags are the settings; `--help` lists them.
+_USAGE = "%(prog)s [flags]"
 _PLUGGED_COMMANDS = {
     "key": "create, list and revoke API keys",
     "model": "prepare, list, inspect and remove models",
@@ -84,20 +87,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     for name, value in _TORCH_VARIABLES.items():
         os.environ.setdefault(name, value)  # read when torch is loaded
+    open_missing_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
-    args = build_parser(arguments).parse_args(arguments)
     try:
-        return _run(args, os.environ)
+        code = _run(build_parser(arguments).parse_args(arguments), os.environ)
+        sys.stdout.flush()
+        return code
     except (ConfigError, UsageError) as error:
         return _fail(error, EXIT_USAGE)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return _interrupted()
     except BrokenPipeError:
-        # Whoever read stdout has gone; a later flush of it must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return EXIT_ERROR
     except Exception as error:
+        if _is_interrupt(error):
+            return _interrupted()
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            drop_output()
+            error = DiskFullError(f"{error}; make room and run the command again")
         if not _is_foreseen(error):
             traceback.print_exc()
         return _fail(error, EXIT_ERROR)
@@ -111,7 +119,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         " result.",
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    serve = subparsers.add_parser("serve", help="serve edits over HTTP")
+    serve = subparsers.add_parser("serve", usage=_USAGE, help="serve edits over HTTP")
     _add_setting_flags(serve, setting_fields())
     _add_apply_command(subparsers)
     if arguments[:1] == ["doctor"]:
@@ -120,7 +128,9 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         _add_setting_flags(add_doctor_command(subparsers), setting_fields())
     else:
         subparsers.add_parser("doctor", help="look whether everything is in place to serve")
-    config = subparsers.add_parser("config", help="show the settings and where they come from")
+    config = subparsers.add_parser(
+        "config", usage=_USAGE, help="show the settings and where they come from"
+    )
     pages = config.add_mutually_exclusive_group()
     pages.add_argument("--markdown", action="store_true", help="write docs/configuration.md")
     pages.add_argument("--openapi", action="store_true", help="write docs/openapi.json")
@@ -252,12 +262,20 @@ def _load_settings(args: argparse.Namespace, environment: Mapping[str, str]) -> 
 
 
 def _is_foreseen(error: Exception) -> bool:
-    """Errors of our own, and that of a full disk, say all there is to say; others are mistakes that
-    need their trace.
-    """
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return True
+    """Errors of our own say all there is to say; the others are mistakes that need their trace."""
     return type(error).__module__.partition(".")[0] in ("apply_service", "batching")
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error; some libraries turn it into one of their imports."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _interrupted() -> int:
+    print("interrupted", file=sys.stderr)
+    return EXIT_INTERRUPTED
 
 
 def _fail(error: Exception, exit_code: int) -> int:

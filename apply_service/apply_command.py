@@ -12,7 +12,7 @@ import msgspec
 
 from apply_service.conclusion import try_conclude_alone
 from apply_service.config import Settings
-from apply_service.edit.text_file import TextFile
+from apply_service.edit.text_file import TextFile, TextFileError
 from apply_service.edit_plan import plan_edit
 from apply_service.errors import UsageError
 from apply_service.file_writer import replace_file
@@ -25,6 +25,7 @@ from apply_service.schemas import (
     FindingBody,
     SamplingBody,
 )
+from apply_service.suggesting_parser import positive_int
 from apply_service.wire_conversion import edit_of
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_REVIEW, EXIT_REJECTED = 0, 1, 2, 3, 4
@@ -49,6 +50,7 @@ def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
     """Register `apply`; settings flags are added by the caller."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "apply",
+        usage="%(prog)s FILE --update SNIPPET_FILE [--diff | --json] [--write] [flags]",
         help="merge a lazy update into a file",
         description="Merge a lazy update into FILE. The merged file or its diff goes to stdout,"
         " then findings to stderr. Exit codes: 0 applied or unchanged, 1 error, 2 usage, 3 needs"
@@ -73,7 +75,9 @@ def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument("--scope", choices=("auto", "file", "region"), default="auto")
     parser.add_argument("--checks", choices=("on", "off"), default="on")
     parser.add_argument("--speculation", choices=("on", "off"), default="on")
-    parser.add_argument("--max-tokens", type=int, help="longest answer, by default what is needed")
+    parser.add_argument(
+        "--max-tokens", type=positive_int, help="longest answer, by default what is needed"
+    )
     return parser
 
 
@@ -134,8 +138,12 @@ def _read(path: Path, *, remedy: str) -> bytes:
         return path.read_bytes()
     except FileNotFoundError as error:
         raise ApplyCommandError(f"{path} does not exist; {remedy}") from error
+    except IsADirectoryError as error:
+        raise ApplyCommandError(f"{path} is a folder; name a file in it") from error
     except OSError as error:
-        raise ApplyCommandError(f"cannot read {path}: {error.strerror or error}") from error
+        raise ApplyCommandError(
+            f"cannot read {path}: {error.strerror or error}; name a file that you may read"
+        ) from error
 
 
 def _shown_name(file: Path) -> str | None:
@@ -143,19 +151,28 @@ def _shown_name(file: Path) -> str | None:
 
 
 def _body_of(args: argparse.Namespace, content: bytes) -> ApplyBody:
+    _decode(content, args.file)
     update = _read(Path(args.update), remedy="name the file of the update, or - for stdin")
     return ApplyBody(
         original=Base64Content(content),
-        update=TextFile.from_bytes(update).decode(),
+        update=_decode(update, args.update),
         instruction=args.instruction,
         path=args.path or _shown_name(args.file),
         scope=args.scope,
         checks=args.checks,
         speculation=args.speculation,
         use_model=args.use_model,
+        model=args.model,
         include=["decisions"] if args.json else [],
         sampling=SamplingBody(max_tokens=args.max_tokens),
     )
+
+
+def _decode(content: bytes, name: Path | str) -> str:
+    try:
+        return TextFile.from_bytes(content).decode()
+    except TextFileError as error:
+        raise ApplyCommandError(f"{'stdin' if str(name) == '-' else name}: {error}") from error
 
 
 def _report_problem(args: argparse.Namespace, problem: Problem) -> int:

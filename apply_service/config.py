@@ -432,9 +432,14 @@ def _read_file(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigFileError(f"cannot read the configuration file {path}: {error}") from error
+        raise ConfigFileError(
+            f"cannot read the configuration file {path}: {error.strerror or error}; name a TOML"
+            " file that you may read, or leave --config out"
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigFileError(f"{path} is not a TOML file: {error}") from error
+        raise ConfigFileError(
+            f"{path} is not a TOML file: {error}; write lines such as `port = 8722`"
+        ) from error
 
 
 def _own_variables(environment: Mapping[str, str]) -> dict[str, str]:

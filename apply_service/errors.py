@@ -4,7 +4,7 @@ ApplyError ← UnknownModelError, UnavailableOptionError, NotReadyError, ModelFa
              WithdrawnError, LimitError, ShuttingDownError, EngineStalledError, TextWorkerError,
              TextWorkStuckError
 LimitError ← FileTooLargeError, PromptTooLongError, TextMemoryError
-UsageError (of the command line)
+UsageError, DiskFullError (of the command line)
 QueueFullError (of the engine) ← BusyError ← OverloadedError
 """
 
@@ -18,6 +18,10 @@ from batching.errors import QueueFullError
 
 class UsageError(Exception):
     """The flags of a command contradict each other."""
+
+
+class DiskFullError(Exception):
+    """There is no room for what a command writes."""
 
 
 class ApplyError(Exception):

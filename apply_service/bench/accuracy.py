@@ -36,6 +36,7 @@ from apply_service.bench.remote_contender import (
 from apply_service.bench.wire_formats import FORMATS
 from apply_service.errors import ApplyError
 from apply_service.progress import Progress
+from apply_service.suggesting_parser import positive_int
 
 DEFAULT_GIT_LIMIT = 200
 DEFAULT_FAILURES = Path("accuracy-failures")
@@ -73,7 +74,7 @@ def add_accuracy_command(subparsers: Any) -> None:
     parser.add_argument("--revision", default="HEAD", help="with --git: where to begin")
     parser.add_argument(
         "--limit",
-        type=_positive,
+        type=positive_int,
         help=f"at most this many cases, with --git {DEFAULT_GIT_LIMIT} by default",
     )
     _add_contender_flags(parser)
@@ -151,13 +152,6 @@ def run_accuracy(args: argparse.Namespace) -> int:
     else:
         print("\n".join([*_format_head(report), "", format_report(report), *_format_foot(report)]))
     return 0
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is less than 1")
-    return value
 
 
 def _read_source(args: argparse.Namespace) -> CaseSource:

@@ -66,7 +66,9 @@ class BlobReader:
 
     def __init__(self, repository: Path, *, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._process = _start(repository, ["cat-file", "--batch"], stdin=subprocess.PIPE)
+        self._process = _start(
+            repository, ["cat-file", "--batch"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
 
     def __enter__(self) -> Self:
         return self

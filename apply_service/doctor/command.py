@@ -23,6 +23,7 @@ def add_doctor_command(subparsers: Any) -> argparse.ArgumentParser:
     """Register `doctor`; the settings it looks at are those that `serve` would have."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "doctor",
+        usage="%(prog)s [--quick] [--json] [flags]",
         help="look whether everything is in place to serve",
         description="Looks at packages, device, memory, model, folders, port and Redis as `serve`"
         " would find them, and merges an example. Ends with 0 if nothing is broken (warnings"

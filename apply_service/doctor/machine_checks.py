@@ -62,9 +62,13 @@ def check_memory(settings: Settings, model: ModelDescription | None) -> Check:
 
 def number_scale(settings: Settings, model: ModelDescription) -> float:
     """Bytes of a number as it is computed with, over those of one as it is stored."""
-    is_half = settings.dtype in ("bfloat16", "float16") or (
-        settings.dtype == "auto" and settings.device == "cuda"
-    )
+    try:
+        from apply_service.model_loading import resolve_device, resolve_dtype
+    except (ImportError, OSError):  # `check_device` says so
+        dtype: str = settings.dtype
+    else:
+        dtype = resolve_dtype(settings, resolve_device(settings))
+    is_half = dtype in ("bfloat16", "float16")
     stored = _FLOAT32_BYTES if model.dtype == "float32" else _HALF_BYTES
     return (_HALF_BYTES if is_half else _FLOAT32_BYTES) / stored
 

@@ -125,7 +125,10 @@ class KeyFile:
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise KeyFileError(f"cannot read the keys in {self.path}: {error.strerror}") from error
+            raise KeyFileError(
+                f"cannot read the keys in {self.path}: {error.strerror}; name a file that you may"
+                " read with the setting keys_file"
+            ) from error
         if mode & stat.S_IWOTH:
             raise KeyFileError(
                 f"{self.path} has the mode {mode:04o}, so that everybody can add keys to it; run"

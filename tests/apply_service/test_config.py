@@ -83,7 +83,7 @@ def test_the_file_has_types(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(ConfigFileError, match="cannot read"):
+    with pytest.raises(ConfigFileError, match=r"No such file .*; name a TOML"):
         load_settings(flags={}, environment={}, config_path=tmp_path / "none.toml")
     with pytest.raises(ConfigFileError, match="not a TOML file"):
         load_settings(flags={}, environment={}, config_path=write(tmp_path / "a.toml", "port ="))

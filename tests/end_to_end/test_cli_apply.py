@@ -287,13 +287,15 @@ def test_errors_are_one_line_and_exit_1(file: Path, capfd: pytest.CaptureFixture
     assert main(["apply", str(file), "--update", str(file.with_name("none.py"))]) == 1
     assert "none.py does not exist; name the file of the update" in failure()
     assert main(["apply", str(file.parent), "--update", str(file)]) == 1
-    assert "Is a directory" in failure()
+    assert "is a folder; name a file in it" in failure()
     file.with_name("update.py").write_text("\n\n")
     assert run(file) == 1
     assert "the update has 2 lines and none of them is text" in failure()
     file.write_bytes(b"\x7fELF\0")
     assert run(file) == 1
-    assert "NUL at byte 4" in failure()
+    assert f"{file}: NUL at byte 4" in failure()
+    assert main(["apply", str(file.with_name("update.py")), "--update", str(file)]) == 1
+    assert f"{file}: NUL at byte 4" in failure()
 
 
 @pytest.mark.usefixtures("_way")

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
 from apply_client.address import KEY_VARIABLE, AddressError
 from apply_client.apply_command import add_apply_command
 from apply_client.batch_command import add_batch_command
-from apply_client.errors import ApplyClientError
+from apply_client.errors import ApplyClientError, AuthenticationError
 from apply_client.exit_codes import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE
 from apply_client.mcp_command import add_mcp_command
+from apply_client.standard_streams import drop_output, open_missing_streams
 from apply_client.status_command import add_status_command
+from apply_client.suggesting_parser import SuggestingParser
 from apply_client.update_text import InputError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
-    args = build_parser().parse_args(argv)
+    open_missing_streams()
     try:
+        args = build_parser().parse_args(argv)
         code = args.run(args)
         sys.stdout.flush()
         assert isinstance(code, int), "every command ends with its exit code"
@@ -33,21 +35,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        _drop_output()
+        drop_output()
         return EXIT_ERROR
     except OSError as error:
-        _drop_output()
+        drop_output()
         return _fail(error, EXIT_ERROR)
-
-
-def _drop_output() -> None:
-    """Whoever read stdout has gone, or the disk is full; a later flush must not complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands; each sets `run` to what carries it out."""
-    parser = argparse.ArgumentParser(
+    parser = SuggestingParser(
         prog="apply-client",
         description="Has a running apply-service merge lazy edits into files."
         f" An API key is read from {KEY_VARIABLE}.",
@@ -63,6 +60,8 @@ def build_parser() -> argparse.ArgumentParser:
 def _fail(error: ApplyClientError | OSError, exit_code: int) -> int:
     request_id = getattr(error, "request_id", None)
     suffix = f" (request {request_id})" if request_id else ""
+    if isinstance(error, AuthenticationError):
+        suffix = f"; the key is read from {KEY_VARIABLE}{suffix}"
     print(f"apply-client: {error}{suffix}", file=sys.stderr)
     return exit_code
 

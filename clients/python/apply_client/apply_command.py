@@ -15,6 +15,7 @@ from apply_client.exchange import DEFAULT_RETRY
 from apply_client.exit_codes import DESCRIPTION, EXIT_REJECTED, exit_code_of
 from apply_client.open_file import OpenFile, open_file
 from apply_client.service_flags import add_edit_flags, retry_policy_of
+from apply_client.suggesting_parser import positive_int
 from apply_client.update_text import InputError, read_bytes, read_update
 from apply_client.wire import ApplyResult, Finding
 from apply_client.write_policy import WritePolicy
@@ -45,7 +46,9 @@ def add_apply_command(subparsers: Any) -> None:
     add_edit_flags(parser, timeout_s=DEFAULT_TIMEOUT_S)
     parser.add_argument("--checks", choices=("on", "off"))
     parser.add_argument("--speculation", choices=("on", "off"))
-    parser.add_argument("--max-tokens", type=int, help="longest answer, by default what is needed")
+    parser.add_argument(
+        "--max-tokens", type=positive_int, help="longest answer, by default what is needed"
+    )
     parser.set_defaults(run=run_apply)
 
 

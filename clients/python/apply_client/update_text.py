@@ -34,7 +34,7 @@ def file_error(task: str, error: OSError) -> InputError | DiskError:
     message = f"cannot {task}: {error.strerror or error}"
     if error.errno in _DISK_FULL:
         return DiskError(f"{message}; make room and give the same command again")
-    return InputError(message)
+    return InputError(f"{message}; name another file")
 
 
 def read_update(name: str) -> str:
@@ -49,7 +49,7 @@ def read_bytes(name: str) -> bytes:
     try:
         return Path(name).read_bytes()
     except OSError as error:
-        raise InputError(f"cannot read {name}: {error.strerror or error}") from error
+        raise file_error(f"read {name}", error) from error
 
 
 def decode_text(content: bytes, name: str) -> str:

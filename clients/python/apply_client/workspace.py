@@ -167,7 +167,7 @@ class Workspace:
             hint = f"; in its folder there is {', '.join(near)}" if near else ""
             raise FileMissingError(name, f"does not exist{hint}")
         if not stat.S_ISREG(place.status.st_mode):
-            raise NotAFileError(name, "is no regular file")
+            raise NotAFileError(name, "is no regular file; name a file")
         return place.status
 
     def _check_no_link(self, place: Place, name: str) -> None:

@@ -8,7 +8,7 @@ import socket
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from redis_process import RedisProcess, find_redis_server, free_port
@@ -157,11 +157,22 @@ def test_settings_that_do_not_fit_the_machine(
 def test_a_kv_cache_that_holds_no_usual_file(tiny_model_dir: Path) -> None:
     tiny = model_info(open_store().resolve(str(tiny_model_dir)))
     large = replace(tiny, kv_bytes_per_token=46_080)
-    check = check_context(Settings(kv_memory=64 << 20), large)
+    check = check_context(Settings(kv_memory=64 << 20, dtype="float32"), large)
     assert check.status == "warning"
     assert check.facts["kv_tokens"] == 1456
     assert check.remedy == "raise kv_memory to 180MiB or more"
-    assert check_context(Settings(kv_memory=180 << 20), large).status == "ok"
+    assert check_context(Settings(kv_memory=180 << 20, dtype="float32"), large).status == "ok"
+
+
+@pytest.mark.parametrize("has_bfloat16", [True, False])
+def test_the_kv_cache_is_counted_in_the_format_that_the_machine_takes(
+    has_bfloat16: bool, tiny_model_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apply_service.model_loading.has_fast_bfloat16", lambda: has_bfloat16)
+    tiny = model_info(open_store().resolve(str(tiny_model_dir)))
+    dtype: Literal["bfloat16", "float32"] = "bfloat16" if has_bfloat16 else "float32"
+    taken = check_context(Settings(device="cpu"), tiny)
+    assert taken.facts == check_context(Settings(device="cpu", dtype=dtype), tiny).facts
 
 
 def test_who_may_use_the_server(

@@ -101,7 +101,7 @@ def test_a_rejected_result_says_why(capfd: pytest.CaptureFixture[str]) -> None:
     ("arguments", "code", "words"),
     [
         (["absent.py", "--update", "update.py"], 1, "absent.py does not exist"),
-        (["greet.py", "--update", "absent.py"], 2, "cannot read absent.py: No such file"),
+        (["greet.py", "--update", "absent.py"], 2, "No such file or directory; name another"),
         (["-", "--update", "-"], 2, "FILE is stdin"),
         (["greet.py", "--update", "latin.py"], 2, "no text in UTF-8: byte 0 is 0xe9"),
         (["greet.py", "--update", "update.py", "--timeout", "0"], 2, "--timeout 0"),

@@ -1,0 +1,138 @@
+"""The command lines of the service and of the client behave alike where that needs no model."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import apply_client
+import pytest
+from apply_client.__main__ import main as client_main
+
+import apply_service
+from apply_service import __main__ as service_module
+from apply_service.__main__ import main as service_main
+
+Main = Callable[[Sequence[str]], int]
+MAINS = {"apply-service": service_main, "apply-client": client_main}
+NOBODY = "http://127.0.0.1:1"
+
+programs = pytest.mark.parametrize("main", MAINS.values(), ids=MAINS)
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("APPLY_SERVICE_URL", raising=False)
+    monkeypatch.delenv("APPLY_API_KEY", raising=False)
+    Path("a.py").write_text("a = 1\n")
+    Path("empty").write_text("")
+
+
+def test_both_share_these_modules() -> None:
+    for name in ("standard_streams.py", "suggesting_parser.py"):
+        texts = {
+            Path(package.__path__[0], name).read_text() for package in (apply_service, apply_client)
+        }
+        assert len(texts) == 1, f"{name} differs between the service and the client"
+
+
+@programs
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["aply"], "there is no 'aply', did you mean 'apply'?"),
+        (["apply", "a.py", "--update", "a.py", "--wirte"], "did you mean --write?"),
+        (["apply", "a.py", "--update", "a.py", "--scope", "regon"], "did you mean 'region'?"),
+        (["apply", "a.py", "--update", "a.py", "--max-tokens", "-1"], "-1 is less than 1"),
+    ],
+    ids=["command", "flag", "choice", "number"],
+)
+def test_the_usage_is_short_and_names_what_was_meant(
+    main: Main, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert len(error.splitlines()) <= 10
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "exit_code", "said"),
+    [
+        ("apply_service", ["apply", "-", "--update", "a.py"], 0, ""),
+        ("apply_service", ["apply", "a.py", "--update", "-"], 1, "none of them is text"),
+        ("apply_service", ["key", "list"], 0, ""),
+        (
+            "apply_client",
+            ["apply", "-", "--update", "a.py", "--url", NOBODY, "--timeout=0.1"],
+            1,
+            "",
+        ),
+        ("apply_client", ["batch", "empty", "--root", ".", "--patch", "-"], 0, "nothing to do"),
+    ],
+    ids=["file", "update", "output", "client's file", "client's output"],
+)
+def test_closed_streams_are_empty(
+    program: str, arguments: list[str], exit_code: int, said: str
+) -> None:
+    command = [sys.executable, "-m", program, *arguments]
+    run = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&- >&-', "sh", *command],
+        stderr=subprocess.PIPE,
+        check=False,
+        text=True,
+        timeout=60,
+    )
+    assert "Traceback" not in run.stderr
+    assert said in run.stderr
+    assert run.returncode == exit_code, run.stderr
+
+
+def test_ctrl_c_is_no_error_of_what_was_being_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def parser_is_interrupted(_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    def import_is_interrupted(_args: object, _environment: object) -> int:
+        try:
+            raise KeyboardInterrupt
+        except BaseException as error:
+            raise ImportError("cannot import a module") from error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(service_module, "build_parser", parser_is_interrupted)
+        assert service_main(["config"]) == 130
+    monkeypatch.setattr(service_module, "_run", import_is_interrupted)
+    assert service_main(["config"]) == 130
+    assert capsys.readouterr().err == "interrupted\n" * 2
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "said"),
+    [
+        ("nonsense", "", "APPLY_SERVICE_URL is 'nonsense'; it must look like http://"),
+        ("ftp://host", "", "APPLY_SERVICE_URL is 'ftp://host'"),
+        ("http://[", "", "APPLY_SERVICE_URL is 'http://['"),
+        (NOBODY, "secret\nkey", "APPLY_API_KEY has a character that no header can carry"),
+        (NOBODY, "schlüssel", "APPLY_API_KEY has a character that no header can carry"),
+    ],
+)
+def test_an_address_or_a_key_that_cannot_be_used(
+    url: str,
+    key: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("APPLY_SERVICE_URL", url)
+    monkeypatch.setenv("APPLY_API_KEY", key)
+    assert service_main(["apply", "a.py", "--update", "a.py"]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert "secret" not in error
