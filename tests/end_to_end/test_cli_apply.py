@@ -339,6 +339,18 @@ def test_an_unknown_model_is_an_error(
     assert file.read_bytes() == ORIGINAL.encode()
 
 
+def test_a_server_is_told_the_model(
+    file: Path,
+    oracle: OracleService,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with serving(oracle.service) as url:
+        monkeypatch.setenv("APPLY_SERVICE_URL", url)
+        assert ask(file, "--model", "no-model") == 1
+    assert "the model 'no-model' is not served" in capfd.readouterr().err
+
+
 def test_ctrl_c_is_130_and_the_file_stays(
     file: Path, oracle: OracleService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
