@@ -6,6 +6,7 @@ import logging
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
+from http import HTTPMethod
 from typing import TYPE_CHECKING, Any
 
 from litestar.enums import ScopeType
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 UNKNOWN_ROUTE = "unknown"
+# Whatever a caller makes up as a method is one figure and not one of each.
+OTHER_METHOD = "other"
+_METHODS = frozenset(HTTPMethod)
 # Asked every few seconds by machines, which is of interest only to whoever looks for it.
 _QUIET_ROUTES = ("/health/", "/metrics")
 
@@ -64,7 +68,8 @@ class RequestLog:
     def _tell(self, scope: HTTPScope, watch: _Watch) -> None:
         """The figures, the line and the end of the trace."""
         seconds = time.monotonic() - watch.started
-        method, route = str(scope["method"]), scope.get("path_template") or UNKNOWN_ROUTE
+        method = scope["method"] if scope["method"] in _METHODS else OTHER_METHOD
+        route = scope.get("path_template") or UNKNOWN_ROUTE
         self._telemetry.count_http(method, route, watch.status, seconds=seconds)
         level = logging.DEBUG if route.startswith(_QUIET_ROUTES) else logging.INFO
         figures = _fields_of(watch.record)

@@ -23,18 +23,28 @@ class StrictConnection(h11.Connection):
     def __init__(self, *, max_head_bytes: int) -> None:
         super().__init__(h11.SERVER, max_head_bytes)
         self._max_head_bytes = max_head_bytes
+        self._received = b""
         self.flaw = ""
+
+    def receive_data(self, data: bytes) -> None:
+        """As of h11; what it has not read yet is kept a second time, for a look at the lines."""
+        unread = len(self._receive_buffer)
+        self._received = self._received[len(self._received) - unread :] + data
+        super().receive_data(data)
 
     def next_event(self) -> Any:
         """As of h11, of which most events have no type that it exports."""
-        before = self.trailing_data[0]
+        before = len(self._receive_buffer)
         try:
             event = super().next_event()
             if isinstance(event, h11.Request | h11.EndOfMessage):
-                left = len(self.trailing_data[0])
-                self._check_lines(before[: len(before) - left])
+                end = len(self._received)
+                start, end = end - before, end - len(self._receive_buffer)
+                self._check_lines(self._received[start:end])
             if isinstance(event, h11.Request):
                 _check_framing(event)
+            if not len(self._receive_buffer):
+                self._received = b""
         except h11.RemoteProtocolError as error:
             self.flaw = str(error)[:_MAX_REASON_CHARS]
             raise

@@ -114,6 +114,16 @@ def test_unknown_addresses_share_one_route(url: str, caplog: pytest.LogCaptureFi
     assert 'route="unknown",status="404"} 2.0' in httpx.get(f"{url}/metrics").text
 
 
+def test_made_up_methods_are_one_figure(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Each of their own would be kept for ever, and a long one fill the log."""
+    for number in range(3):
+        httpx.request(f"MADE-UP-{number}" + "X" * 1000 * number, f"{url}/v1/models")
+    assert {line["method"] for line in lines_of(caplog, 3)} == {"other"}
+    figures = httpx.get(f"{url}/metrics").text
+    assert "MADE-UP" not in figures
+    assert 'method="other",route="unknown",status="405"} 3.0' in figures
+
+
 def test_probes_and_scrapes_are_quiet(url: str, caplog: pytest.LogCaptureFixture) -> None:
     paths = {"/health/live", "/health/ready", "/metrics"}
     for path in paths:
