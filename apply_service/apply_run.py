@@ -12,10 +12,12 @@ from apply_service.conclusion import (
     try_conclude_merge,
     with_figures,
     without_constraint,
+    without_retry,
 )
 from apply_service.confidence import Testimony
 from apply_service.edit.verdict import AnswerEnding
 from apply_service.edit_plan import EditPlan
+from apply_service.edit_request import EditRequest
 from apply_service.errors import WithdrawnError
 from apply_service.outcome import Outcome
 from apply_service.region_answer import Answer, AnswerReader
@@ -108,6 +110,7 @@ class ApplyRun:
         self._stats: list[RequestStats] = []
         self._num_regions = 0
         self._merge: list[Outcome | None] = []
+        self._dropped_for: EngineError | None = None
 
     async def begin(self) -> None:
         """Submit the first attempt. Raises ApplyError, PromptError or EngineError."""
@@ -156,7 +159,8 @@ class ApplyRun:
                     outcome = await self._conclude(submitted.prepared, answers)
             except DeadlineExceededError as error:
                 if best is None and not _is_good(await self._merged()):
-                    raise _with_cap(error, self._plan) from error
+                    raise with_cap(error, self._plan.edit) from error
+                self._dropped_for = error
                 for restart in self._restarts(start_index):
                     yield restart
                 break
@@ -178,7 +182,11 @@ class ApplyRun:
                     yield restart
         is_best = best is not None and _rank(best) == _RANKS["applied"]
         merged = await self._merged() if is_merge_wanted and not is_best else None
-        yield self._told(with_figures(_better(best, merged), self._plan, self._stats))
+        outcome = with_figures(_better(best, merged), self._plan, self._stats)
+        if self._dropped_for is not None:
+            is_late = isinstance(self._dropped_for, DeadlineExceededError)
+            outcome = without_retry(outcome, is_late=is_late)
+        yield self._told(outcome)
 
     def _restarts(self, start_index: int) -> list[RegionRestart]:
         """That all regions from one on are to be forgotten."""
@@ -219,7 +227,8 @@ class ApplyRun:
             with stage("prompt"):
                 prepared = await self._text_work.run_here(self._terms, self._supply.prepare)
             return None if prepared is None else self._supply.submit(prepared)
-        except EngineError:
+        except EngineError as error:
+            self._dropped_for = error
             return None
 
     async def _follow(
@@ -274,12 +283,12 @@ async def _forward(
         arrived.put_nowait((place, event))
 
 
-def _with_cap(error: DeadlineExceededError, plan: EditPlan) -> DeadlineExceededError:
+def with_cap(error: DeadlineExceededError, edit: EditRequest) -> DeadlineExceededError:
     """The error, which tells a caller who asked for more time why there was no more."""
-    if not plan.edit.is_deadline_capped:
+    if not edit.is_deadline_capped:
         return error
     return DeadlineExceededError(
-        f"{error}; deadline_s asked for more than the {plan.edit.deadline_s:g} s that this server"
+        f"{error}; deadline_s asked for more than the {edit.deadline_s:g} s that this server"
         " gives an edit (max_deadline_s)"
     )
 

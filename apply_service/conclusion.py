@@ -36,6 +36,23 @@ _NO_VALID_MERGE = Finding(
 )
 
 
+def _dropped_retry(reason: str, hint: str) -> Finding:
+    return Finding(
+        code="retry_dropped",
+        severity="warning",
+        message=f"the model was not asked about a wider part of the file, because {reason}",
+        hint=hint,
+    )
+
+
+_DROPPED_FOR_TIME = _dropped_retry(
+    "the deadline came first", "send the edit again, with more time if the service takes a deadline"
+)
+_DROPPED_FOR_ROOM = _dropped_retry(
+    "the server has too much to do", "send the edit again in a while"
+)
+
+
 def _unjudged(limit: int) -> Finding:
     return Finding(
         code="too_much_to_compare",
@@ -82,6 +99,14 @@ def conclude_decided(plan: EditPlan) -> Outcome:
 def without_constraint(outcome: Outcome) -> Outcome:
     """The outcome of an answer that was to be one of the valid merges and could not be bound."""
     return replace(outcome, verdict=_with_findings(outcome.verdict, _NO_VALID_MERGE))
+
+
+def without_retry(outcome: Outcome, *, is_late: bool) -> Outcome:
+    """The outcome, which tells of a wider try that was dropped if that might have been better."""
+    if outcome.verdict.status not in ("needs_review", "rejected"):
+        return outcome
+    finding = _DROPPED_FOR_TIME if is_late else _DROPPED_FOR_ROOM
+    return replace(outcome, verdict=_with_findings(outcome.verdict, finding))
 
 
 def is_proven(merge: MergePlan) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from apply_service.admission import Admission
-from apply_service.apply_run import ApplyRun
+from apply_service.apply_run import ApplyRun, with_cap
 from apply_service.compat.chat_run import ChatPipeline
 from apply_service.compat.settings import CompatSettings
 from apply_service.edit_request import Constraint, EditRequest, UseModel
@@ -33,7 +33,7 @@ from apply_service.text_work import TextWork
 from apply_service.version import system_fingerprint
 from batching.async_engine import AsyncEngine
 from batching.config import ModelInfo
-from batching.errors import EngineError
+from batching.errors import DeadlineExceededError, EngineError
 from batching.request import Priority
 
 if TYPE_CHECKING:  # it brings torch, which takes seconds that nobody waits for who needs no model
@@ -239,8 +239,11 @@ class ApplyService:
         Of all edits in batch priority prompts are written for one at a time, so that others find a
         thread free. Raises what planning, the model's slot and `ApplyPipeline.ask` raise.
         """
-        plan = await self._intake.plan(edit)
-        run = await self._intake.try_alone(plan)
+        try:
+            plan = await self._intake.plan(edit)
+            run = await self._intake.try_alone(plan)
+        except DeadlineExceededError as error:
+            raise with_cap(error, edit) from error
         if run is not None:
             return run
         served = await self._model.wait(until=plan.deadline)

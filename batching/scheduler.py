@@ -192,7 +192,9 @@ class Scheduler:
                 state.load.end()
             if state.first_scheduled is None:
                 state.first_scheduled = now
-                state.num_cached_tokens = state.num_computed_tokens
+                # Tokens of the answer that a constraint knows beforehand are found as well.
+                num_prompt_tokens = len(state.request.prompt_token_ids)
+                state.num_cached_tokens = min(state.num_computed_tokens, num_prompt_tokens)
                 state.build_proposer()
             state.status = RequestStatus.RUNNING
             self._waiting.remove(state)

@@ -82,10 +82,7 @@ def _path_figures(runs: Sequence[TimedRun]) -> dict[str, Any]:
     }
     parts["other"] = total_s - sum(parts.values())
     num_prompt = sum(run.timing.num_prompt_tokens for run in runs)
-    # Tokens of the answer that are known beforehand can be found in the cache too.
-    num_cached = sum(
-        min(run.timing.num_cached_tokens, run.timing.num_prompt_tokens) for run in runs
-    )
+    num_cached = sum(run.timing.num_cached_tokens for run in runs)
     shares = sorted(run.text_s / run.timing.total_s for run in runs)
     return {
         "n": len(runs),

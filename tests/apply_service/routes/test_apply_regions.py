@@ -159,6 +159,16 @@ def test_an_idle_server_tries_whatever_it_believes_of_itself(
     assert {answer.status_code for answer in answers} <= {200, 504}, answers[0].text
 
 
+def test_an_edit_that_comes_again_has_no_more_cached_tokens_than_its_prompt(
+    client: TestClient[Any],
+) -> None:
+    """What is known of the answer beforehand may be found in the cache, and is no prompt."""
+    body = {**BODY, "constraint": "merge", "scope": "file"}
+    usages = [client.post("/v1/apply", json=body).json()["usage"] for _ in range(3)]
+    assert usages[1] == usages[2]
+    assert 0 < usages[1]["cached_tokens"] <= usages[1]["prompt_tokens"]
+
+
 def test_a_deadline_over_the_servers_maximum_is_cut_and_the_answer_says_so(
     client: TestClient[Any], oracle: OracleService
 ) -> None:
