@@ -1,7 +1,8 @@
 """Many edits under way on one connection: lines in, answers out as they are ready.
 
 A line is under way from when it is read until its answer has been taken, and so many lines are at
-once, so a batch of any length holds the memory of a few edits. Its length and its time are bounded.
+once. Those that are worked on have together no more bytes than one line may have, so a batch of any
+length holds the memory of a few edits. Its length and its time are bounded.
 """
 
 from __future__ import annotations
@@ -60,6 +61,9 @@ class BatchRun:
         self._workers: set[asyncio.Task[None]] = set()
         self._mistake: BaseException | None = None
         self._num_open = 0
+        self._max_work_bytes = max_line_bytes
+        self._num_work_bytes = 0
+        self._has_finished = asyncio.Event()
         self._is_read = False
         self._is_abandoned = False
         self._is_over = False
@@ -151,10 +155,17 @@ class BatchRun:
 
     async def _begin_known_lines(self) -> None:
         while self._lines and self._lines[0].number <= self._max_lines:
+            await self._wait_for_room(self._lines[0])
             await self._free.acquire()
             self._begin_line(self._lines.popleft())
         if self._lines:
             self._interruption = _too_many_lines(self._lines[0].number, self._max_lines)
+
+    async def _wait_for_room(self, line: BatchLine) -> None:
+        """Wait until a line fits beside those that are worked on, or is alone."""
+        while self._workers and self._num_work_bytes + _kept_bytes(line) > self._max_work_bytes:
+            self._has_finished.clear()
+            await self._has_finished.wait()
 
     async def _wait_for_workers(self) -> None:
         if self._workers:
@@ -171,6 +182,7 @@ class BatchRun:
 
     def _begin_line(self, line: BatchLine) -> None:
         self._num_open += 1
+        self._num_work_bytes += _kept_bytes(line)
         worker = asyncio.create_task(self._work(line))
         self._workers.add(worker)
         worker.add_done_callback(partial(self._finish, line))
@@ -186,6 +198,8 @@ class BatchRun:
     def _finish(self, line: BatchLine, worker: asyncio.Task[None]) -> None:
         """See that a worker's end is known, also where somebody else ended it."""
         self._workers.discard(worker)
+        self._num_work_bytes -= _kept_bytes(line)
+        self._has_finished.set()
         if self._is_over:
             return
         if worker.cancelled():
@@ -200,6 +214,11 @@ class BatchRun:
             return self._answer_failure(line, error)
         except Exception as further:
             return self._answer_failure(replace(line, content=None), further)
+
+
+def _kept_bytes(line: BatchLine) -> int:
+    """What a line holds; one over its limit holds nothing."""
+    return 0 if line.content is None else line.num_bytes
 
 
 def _too_many_lines(value: int, limit: int) -> ProblemError:

@@ -103,6 +103,17 @@ async def reading_is_bounded() -> None:
     await answers.aclose()
 
 
+async def large_lines_wait_for_each_other() -> None:
+    """Of lines that are nearly as long as they may be one is worked on at a time."""
+    caller = Caller([b"x" * 4000 + b"\n", b"y" * 4000 + b"\n", b"z" * 9000 + b"\n", b"a\nb\n"])
+    answers = caller.run()
+    first = asyncio.ensure_future(anext(answers))
+    await settled()
+    assert caller.num_begun == 1
+    caller.may_answer.set()
+    assert sorted([await first, *[one async for one in answers]]) == [b"1", b"2", b"3", b"4", b"5"]
+
+
 async def every_line_is_answered() -> None:
     caller = Caller([b"a\nb", b"ad\nb", b"ad\n\nc"])
     caller.may_answer.set()
@@ -193,6 +204,7 @@ async def a_body_that_does_not_come_is_said_last() -> None:
     [
         reading_is_bounded,
         every_line_is_answered,
+        large_lines_wait_for_each_other,
         no_exception_of_a_line_harms_the_others,
         a_batch_has_no_more_lines_than_it_may,
         blank_lines_count_too,

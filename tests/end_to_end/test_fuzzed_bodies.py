@@ -1,0 +1,50 @@
+"""Wrong requests to every route: each is answered, by no failure of the server, which goes on.
+
+`python tests/oracles/fuzzed_bodies.py` sends a thousand to each route of a process of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+from fuzzed_requests import ROUTES, Tally, fuzzed_requests, send_fuzzed
+from guarded_server import guarded
+
+from apply_service.config import Settings
+from apply_service.model_loading import load_model
+from apply_service.pipeline import PipelineLimits
+from apply_service.service import ApplyService
+
+REQUESTS_A_ROUTE = 20
+EDIT = {"original": "a = 1\nb = 2\n", "update": "a = 1\nb = 3\n", "use_model": "never"}
+
+
+@pytest.fixture(scope="module")
+def url(tiny_model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    settings = Settings(
+        model=str(tiny_model_dir), profile="embedded", threads=1, kv_memory=8 << 20, device="cpu"
+    )
+    service = ApplyService(
+        partial(load_model, settings, report=lambda _stage: None),
+        model_name=tiny_model_dir.name,
+        limits=PipelineLimits(max_file_bytes=20_000, max_draft_tokens=64),
+        default_deadline_s=20.0,
+        drain_s=5.0,
+    )
+    with guarded(service, tmp_path_factory.mktemp("keys")) as server:
+        yield server.url
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_wrong_requests(url: str, route: str) -> None:
+    tally = Tally()
+    for request in fuzzed_requests(route, count=REQUESTS_A_ROUTE, seed=20):
+        send_fuzzed(url, request, tally)
+    assert not tally.faults
+    assert tally.statuses.total() == REQUESTS_A_ROUTE
+    answer = httpx.post(f"{url}/v1/apply", json=EDIT, timeout=60)
+    assert (answer.status_code, answer.json()["merged"]) == (200, "a = 1\nb = 3\n")
