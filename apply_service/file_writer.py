@@ -34,4 +34,7 @@ def replace_file(
             f"{path} has changed since it was read{error.note}; run the command again"
         ) from error
     except OSError as error:
-        raise FileWriteError(f"cannot write {path}: {error.strerror or error}") from error
+        raise FileWriteError(
+            f"cannot write {path}: {error.strerror or error}; see that its folder takes new files"
+            " and the disk has room, or leave --write out and take the text from stdout"
+        ) from error

@@ -16,7 +16,7 @@ import msgspec
 
 from apply_client.errors import ApplyClientError
 from apply_client.patch_split import FileChange, split_patch
-from apply_client.update_text import InputError
+from apply_client.update_text import InputError, file_error
 from apply_client.workspace import Workspace
 
 _MAX_SHOWN_ERRORS = 10
@@ -68,7 +68,7 @@ class BatchFile:
         try:
             self._stream = path.open("rb")
         except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+            raise file_error(f"read {path}", error) from error
         try:
             self.sha256 = self._scan()
         except BaseException:
