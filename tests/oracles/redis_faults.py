@@ -3,7 +3,8 @@
     PYTHONPATH=.:tests python tests/oracles/redis_faults.py tests/cases/everyday_edits.jsonl
 
 A server without Redis answers first, one edit at a time; another fills a Redis. Then each fault
-gets a server with empty memory and a Redis that was filled alike. Every edit asks the model. One
+gets a server with empty memory and a Redis that was filled alike; the model's weights alone stay
+(`redis_fault_server`). Every edit asks the model. One
 line for each fault: answers (text, status, findings, confidence) that are equal to those without
 Redis, edits that loaded something, edits that waited for Redis longer than half a second, and all
 that the edits waited. A wait is the search in the cache (`timing.load`) and what the answer took
@@ -18,27 +19,23 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 from fault_suite import FAULTS, Fault
+from redis_fault_server import FaultServer
 from redis_process import RedisProcess
-from serve_process import serve_process, wait_until_ready
 
 from apply_service.bench.cases import Case, read_cases
 
 ANSWER_LIMIT_S = 120.0
-STORE_LIMIT_S = 120.0
+STORE_LIMIT_S = START_LIMIT_S = 120.0
 LONG_WAIT_S = 0.5
 MAX_WAIT_S = 1.2
 NOISE_S = 0.1
-SETTINGS = (
-    *("--port", "0", "--use-model", "always"),
-    *("--requests-per-minute", "100000", "--tokens-per-minute", "0", "--max-concurrent", "100"),
-)
 
 
 @dataclass(frozen=True)
@@ -76,21 +73,25 @@ def ask(client: httpx.Client, case: Case) -> Answered:
 
 
 @contextmanager
-def client_of(redis_url: str | None) -> Iterator[httpx.Client]:
-    """A server with empty memory and its model loaded."""
-    flags = () if redis_url is None else ("--redis-url", redis_url)
-    with serve_process(*SETTINGS, *flags) as (_, url):
-        wait_until_ready(url)
-        with httpx.Client(base_url=url, timeout=ANSWER_LIMIT_S) as client:
-            yield client
+def client_of(server: FaultServer, redis_url: str | None) -> Iterator[httpx.Client]:
+    """A client of the server, which has a new engine, empty memory and this Redis."""
+    url = server.restart(redis_url)
+    with httpx.Client(base_url=url, timeout=ANSWER_LIMIT_S) as client:
+        until = time.monotonic() + START_LIMIT_S
+        while client.get("/health/ready?model=ready").status_code != 200:
+            assert time.monotonic() < until, "the server did not become ready"
+            time.sleep(0.02)
+        yield client
 
 
-def choose(cases: Sequence[Case], num_edits: int) -> tuple[list[Case], list[Answered]]:
+def choose(
+    server: FaultServer, cases: Sequence[Case], num_edits: int
+) -> tuple[list[Case], list[Answered]]:
     """Short edits of different files with one region each, and their answers without Redis."""
     by_file = {case.original: case for case in reversed(cases)}
     shortest = sorted(by_file.values(), key=lambda case: len(case.original) + len(case.update))
     chosen = []
-    with client_of(None) as client:
+    with client_of(server, None) as client:
         for case in shortest:
             answered = ask(client, case)
             if answered.num_regions == 1:
@@ -100,11 +101,11 @@ def choose(cases: Sequence[Case], num_edits: int) -> tuple[list[Case], list[Answ
     return [case for case, _ in chosen], [answered for _, answered in chosen]
 
 
-def fill(cases: Sequence[Case]) -> dict[bytes, bytes]:
+def fill(server: FaultServer, cases: Sequence[Case]) -> dict[bytes, bytes]:
     """The values that a server writes for these edits."""
     redis = RedisProcess()
     try:
-        with client_of(redis.url) as client:
+        with client_of(server, redis.url) as client:
             for case in cases:
                 ask(client, case)
             until = time.monotonic() + STORE_LIMIT_S
@@ -116,13 +117,15 @@ def fill(cases: Sequence[Case]) -> dict[bytes, bytes]:
         redis.kill()
 
 
-def run(fault: Fault, values: dict[bytes, bytes], cases: Sequence[Case]) -> list[Answered]:
+def run(
+    server: FaultServer, fault: Fault, values: dict[bytes, bytes], cases: Sequence[Case]
+) -> list[Answered]:
     """The edits under a fault of a Redis that holds these values."""
     redis = RedisProcess()
     try:
         for key, value in values.items():
             redis.call("SET", key, value)
-        with fault(redis) as url, client_of(url) as client:
+        with fault(redis) as url, client_of(server, url) as client:
             return [ask(client, case) for case in cases]
     finally:
         redis.kill()
@@ -159,15 +162,16 @@ def main() -> int:
     parser.add_argument("--edits", type=int, default=30)
     parser.add_argument("--faults", nargs="+", choices=FAULTS, default=list(FAULTS))
     args = parser.parse_args()
-    cases, expected = choose([case for path in args.cases for case in read_cases(path)], args.edits)
-    values = fill(cases)
-    print(f"{len(cases)} edits, {len(values)} chunks, {sum(map(len, values.values()))} bytes")
-    is_good = True
-    with client_of(None) as client:
-        again = [ask(client, case) for case in cases]
-    is_good &= report("without Redis, again", again, expected)
-    for name in args.faults:
-        is_good &= report(name, run(FAULTS[name], values, cases), expected)
+    with closing(FaultServer()) as server:
+        all_cases = [case for path in args.cases for case in read_cases(path)]
+        cases, expected = choose(server, all_cases, args.edits)
+        values = fill(server, cases)
+        print(f"{len(cases)} edits, {len(values)} chunks, {sum(map(len, values.values()))} bytes")
+        with client_of(server, None) as client:
+            again = [ask(client, case) for case in cases]
+        is_good = report("without Redis, again", again, expected)
+        for name in args.faults:
+            is_good &= report(name, run(server, FAULTS[name], values, cases), expected)
     return 0 if is_good else 1
 
 
