@@ -21,6 +21,8 @@ class ChunkBuffer:
 class HostTier:
     """At most `max_bytes` of buffers of one size, taken as they are needed and then reused.
 
+    Where the system has less memory, what there is by then is the limit: `allocate` may raise
+    MemoryError.
     Safe to use from several threads.
     """
 
@@ -66,11 +68,11 @@ class HostTier:
     def try_acquire(self) -> ChunkBuffer | None:
         """A buffer to write to, with the caller as its user; None if all are in use."""
         with self._lock:
+            allocated = None if self._free else self._try_allocate()
             if self._free:
                 buffer = self._free.pop()
-            elif self._num_buffers < self.max_chunks:
-                buffer = ChunkBuffer(self._allocate(self._value_bytes))
-                self._num_buffers += 1
+            elif allocated is not None:
+                buffer = allocated
             else:
                 unused = next((b for b in self._chunks.values() if not b.num_users), None)
                 if unused is None:
@@ -110,6 +112,17 @@ class HostTier:
             assert len(self._free) + len(self._chunks) == self._num_buffers <= self.max_chunks
             assert all(buffer.key == key for key, buffer in self._chunks.items())
             assert not any(b.num_users for b in (*self._free, *self._chunks.values()))
+
+    def _try_allocate(self) -> ChunkBuffer | None:
+        if self._num_buffers >= self.max_chunks:
+            return None
+        try:
+            memory = self._allocate(self._value_bytes)
+        except MemoryError:
+            self.max_chunks = self._num_buffers
+            return None
+        self._num_buffers += 1
+        return ChunkBuffer(memory)
 
     def _forget(self, buffer: ChunkBuffer) -> None:
         assert buffer.key is not None, "only chunks that can be found are given up"

@@ -39,9 +39,12 @@ class KVTransfer:
         return 2 * self._half_bytes
 
     def allocate(self, num_bytes: int) -> memoryview:
-        """Host memory that the device copies from and to fast."""
+        """Host memory that the device copies from and to fast. Raises MemoryError."""
         is_pinned = self._device.type == "cuda"
-        memory = torch.empty(num_bytes, dtype=torch.uint8, pin_memory=is_pinned)
+        try:
+            memory = torch.empty(num_bytes, dtype=torch.uint8, pin_memory=is_pinned)
+        except RuntimeError as error:  # torch's word for it
+            raise MemoryError(f"{num_bytes} bytes for the prefix cache: {error}") from error
         return memoryview(memory.numpy())  # type: ignore[arg-type]
 
     @torch.inference_mode()

@@ -120,7 +120,12 @@ class LowerTiers:
             if buffer is None:
                 self._host_counters.count_drop("no_memory")
                 return
-            fill(self.value_format.payload(buffer.memory))
+            try:
+                fill(self.value_format.payload(buffer.memory))
+            except Exception:  # the request goes on without its chunk being kept
+                self._host.release([buffer])
+                self.count_failure("a chunk could not be copied to host memory")
+                return
             self._host.insert(name.key, buffer)
             self._host_counters.count_store(len(buffer.memory))
         if buffer is None:
@@ -134,6 +139,11 @@ class LowerTiers:
         """Chunks of host memory were copied to the device in so many seconds."""
         num_bytes = num_chunks * self.value_format.payload_bytes
         self._host_gate.observe_transfer(num_bytes, seconds)
+
+    def count_failure(self, what: str) -> None:
+        """A copy failed, with the exception that is being handled; log and count it."""
+        _LOGGER.exception("%s", what)
+        self._host_counters.count_drop("failed")
 
     def stats(self) -> tuple[TierStats, ...]:
         """Figures of each tier."""

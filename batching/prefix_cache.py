@@ -192,7 +192,12 @@ class PrefixCache:
             if reserved is None:
                 break
             payload = self._lower.value_format.payload(buffer.memory)
-            self._transfer.copy_in(reserved, payload, first_block=first_block)
+            try:
+                self._transfer.copy_in(reserved, payload, first_block=first_block)
+            except Exception:  # the rest of the prompt is computed
+                self._block_pool.release(reserved)
+                self._lower.count_failure("a chunk could not be copied to the device")
+                break
             for block in reserved:
                 self._block_pool.register(block, chain.block_hashes[len(blocks)])
                 blocks.append(block)

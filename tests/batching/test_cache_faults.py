@@ -98,16 +98,24 @@ def server() -> Iterator[RedisProcess]:
     redis.kill()
 
 
-@pytest.fixture
-def filled(server: RedisProcess, tiny_model_dir: Path) -> Iterator[RedisProcess]:
-    """A server with the chunks of every file."""
-    server.call("FLUSHALL")
+@pytest.fixture(scope="module")
+def values(server: RedisProcess, tiny_model_dir: Path) -> dict[bytes, bytes]:
+    """The chunks of every file under their keys."""
     with running_engine(make_config(tiny_model_dir, server.url, is_small=False)) as running:
         running.run([make_request(number, number) for number in range(NUM_FILES)])
         assert running.engine.wait_for_stores(20)
-    assert len(server.all_keys()) > NUM_FILES
+    values = {key: server.get(key) for key in server.all_keys()}
+    assert len(values) > NUM_FILES
+    return values
+
+
+@pytest.fixture
+def filled(server: RedisProcess, values: dict[bytes, bytes]) -> Iterator[RedisProcess]:
+    """A server with the chunks of every file."""
+    server.call("FLUSHALL")
+    for key, value in values.items():
+        server.call("SET", key, value)
     yield server
-    server.call("AUTH", "secret")
     server.kill()
     server.start()
 

@@ -45,6 +45,26 @@ def test_a_match_ends_at_the_first_gap() -> None:
     tier.release(found)
 
 
+def test_memory_that_the_system_lacks_is_a_lower_limit() -> None:
+    num_given = 0
+
+    def allocate(size: int) -> memoryview:
+        nonlocal num_given
+        if num_given == 2:
+            raise MemoryError
+        num_given += 1
+        return memoryview(bytearray(size))
+
+    tier = HostTier(value_bytes=VALUE_BYTES, max_bytes=9 * VALUE_BYTES, allocate=allocate)
+    for key in (b"a", b"b", b"c"):
+        put(tier, key)
+    assert [tier.has(key) for key in (b"a", b"b", b"c")] == [False, True, True]
+    held = [tier.try_acquire(), tier.try_acquire()]
+    assert tier.try_acquire() is None
+    tier.release(buffer for buffer in held if buffer is not None)
+    tier.check_invariants()
+
+
 def test_what_is_in_use_is_never_given_up() -> None:
     tier = make_tier(2)
     put(tier, b"a")

@@ -22,6 +22,7 @@ from batching.config import CacheConfig, EngineConfig
 from batching.engine import build_engine
 from batching.errors import CacheConfigError, RedisUrlError
 from batching.events import RequestStats
+from batching.kv_transfer import KVTransfer
 from batching.prefix_cache import PrefixCache
 from batching.request import EngineRequest, SamplingParams
 
@@ -111,6 +112,28 @@ def test_host_memory_outlives_the_blocks(tiny_model_dir: Path, cold: list[int]) 
     assert [lookup.decision for lookup in stats.prefix_lookups] == ["load"]
     assert host.hits == NUM_CHUNKS
     assert host.num_bytes <= 4 << 20
+
+
+def test_copies_that_fail_cost_a_chunk_each_and_no_request(
+    tiny_model_dir: Path, cold: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: Any, **_options: Any) -> None:
+        raise RuntimeError("the device has no memory for a copy")
+
+    with running_engine(make_config(tiny_model_dir)) as running:
+        with monkeypatch.context() as broken:
+            broken.setattr(KVTransfer, "copy_out", fail)
+            assert run(running)[0] == cold
+        assert running.engine.stats().tiers[0].drops == {"failed": NUM_CHUNKS}
+        for prompt in (*other_prompts(), PROMPT, *other_prompts()):
+            run(running, prompt)
+        with monkeypatch.context() as broken:
+            broken.setattr(KVTransfer, "copy_in", fail)
+            assert run(running)[0] == cold
+        assert running.engine.stats().tiers[0].drops == {"failed": NUM_CHUNKS + 1}
+        stats = running.engine.stats()
+        assert stats.num_free_blocks == stats.num_blocks
+        running.engine._block_pool.check_invariants()
 
 
 def test_without_lower_tiers_only_blocks_are_kept(tiny_model_dir: Path, cold: list[int]) -> None:
