@@ -46,6 +46,7 @@ _APPLY_SETTINGS = frozenset(
         "max_tokens_per_step",
         "max_draft_tokens",
         "draft_budget",
+        "row_grouping",
         "use_model",
         "max_file_bytes",
     }

@@ -207,6 +207,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             " cost on this machine, or always max_draft_tokens (fixed)."
         ),
     ] = "auto"
+    row_grouping: Annotated[
+        Literal["auto", "tiles", "single"],
+        Meta(
+            description="Fastest way to compute rows on a CPU: auto tries at start in which no row"
+            " depends on its neighbours; tiles (as many at a time) and single are slower and surer."
+        ),
+    ] = "auto"
     use_model: Annotated[
         Literal["auto", "always", "never"],
         Meta(

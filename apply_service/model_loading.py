@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 from collections.abc import Callable
 
@@ -14,7 +15,9 @@ from apply_service.model_store import cache_dir
 from apply_service.service import LoadedModel
 from batching.config import CacheConfig, Device, Dtype, EngineConfig, SchedulerConfig
 from batching.engine import build_engine
-from kernels.linear import has_fast_bfloat16
+from kernels.instruction_set import has_bfloat16, has_fast_bfloat16
+
+_LOGGER = logging.getLogger(__name__)
 
 # Objects that are new and not yet looked at; Python's own number is 700.
 _YOUNG_OBJECTS = 20_000
@@ -39,6 +42,7 @@ def load_model(
             num_threads=settings.threads,
             cache=_cache_of(settings),
             draft_budget=settings.draft_budget,
+            row_grouping=settings.row_grouping,
             step_cost_dir=cache_dir() / "step-costs",
             scheduler=SchedulerConfig(
                 max_tokens_per_step=settings.max_tokens_per_step,
@@ -92,7 +96,13 @@ def resolve_device(settings: Settings) -> Device:
 
 
 def resolve_dtype(settings: Settings, device: Device) -> Dtype:
-    """The number format that its weights will have there."""
+    """The number format that its weights will have there.
+
+    A CPU that cannot compute in bfloat16 serves float32 instead, which the log says.
+    """
+    if settings.dtype == "bfloat16" and device == "cpu" and not has_bfloat16():
+        _LOGGER.warning("this CPU cannot compute in bfloat16; the model is served in float32")
+        return "float32"
     if settings.dtype != "auto":
         return settings.dtype
     return "bfloat16" if device == "cuda" or has_fast_bfloat16() else "float32"

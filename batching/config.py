@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Literal
 
 from batching.errors import ModelLoadError
+from kernels.row_grouping import RowBits
 
 Dtype = Literal["float32", "bfloat16", "float16", "int8"]
 Device = Literal["cpu", "cuda"]
 DraftBudgetMode = Literal["auto", "fixed"]
+RowGroupingMode = Literal["auto", "tiles", "single"]
 CachePayload = Literal["exact", "float16", "int8"]
 
 # Prompts of regions have some 300 tokens; larger chunks would miss most of what they share.
@@ -60,6 +62,7 @@ class EngineConfig:
     With `use_cuda_graphs` steps on a GPU are captured at start, if the model's layers are fused.
     With the draft budget "auto" drafts are as long as they are worth in each step, by costs that
     are measured at start, unless `step_cost_dir` has them; with "fixed" as long as they may be.
+    `row_grouping` is the fastest way to compute rows on the CPU that may be taken.
     """
 
     model_path: Path
@@ -69,6 +72,7 @@ class EngineConfig:
     num_threads: int | None = None
     use_cuda_graphs: bool = True
     draft_budget: DraftBudgetMode = "fixed"
+    row_grouping: RowGroupingMode = "auto"
     step_cost_dir: Path | None = None
     scheduler: SchedulerConfig = SchedulerConfig()
     cache: CacheConfig = CacheConfig()
@@ -76,7 +80,10 @@ class EngineConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelInfo:
-    """What is known of a loaded model. `max_position` is the longest context it may see."""
+    """What is known of a loaded model. `max_position` is the longest context it may see.
+
+    `row_bits` says how a CPU computes rows; None on a GPU.
+    """
 
     max_position: int
     vocab_size: int
@@ -85,6 +92,7 @@ class ModelInfo:
     dtype: Dtype
     num_parameters: int
     fingerprint: str
+    row_bits: RowBits | None = None
 
 
 def resolve_num_blocks(kv_memory_bytes: int, *, kv_bytes_per_token: int, block_size: int) -> int:

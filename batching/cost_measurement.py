@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import logging
-import os
-import platform
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+from batching.machine_file import MachineFile
 from batching.request import SamplingParams
 from batching.step_costs import CostRates, StepCosts, StepSize
 from batching.step_plan import ScheduledRequest, StepPlan
 from lookup.proposer import Draft
 
-_LOGGER = logging.getLogger(__name__)
-
 # Part of what a file is found by; to be raised whenever steps are computed in another way.
-_COMPUTATION_VERSION = 3
+_COMPUTATION_VERSION = 4
 
 # The ends of usual steps come first: a decode, a whole draft, then what lies between and beyond.
 _WHOLE_DRAFT = 65
@@ -147,55 +142,30 @@ class StepCostFile:
 
     def __init__(self, folder: Path, **identity: object) -> None:
         """`identity`: everything beside the machine that the costs depend on."""
-        self._identity = {
-            "version": str(_COMPUTATION_VERSION),
-            "processor": processor_name(),
-            "cpu_count": str(os.cpu_count()),
-            **{name: str(value) for name, value in identity.items()},
-        }
-        digest = hashlib.sha256(json.dumps(self._identity, sort_keys=True).encode()).hexdigest()
-        self._path = folder / f"{digest[:32]}.json"
+        self._file = MachineFile(folder, version=_COMPUTATION_VERSION, **identity)
 
     def load(self) -> StepCosts | None:
         """What was stored for this machine and model; None if that is nothing of use."""
-        try:
-            stored = json.loads(self._path.read_text(encoding="utf-8"))
-            measured = {int(count): float(ms) for count, ms in stored["measured_ms"].items()}
-            rates = CostRates(**{name: float(ms) for name, ms in stored["rates"].items()})
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            _LOGGER.warning("%s is of no use and measured again: %s", self._path, error)
-            return None
-        is_sound = all(count > 0 and 0.0 < ms < 1e9 for count, ms in measured.items())
-        return StepCosts(measured, rates=rates) if measured and is_sound else None
+        return self._file.load(_read_costs)
 
     def store(self, costs: StepCosts) -> None:
         """Keep the costs; a folder that cannot be written to only means to measure again."""
         rates = costs.rates
-        content = {
-            "identity": self._identity,
-            "measured_ms": {str(count): ms for count, ms in costs.measured_ms.items()},
-            "rates": {
-                "plain_row_ms": rates.plain_row_ms,
-                "pair_ms": rates.pair_ms,
-                "request_ms": rates.request_ms,
-            },
-        }
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = self._path.with_suffix(f".{os.getpid()}.part")
-            unfinished.write_text(json.dumps(content, indent=2), encoding="utf-8")
-            unfinished.replace(self._path)
-        except OSError as error:
-            _LOGGER.warning("step costs are not kept in %s: %s", self._path, error)
+        self._file.store(
+            {
+                "measured_ms": {str(count): ms for count, ms in costs.measured_ms.items()},
+                "rates": {
+                    "plain_row_ms": rates.plain_row_ms,
+                    "pair_ms": rates.pair_ms,
+                    "request_ms": rates.request_ms,
+                },
+            }
+        )
 
 
-def processor_name() -> str:
-    """The processor's name as the system gives it; at least the kind of machine."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+def _read_costs(stored: Mapping[str, Any]) -> StepCosts:
+    measured = {int(count): float(ms) for count, ms in stored["measured_ms"].items()}
+    rates = CostRates(**{name: float(ms) for name, ms in stored["rates"].items()})
+    if not measured or not all(count > 0 and 0.0 < ms < 1e9 for count, ms in measured.items()):
+        raise ValueError("a cost is missing or out of range")
+    return StepCosts(measured, rates=rates)

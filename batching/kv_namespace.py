@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import xxhash
@@ -10,7 +11,7 @@ import xxhash
 from batching.config import CachePayload, Device, Dtype
 
 # Raise it with every change to how keys and values are computed or laid out.
-COMPUTE_VERSION = 2
+COMPUTE_VERSION = 3
 _READ_BYTES = 1 << 24
 
 
@@ -19,12 +20,14 @@ def kv_namespace(
     *,
     dtype: Dtype,
     device: Device,
+    computed_by: Mapping[str, str],
     block_size: int,
     chunk_tokens: int,
     payload: CachePayload,
 ) -> bytes:
     """A text of model files, compute configuration and layout.
 
+    `computed_by`: the libraries and instructions that compute, as others give other bits.
     Every file that can change a key or a value is read whole: weights, adapter settings, rope and
     quantisation in config.json, and the tokenizer.
     """
@@ -39,6 +42,7 @@ def kv_namespace(
             "files": files,
             "dtype": dtype,
             "device": device,
+            "computed_by": dict(computed_by),
             "block_size": block_size,
             "chunk_tokens": chunk_tokens,
             "payload": payload,

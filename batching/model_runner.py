@@ -31,12 +31,15 @@ from batching.model import (
 )
 from batching.pending_step import DeviceStep, FinishedStep, PendingStep
 from batching.request import SamplingParams
+from batching.row_bits_choice import load_row_bits
 from batching.step_costs import StepCosts
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult
 from batching.verifier import pack_outcome, read_outcome, verify_logits, wants_logits
 from kernels.int8_linear import count_parameters
+from kernels.linear import group_rows
 from kernels.op_set import FusedOps
 from kernels.ops import select_ops
+from kernels.row_grouping import RowBits, RowGrouping
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,21 @@ class ModelRunner:
         self._device = torch.device(config.device)
         self._block_size = config.scheduler.block_size
         self._max_rows = config.scheduler.max_tokens_per_step
-        self._ops = select_ops(self._device, is_quantised=config.dtype == "int8")
         loaded = loaded or _load(config, self._device)
         self._model, shape = loaded.model, loaded.shape
+        self.row_bits: RowBits | None = None
+        attention_rows = RowGrouping.ALL
+        if self._device.type == "cpu":
+            self.row_bits = load_row_bits(
+                self._model,
+                shape,
+                dtype=torch_dtype(config.dtype),
+                mode=config.row_grouping,
+                folder=config.step_cost_dir,
+            )
+            group_rows(self._model, self.row_bits.linear)
+            attention_rows = self.row_bits.attention
+        self._ops = select_ops(self._device, attention_rows=attention_rows)
         is_fused = self._ops.fused is not None and _fuse(self._model, self._ops.fused)
         dtype = torch_dtype(config.dtype)
         kv_bytes_per_token = shape.kv_bytes_per_token(dtype)
@@ -84,7 +99,7 @@ class ModelRunner:
             values=torch.zeros(cache_shape, dtype=dtype, device=self._device),
         )
         self.kv_transfer = self._make_transfer(config)
-        self.kv_namespace = b"" if self.kv_transfer is None else _namespace_of(config)
+        self.kv_namespace = b"" if self.kv_transfer is None else self._make_namespace(config)
         self.model_info = ModelInfo(
             max_position=shape.max_position,
             vocab_size=shape.vocab_size,
@@ -93,6 +108,7 @@ class ModelRunner:
             dtype=config.dtype,
             num_parameters=count_parameters(self._model),
             fingerprint=_fingerprint_of(loaded, config.dtype),
+            row_bits=self.row_bits,
         )
         self._head_choice = HeadChoice()
         self._graphs: CudaGraphs | None = None
@@ -142,6 +158,33 @@ class ModelRunner:
             )
         chunk_blocks = cache.chunk_tokens // self._block_size
         return KVTransfer(self._paged_kv, chunk_blocks=chunk_blocks, payload=cache.payload)
+
+    def _make_namespace(self, config: EngineConfig) -> bytes:
+        """What keys in shared tiers begin with; for a process alone weights are not read."""
+        if config.cache.redis_url is None:
+            return b"this process"
+        return kv_namespace(
+            config.model_path,
+            dtype=config.dtype,
+            device=config.device,
+            computed_by=self.computed_by,
+            block_size=config.scheduler.block_size,
+            chunk_tokens=config.cache.chunk_tokens,
+            payload=config.cache.payload,
+        )
+
+    @property
+    def computed_by(self) -> dict[str, str]:
+        """Everything beside the model that decides the bits of what is computed."""
+        if self.row_bits is None:
+            return {"torch": torch.__version__, "gpu": torch.cuda.get_device_name(self._device)}
+        return {
+            "torch": torch.__version__,
+            "instruction_set": self.row_bits.instruction_set,
+            "linear_rows": self.row_bits.linear,
+            "attention_rows": self.row_bits.attention,
+            "row_bits": self.row_bits.digest,
+        }
 
     def execute(self, plan: StepPlan) -> StepResult:
         """Compute every row of the plan and verify its drafts."""
@@ -207,15 +250,14 @@ class ModelRunner:
     @property
     def identity(self) -> dict[str, object]:
         """What the time of a step depends on, the machine's processor apart."""
-        is_gpu = self._device.type == "cuda"
         return {
             "model": self.model_info.fingerprint,
             "dtype": self.model_info.dtype,
-            "device": torch.cuda.get_device_name(self._device) if is_gpu else "cpu",
+            "device": self._device.type,
             "threads": torch.get_num_threads(),
             "graphs": self.num_graphs,
             "block_size": self._block_size,
-            "torch": torch.__version__,
+            **self.computed_by,
         }
 
     def _decode(self, batch: ForwardBatch) -> Tensor:
@@ -255,20 +297,6 @@ class ModelRunner:
                 lm_head.weight, ops=self._ops, max_rows=self._max_rows, time_ms=time_ms
             )
         return self._head_choice
-
-
-def _namespace_of(config: EngineConfig) -> bytes:
-    """What keys in shared tiers begin with; a process alone need not read its weights for it."""
-    if config.cache.redis_url is None:
-        return b"this process"
-    return kv_namespace(
-        config.model_path,
-        dtype=config.dtype,
-        device=config.device,
-        block_size=config.scheduler.block_size,
-        chunk_tokens=config.cache.chunk_tokens,
-        payload=config.cache.payload,
-    )
 
 
 def _load(config: EngineConfig, device: torch.device) -> LoadedModel:

@@ -7,17 +7,9 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-
-def has_fast_bfloat16() -> bool:
-    """Whether this CPU multiplies bfloat16 itself, at twice the speed of float32 and more.
-
-    False with a torch that does not tell what the CPU can do.
-    """
-    tell = getattr(torch.cpu, "get_capabilities", dict)
-    capabilities: dict[str, object] = tell()
-    has_onednn: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    return has_onednn and any(capabilities.get(one) for one in ("avx512_bf16", "amx_bf16"))
+from kernels.row_grouping import RowGrouping
 
 
 class OneDnnLinear(nn.Module):
@@ -28,6 +20,7 @@ class OneDnnLinear(nn.Module):
         super().__init__()
         self.weight = weight
         self.bias = bias
+        self.grouping = RowGrouping.ALL
 
     @classmethod
     def packed(cls, linear: nn.Linear) -> OneDnnLinear:
@@ -43,13 +36,23 @@ class OneDnnLinear(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         """rows: [..., in_features] in the weight's dtype, any strides. Returns [..., out_features].
 
-        A row has the same bits among any number of rows, except alone in float32.
+        A row has the same bits among any number of rows, as far as `grouping` ensures it.
         """
-        if rows.dtype == torch.bfloat16 and rows.numel() == rows.shape[-1]:
-            # A single row would be summed in another order, and rounding would show it.
+        if self.grouping is not RowGrouping.ALL:
+            return self._multiply_tiles(rows, 1 if self.grouping is RowGrouping.SINGLE else 32)
+        if rows.numel() == rows.shape[-1]:
+            # A single row would be summed in another order.
             doubled = rows.expand(*rows.shape[:-2], 2, rows.shape[-1])
             return self._multiply(doubled)[..., :1, :]
         return self._multiply(rows)
+
+    def _multiply_tiles(self, rows: Tensor, tile: int) -> Tensor:
+        """`tile` rows at a time, the last ones filled up with zeros."""
+        flat = rows.reshape(-1, rows.shape[-1])
+        filled = functional.pad(flat, (0, 0, 0, -len(flat) % tile))
+        products = [self._multiply(part) for part in torch.split(filled, tile)]
+        output = torch.cat(products)[: len(flat)]
+        return output.view(*rows.shape[:-1], output.shape[-1])
 
     def _multiply(self, rows: Tensor) -> Tensor:
         output: Tensor = torch.ops.mkldnn._linear_pointwise(
@@ -72,6 +75,17 @@ def use_onednn_linear(model: nn.Module) -> None:
 
     replace_linears(model, make)
     copy_mapped_weights(model)
+
+
+def group_rows(model: nn.Module, grouping: RowGrouping) -> None:
+    """Compute the rows of all its layers in groups of this kind; changes `model`."""
+    for layer in onednn_linears(model):
+        layer.grouping = grouping
+
+
+def onednn_linears(model: nn.Module) -> list[OneDnnLinear]:
+    """The layers of a model that oneDNN computes."""
+    return [module for module in model.modules() if isinstance(module, OneDnnLinear)]
 
 
 def replace_linears(model: nn.Module, make: Callable[[nn.Linear, bool], nn.Module]) -> None:

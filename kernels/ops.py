@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 
 import torch
@@ -9,27 +10,24 @@ import torch
 from kernels.greedy_head import greedy_head_reference
 from kernels.greedy_verify import greedy_verify_reference
 from kernels.op_set import FusedOps, Ops
-from kernels.paged_attention import (
-    paged_attention_cpu,
-    paged_attention_reference,
-)
+from kernels.paged_attention import paged_attention_cpu, paged_attention_reference
 from kernels.rejection_verify import rejection_verify_reference
 from kernels.rms_norm import add_rms_norm_reference, rms_norm_reference
 from kernels.rotary import rotary_reference
+from kernels.row_grouping import RowGrouping
 from kernels.silu_mul import silu_mul_reference
 from kernels.store_kv import store_kv_cpu, store_kv_reference
-from kernels.tiled_attention import paged_attention_tiled
 
 
-def select_ops(device: torch.device, *, is_quantised: bool = False) -> Ops:
+def select_ops(device: torch.device, *, attention_rows: RowGrouping = RowGrouping.ALL) -> Ops:
     """The fastest implementations for `device`: Triton's on CUDA, if it is installed.
 
-    For layers that round their input (on the CPU) attention gives a row the same bits in any batch.
+    On the CPU attention computes its rows in groups of `attention_rows`.
     """
     if device.type == "cpu":
         return Ops(
             store_kv=store_kv_cpu,
-            paged_attention=paged_attention_tiled if is_quantised else paged_attention_cpu,
+            paged_attention=partial(paged_attention_cpu, grouping=attention_rows),
             greedy_verify=greedy_verify_reference,
             rejection_verify=rejection_verify_reference,
         )

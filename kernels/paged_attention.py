@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from kernels.stacked_attention import attend_stacked, has_stacked_attention
-
-# Rows times context from which products by oneDNN are faster than torch's own attention.
-_MIN_STACKED_PAIRS = 1 << 16
-# oneDNN compiles for each shape: those of many requests would push each other out of its cache.
-_MAX_STACKED_REQUESTS = 4
+from kernels.row_grouping import RowGrouping
+from kernels.stacked_attention import attend_stacked
+from kernels.tiled_attention import attend_tiled
 
 
 def paged_attention_reference(
@@ -65,58 +61,36 @@ def paged_attention_cpu(
     cu_query_lens: Tensor,
     context_lens: Tensor,
     scale: float,
+    grouping: RowGrouping = RowGrouping.ALL,
 ) -> Tensor:
     """`paged_attention_reference` at CPU speed: K and V are neither repeated nor upcast.
 
     A context in consecutive blocks, which is what an unfragmented pool hands out, is read in place.
-    In bfloat16 a row has the same bits in any batch, as its rounding would show any difference.
+    A row has the same bits in any batch and in every context that begins with its own, as far as
+    `grouping` ensures it on this processor.
     """
     output = torch.empty_like(query)
     query_bounds = cu_query_lens.tolist()
-    has_stacked = has_stacked_attention(query.dtype)
-    is_few = len(context_lens) <= _MAX_STACKED_REQUESTS
+    attend = attend_stacked if has_stacked_attention(query.dtype) else attend_tiled
     for request_index, context_len in enumerate(context_lens.tolist()):
         start, stop = query_bounds[request_index], query_bounds[request_index + 1]
         table = block_tables[request_index]
-        is_faster = is_few and (stop - start) * context_len >= _MIN_STACKED_PAIRS
-        is_stacked = has_stacked and (is_faster or query.dtype == torch.bfloat16)
-        attend = attend_stacked if is_stacked else _attend_one
         output[start:stop] = attend(
             query[start:stop],
             gather_context(key_cache, table, context_len),
             gather_context(value_cache, table, context_len),
             scale=scale,
+            grouping=grouping,
         )
     output[query_bounds[-1] :] = 0
     return output
 
 
-def _attend_one(query: Tensor, keys: Tensor, values: Tensor, *, scale: float) -> Tensor:
-    """Attention of one request's rows [num_rows, num_heads, head_dim] over its whole context.
-
-    keys, values: [num_kv_heads, context_len, head_dim]. Only four-dimensional inputs reach the
-    blocked CPU kernel, which is 4 x faster at 65 rows.
-    """
-    num_rows, num_heads, head_dim = query.shape
-    num_kv_heads, context_len, _ = keys.shape
-    if num_rows == 1:
-        # A single row sees everything, so the heads of a group can stand as rows.
-        grouped = query.reshape(1, num_kv_heads, num_heads // num_kv_heads, head_dim)
-        attended = functional.scaled_dot_product_attention(
-            grouped, keys[None], values[None], scale=scale
-        )
-        return attended.reshape(1, num_heads, head_dim)
-    is_whole_context = num_rows == context_len
-    attended = functional.scaled_dot_product_attention(
-        query.transpose(0, 1)[None],
-        keys[None],
-        values[None],
-        attn_mask=None if is_whole_context else _causal_mask(num_rows, context_len, query.dtype),
-        is_causal=is_whole_context,
-        scale=scale,
-        enable_gqa=True,
-    )  # [1, num_heads, num_rows, head_dim]
-    return attended[0].transpose(0, 1)
+def has_stacked_attention(dtype: torch.dtype) -> bool:
+    """Whether the faster products of oneDNN are there: in bfloat16, where torch has it."""
+    return dtype == torch.bfloat16 and bool(
+        torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    )
 
 
 def gather_context(cache: Tensor, table: Tensor, context_len: int) -> Tensor:
@@ -130,11 +104,3 @@ def gather_context(cache: Tensor, table: Tensor, context_len: int) -> Tensor:
         # index_select copies whole blocks; indexing would copy number by number.
         rows = cache.index_select(0, table[: len(blocks)]).flatten(0, 1)[:context_len]
     return rows.transpose(0, 1)
-
-
-def _causal_mask(num_rows: int, context_len: int, dtype: torch.dtype) -> Tensor:
-    """Additive mask [num_rows, context_len]: row j sees positions up to its own."""
-    mask = torch.zeros(num_rows, context_len, dtype=dtype)
-    future = torch.ones(num_rows, num_rows, dtype=torch.bool).triu(1)
-    mask[:, context_len - num_rows :].masked_fill_(future, float("-inf"))
-    return mask

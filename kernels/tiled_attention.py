@@ -1,4 +1,4 @@
-"""Attention on the CPU whose rows have the same bits, however many are computed together."""
+"""Attention of one request on the CPU by torch's blocked kernel, in shapes that fix its sums."""
 
 from __future__ import annotations
 
@@ -6,66 +6,74 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from kernels.paged_attention import gather_context
+from kernels.row_grouping import RowGrouping
 
-# Shapes at which torch's blocked CPU kernel takes every sum in the same order: contexts are cut
-# into chunks, the last one and the rows are filled up to whole tiles.
+# Shapes at which the kernel takes every sum in the same order: contexts are cut into chunks, the
+# last one and the rows are filled up to whole tiles.
 _CHUNK_LEN = 256
 _CONTEXT_TILE = 128
 _ROW_TILE = 8
+# Numbers that the chunks of one block of rows give, 16 MiB of them.
+_MAX_CHUNK_NUMBERS = 1 << 22
 
 
-def paged_attention_tiled(
+def attend_tiled(
     query: Tensor,
+    keys: Tensor,
+    values: Tensor,
     *,
-    key_cache: Tensor,
-    value_cache: Tensor,
-    block_tables: Tensor,
-    cu_query_lens: Tensor,
-    context_lens: Tensor,
     scale: float,
+    grouping: RowGrouping = RowGrouping.ALL,
 ) -> Tensor:
-    """`paged_attention_reference` for layers that round their input.
+    """Causal attention of the last rows of a context: [num_rows, num_heads, head_dim].
 
-    They would make of a difference in the last bit, as other shapes bring, one of a whole step.
-    Costs a third more than `paged_attention_cpu` at 65 rows.
+    A row has the same bits whatever number of rows is computed with it, and whatever stands behind
+    it in the context. Where torch does not give them, a slower `grouping` does.
+
+    query: [num_rows, num_heads, head_dim]
+    keys, values: [num_kv_heads, context_len, head_dim] of the same dtype, any strides
     """
+    num_rows, num_heads, head_dim = query.shape
+    context_len = keys.shape[1]
+    block_rows = 1 if grouping is RowGrouping.SINGLE else _ROW_TILE
+    if grouping is RowGrouping.ALL:
+        num_chunks = -(-context_len // _CHUNK_LEN)
+        fitting = _MAX_CHUNK_NUMBERS // (num_chunks * num_heads * head_dim)
+        block_rows = max(1, fitting // _ROW_TILE) * _ROW_TILE
     output = torch.empty_like(query)
-    query_bounds = cu_query_lens.tolist()
-    for request_index, context_len in enumerate(context_lens.tolist()):
-        start, stop = query_bounds[request_index], query_bounds[request_index + 1]
-        table = block_tables[request_index]
-        output[start:stop] = _attend_tiled(
-            query[start:stop],
-            gather_context(key_cache, table, context_len),
-            gather_context(value_cache, table, context_len),
-            first_position=context_len - (stop - start),
-            scale=scale,
+    for start in range(0, num_rows, block_rows):
+        rows = query[start : start + block_rows]
+        first_position = context_len - num_rows + start
+        seen = first_position + len(rows)
+        output[start : start + block_rows] = _attend_block(
+            rows, keys[:, :seen], values[:, :seen], first_position=first_position, scale=scale
         )
-    output[query_bounds[-1] :] = 0
     return output
 
 
-def _attend_tiled(
-    query: Tensor, keys: Tensor, values: Tensor, *, first_position: int, scale: float
+def _attend_block(
+    rows: Tensor, keys: Tensor, values: Tensor, *, first_position: int, scale: float
 ) -> Tensor:
-    """Rows [num_rows, num_heads, head_dim] from `first_position` on, chunk by chunk.
-
-    keys, values: [num_kv_heads, context_len, head_dim]
-    """
-    num_rows = query.shape[0]
+    """Rows [num_rows, num_heads, head_dim] from `first_position` on, chunk by chunk."""
+    num_rows = rows.shape[0]
     fill = -num_rows % _ROW_TILE
-    rows = functional.pad(query, (0, 0, 0, 0, 0, fill)).transpose(0, 1)  # [heads, tiled_rows, d]
-    chunks = [
-        _attend_chunk(
-            rows,
-            _fill_up(keys[:, start : start + _CHUNK_LEN]),
-            _fill_up(values[:, start : start + _CHUNK_LEN]),
-            first_position=first_position - start,
-            scale=scale,
+    tiled = functional.pad(rows, (0, 0, 0, 0, 0, fill)).transpose(0, 1)  # [heads, tiled_rows, d]
+    num_whole = (first_position + 1) // _CHUNK_LEN
+    chunks: list[tuple[Tensor, Tensor]] = []
+    if num_whole:
+        chunks.extend(_attend_whole_chunks(tiled, keys, values, num_chunks=num_whole, scale=scale))
+    for start in range(num_whole * _CHUNK_LEN, keys.shape[1], _CHUNK_LEN):
+        chunks.append(
+            _attend_hidden_chunk(
+                tiled,
+                _fill_up(keys[:, start : start + _CHUNK_LEN]),
+                _fill_up(values[:, start : start + _CHUNK_LEN]),
+                first_position=first_position - start,
+                scale=scale,
+            )
         )
-        for start in range(0, keys.shape[1], _CHUNK_LEN)
-    ]
+    if len(chunks) == 1:
+        return chunks[0][0][:, :num_rows].transpose(0, 1)
     log_sums = torch.stack([log_sum for _, log_sum in chunks])
     weights = (log_sums - log_sums.amax(dim=0)).exp_()[..., None]
     # One chunk after the other: those that a row does not see add exactly nothing.
@@ -76,28 +84,45 @@ def _attend_tiled(
     return (total / norm)[:, :num_rows].transpose(0, 1)
 
 
-def _attend_chunk(
+def _attend_whole_chunks(
+    rows: Tensor, keys: Tensor, values: Tensor, *, num_chunks: int, scale: float
+) -> list[tuple[Tensor, Tensor]]:
+    """Attention over each of the first chunks, of which every row sees all.
+
+    Returns for each [num_heads, num_rows, head_dim], and the logarithms of its sums.
+    """
+    num_heads, num_rows, head_dim = rows.shape
+    num_kv_heads = keys.shape[0]
+
+    def by_chunk(context: Tensor) -> Tensor:
+        whole = context[:, : num_chunks * _CHUNK_LEN]
+        return whole.reshape(num_kv_heads, num_chunks, _CHUNK_LEN, head_dim).transpose(0, 1)
+
+    # Without a mask the heads of a group can stand as rows.
+    grouped = rows.reshape(1, num_kv_heads, -1, head_dim).expand(num_chunks, -1, -1, -1)
+    attended, log_sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+        grouped, by_chunk(keys), by_chunk(values), 0.0, False, scale=scale
+    )
+    attended = attended.reshape(num_chunks, num_heads, num_rows, head_dim)
+    log_sums = log_sums.reshape(num_chunks, num_heads, num_rows)
+    return list(zip(attended.unbind(), log_sums.unbind(), strict=True))
+
+
+def _attend_hidden_chunk(
     rows: Tensor, keys: Tensor, values: Tensor, *, first_position: int, scale: float
 ) -> tuple[Tensor, Tensor]:
-    """Attention over one chunk, and the logarithms of its sums [num_heads, num_rows].
+    """As `_attend_whole_chunks`, over one chunk, part of which is hidden from some rows.
 
     `first_position` is that of the first row, counted from the chunk's first key.
     """
-    num_heads, num_rows, head_dim = rows.shape
-    num_kv_heads, chunk_len, _ = keys.shape
-    attend = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-    if chunk_len <= first_position + 1:
-        # Every row sees it all, so the heads of a group can stand as rows.
-        grouped = rows.reshape(1, num_kv_heads, -1, head_dim)
-        attended, log_sums = attend(grouped, keys[None], values[None], 0.0, False, scale=scale)
-        return attended.reshape(rows.shape), log_sums.reshape(num_heads, num_rows)
+    num_rows, chunk_len = rows.shape[1], keys.shape[1]
     positions = torch.arange(first_position, first_position + num_rows)[:, None]
     is_hidden = torch.arange(chunk_len)[None] > positions
     mask = torch.zeros(is_hidden.shape, dtype=rows.dtype).masked_fill_(is_hidden, float("-inf"))
     # Rows before the chunk see nothing of it; a softmax over nothing would be no number.
     is_before = positions[:, 0] < 0
     mask[is_before] = 0
-    attended, log_sums = attend(
+    attended, log_sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
         rows[None], keys[None], values[None], 0.0, False, attn_mask=mask, scale=scale
     )
     return attended[0], log_sums[0].masked_fill(is_before, float("-inf"))

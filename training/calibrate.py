@@ -30,7 +30,7 @@ from apply_service.prompts.calibration import (
     write_calibration,
 )
 from apply_service.prompts.profile import Profile
-from kernels.linear import has_fast_bfloat16
+from kernels.instruction_set import has_fast_bfloat16
 from training.adapter_model import DTYPES, WEIGHTS_NAME, AdapterModel, choice_log_probs
 from training.case_file import TrainingCase, read_training_cases
 from training.example import Example

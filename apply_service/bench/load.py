@@ -33,7 +33,7 @@ from apply_service.bench.remote_contender import API_KEY_VARIABLE
 from apply_service.bench.run_log import RunLog
 from apply_service.bench.sized_file import PATH, module_of, one_function_update, spread_functions
 from apply_service.errors import ApplyError
-from batching.cost_measurement import processor_name
+from batching.machine_file import processor_name
 
 if TYPE_CHECKING:
     import httpx

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from apply_service.version import service_version
-from batching.cost_measurement import processor_name
+from batching.machine_file import processor_name
 
 _PACKAGES = ("torch", "transformers", "tokenizers")
 

@@ -97,7 +97,7 @@ def _model_checks(settings: Settings, progress: Progress, *, is_quick: bool) -> 
     if is_quick:
         yield skipped("model merge", "left out by --quick")
     else:
-        yield check_merge_with_model(settings, progress)
+        yield from check_merge_with_model(settings, progress)
 
 
 def _format(check: Check) -> str:

@@ -18,6 +18,7 @@ from apply_service.progress import Progress
 
 if TYPE_CHECKING:
     from apply_service.service import LoadedModel
+    from kernels.row_grouping import RowBits
 
 _EXAMPLE_DIR = Path(__file__).parents[1] / "demo" / "example"
 _DEADLINE_S = 120.0
@@ -30,8 +31,8 @@ def check_merge(settings: Settings) -> Check:
     return _judge("merge", outcome)
 
 
-def check_merge_with_model(settings: Settings, progress: Progress) -> Check:
-    """Load the model as the server would, and let it merge."""
+def check_merge_with_model(settings: Settings, progress: Progress) -> list[Check]:
+    """Load the model as the server would, say how it computes, and let it merge."""
     # Torch takes seconds to import, and the other checks do without.
     from apply_service.local import run_plan
     from apply_service.model_loading import load_model
@@ -46,10 +47,27 @@ def check_merge_with_model(settings: Settings, progress: Progress) -> Check:
         plan = _plan(settings, "always")
         outcome = asyncio.run(run_plan(loaded, settings, plan, progress=progress))
     except (ModelStoreError, PromptError, EngineError) as error:
-        return failed("model merge", str(error))
+        return [failed("model merge", str(error))]
     finally:
         progress.clear()
-    return _judge("model merge", outcome, load_s=round(load_s, 3))
+    checks = _check_row_bits(loaded.engine.model_info.row_bits)
+    return [*checks, _judge("model merge", outcome, load_s=round(load_s, 3))]
+
+
+def _check_row_bits(row_bits: RowBits | None) -> list[Check]:
+    """How a CPU computes rows so that none depends on its neighbours; nothing on a GPU."""
+    if row_bits is None:
+        return []
+    facts = {
+        "instruction_set": row_bits.instruction_set,
+        "linear": row_bits.linear.value,
+        "attention": row_bits.attention.value,
+        "reason": row_bits.reason,
+    }
+    if row_bits.is_fastest:
+        return [passed("rows", str(row_bits), **facts)]
+    remedy = "answers are right and slower; another release of torch may be faster here"
+    return [warned("rows", str(row_bits), remedy=remedy, **facts)]
 
 
 def _plan(settings: Settings, use_model: UseModel) -> EditPlan:

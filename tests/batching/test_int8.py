@@ -34,6 +34,7 @@ def test_quantised_a_model_is_another_one(tiny_model_dir: Path) -> None:
             tiny_model_dir,
             dtype=dtype,
             device="cpu",
+            computed_by={"torch": "2"},
             block_size=16,
             chunk_tokens=64,
             payload="exact",

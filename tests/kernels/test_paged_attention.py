@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 from paged_case import TOLERANCES, check_case, make_case
 from torch import Tensor
 
-from kernels.paged_attention import (
-    paged_attention_cpu,
-    paged_attention_reference,
-)
-from kernels.tiled_attention import paged_attention_tiled
+from kernels.paged_attention import paged_attention_cpu, paged_attention_reference
+from kernels.row_grouping import RowGrouping
 
 both = pytest.mark.parametrize(
-    "attention", [paged_attention_reference, paged_attention_cpu, paged_attention_tiled]
+    "attention",
+    [
+        paged_attention_reference,
+        *(partial(paged_attention_cpu, grouping=grouping) for grouping in RowGrouping),
+    ],
 )
 
 
@@ -73,30 +75,3 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(attention: Callable[..., Te
     alone["context_lens"] = case.arguments["context_lens"][1:]
     alone["cu_query_lens"] = torch.tensor([0, 7], dtype=torch.int32)
     assert torch.equal(attention(case.query[5:12], **alone), together[5:12])
-
-
-@pytest.mark.parametrize("position", [0, 40, 191, 255, 256, 300, 511, 512, 700])
-def test_tiled_rows_have_the_same_bits_in_any_number(position: int) -> None:
-    torch.manual_seed(position)
-    num_tokens, block_size = position + 129, 16
-    num_blocks = -(-num_tokens // block_size)
-    key_cache = torch.randn(num_blocks, block_size, 3, 64)
-    value_cache = torch.randn(num_blocks, block_size, 3, 64)
-    query = torch.randn(num_tokens, 9, 64)
-
-    def attend(start: int, stop: int) -> torch.Tensor:
-        return paged_attention_tiled(
-            query[start:stop],
-            key_cache=key_cache,
-            value_cache=value_cache,
-            block_tables=torch.arange(num_blocks, dtype=torch.int32)[None],
-            cu_query_lens=torch.tensor([0, stop - start], dtype=torch.int32),
-            context_lens=torch.tensor([stop], dtype=torch.int32),
-            scale=0.125,
-        )
-
-    whole = attend(position, num_tokens)
-    for num_rows in (1, 2, 3, 7, 8, 9, 17, 31, 64, 65, 128):
-        assert torch.equal(attend(position, position + num_rows), whole[:num_rows]), num_rows
-    if position:
-        assert torch.equal(attend(position - 20, position + 3)[20:], whole[:3])

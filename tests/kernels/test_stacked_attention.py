@@ -1,6 +1,8 @@
-"""Attention by stacked products: right in every shape, and equal to the bit in any number."""
+"""Attention by stacked products and by tiles: right in every shape."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -8,25 +10,33 @@ from paged_case import TOLERANCES, make_case
 from torch.nn import functional
 
 from kernels.paged_attention import paged_attention_cpu, paged_attention_reference
-from kernels.stacked_attention import attend_stacked, has_stacked_attention
+from kernels.stacked_attention import attend_stacked
+from kernels.tiled_attention import attend_tiled
 
-pytestmark = pytest.mark.skipif(
-    not has_stacked_attention(torch.float32), reason="this torch has no oneDNN"
+both = pytest.mark.parametrize(
+    ("attend", "dtype"), [(attend_stacked, torch.bfloat16), (attend_tiled, torch.float32)]
 )
 
 
+@both
 @pytest.mark.parametrize("num_rows", [1, 7, 8, 65, 129, 300])
 @pytest.mark.parametrize("num_before", [0, 1, 127, 500])
 @pytest.mark.parametrize(("num_groups", "num_kv_heads", "head_dim"), [(3, 3, 64), (7, 1, 5)])
 def test_equal_to_float64(
-    num_rows: int, num_before: int, num_groups: int, num_kv_heads: int, head_dim: int
+    attend: Callable[..., torch.Tensor],
+    dtype: torch.dtype,
+    num_rows: int,
+    num_before: int,
+    num_groups: int,
+    num_kv_heads: int,
+    head_dim: int,
 ) -> None:
     torch.manual_seed(num_rows * 1000 + num_before)
     context_len = num_before + num_rows
-    query = torch.randn(num_rows, num_groups * num_kv_heads, head_dim)
-    keys = torch.randn(context_len, num_kv_heads, head_dim).transpose(0, 1)
-    values = torch.randn(context_len, num_kv_heads, head_dim).transpose(0, 1)
-    output = attend_stacked(query, keys, values, scale=head_dim**-0.5)
+    query = torch.randn(num_rows, num_groups * num_kv_heads, head_dim).to(dtype)
+    keys = torch.randn(context_len, num_kv_heads, head_dim).to(dtype).transpose(0, 1)
+    values = torch.randn(context_len, num_kv_heads, head_dim).to(dtype).transpose(0, 1)
+    output = attend(query, keys, values, scale=head_dim**-0.5)
     expected = functional.scaled_dot_product_attention(
         query.transpose(0, 1).double(),
         keys.repeat_interleave(num_groups, dim=0).double(),
@@ -34,24 +44,7 @@ def test_equal_to_float64(
         attn_mask=torch.ones(num_rows, context_len, dtype=torch.bool).tril(num_before),
         scale=head_dim**-0.5,
     ).transpose(0, 1)
-    assert (output - expected).abs().max() <= TOLERANCES[torch.float32]
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("position", [0, 40, 127, 128, 300, 700])
-def test_rows_have_the_same_bits_in_any_number(position: int, dtype: torch.dtype) -> None:
-    torch.manual_seed(position)
-    query = torch.randn(position + 300, 9, 64).to(dtype)
-    keys, values = torch.randn(2, 3, position + 300, 64).to(dtype).unbind()
-
-    def attend(start: int, stop: int) -> torch.Tensor:
-        return attend_stacked(query[start:stop], keys[:, :stop], values[:, :stop], scale=0.125)
-
-    whole = attend(position, position + 300)
-    for num_rows in (1, 2, 7, 8, 9, 31, 65, 128, 257):
-        assert torch.equal(attend(position, position + num_rows), whole[:num_rows]), num_rows
-    if position:
-        assert torch.equal(attend(position - 20, position + 3)[20:], whole[:3])
+    assert (output - expected).abs().max() <= TOLERANCES[dtype]
 
 
 @pytest.mark.parametrize("is_scrambled", [False, True])

@@ -34,7 +34,9 @@ def test_attention_gives_the_gradients_of_torch(tiny_model_dir: Path, length: in
         for name in (ATTENTION_NAME, "sdpa")
     ]
     for ours, expected in zip(*found, strict=True):
-        assert torch.allclose(ours, expected, rtol=1e-3, atol=1e-4 * float(expected.abs().max()))
+        # Sums over the context in another order, many of them behind each other.
+        tolerance = 4096 * torch.finfo(ours.dtype).eps
+        assert (ours - expected).abs().max() <= tolerance * expected.abs().max()
 
 
 def test_examples_that_share_a_pass_do_not_see_each_other(tiny_model_dir: Path) -> None:
@@ -44,7 +46,7 @@ def test_examples_that_share_a_pass_do_not_see_each_other(tiny_model_dir: Path) 
     hidden = model.model(
         input_ids=torch.tensor([token_ids]), position_ids=position_ids, use_cache=False
     ).last_hidden_state[0]
-    assert torch.allclose(hidden[:3], hidden[3:], atol=1e-5)
+    assert torch.allclose(hidden[:3], hidden[3:], atol=64 * torch.finfo(hidden.dtype).eps)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -59,6 +61,7 @@ def test_cross_entropy_and_its_gradient(num_rows: int, dtype: torch.dtype) -> No
     assert torch.allclose(loss.double(), expected, rtol=1e-5)
     (ours,) = torch.autograd.grad(loss, logits)
     (theirs,) = torch.autograd.grad(expected, logits)
-    tolerance = 1e-6 if dtype == torch.float32 else 2e-3
     assert ours.dtype == dtype
-    assert torch.allclose(ours.float(), theirs.float(), atol=tolerance)
+    rounding = torch.finfo(dtype).eps * float(theirs.abs().max())
+    tolerance = rounding + 8 * torch.finfo(torch.float32).eps
+    assert torch.allclose(ours.float(), theirs.float(), rtol=0.0, atol=tolerance)

@@ -52,6 +52,12 @@ def is_equal(first: list[torch.Tensor], second: list[torch.Tensor]) -> bool:
     return all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
+def is_near(found: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Equal but for the order of sums, whose errors grow with the largest of what is added."""
+    tolerance = torch.finfo(found.dtype).eps * (16 + 512 * float(expected.abs().max()))
+    return bool((found - expected).abs().max() <= tolerance)
+
+
 def test_the_loss_counts_the_answer_alone(tiny_model_dir: Path, examples: list[Example]) -> None:
     """Against the loss taken from all logits, position by position."""
     model = new_model(tiny_model_dir)
@@ -141,7 +147,7 @@ def test_what_is_left_out_is_made_up_for_by_what_is_kept(
         for parameter, gradient in zip(model.parameters(), full, strict=True):
             if kept:
                 assert parameter.grad is not None
-                assert torch.allclose(parameter.grad, gradient / share, atol=1e-6)
+                assert is_near(parameter.grad, gradient / share)
             else:
                 assert parameter.grad is None
             parameter.grad = None
@@ -284,7 +290,7 @@ def test_examples_in_one_pass_do_not_see_each_other(
         found[name] = (loss.detach(), torch.autograd.grad(loss, model.parameters()))
     assert torch.allclose(found["packed"][0], found["alone"][0], rtol=1e-5)
     for one, other in zip(found["packed"][1], found["alone"][1], strict=True):
-        assert torch.allclose(one, other, atol=1e-5)
+        assert is_near(one, other)
 
 
 def test_the_command_trains_on_packs_and_goes_on_from_an_adapter(
