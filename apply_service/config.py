@@ -249,7 +249,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             description="Processes that plan edits and judge results, started as they are needed; 0"
             " works in threads, which cannot be stopped at a deadline.",
         ),
-    ] = 4
+    ] = 8
     deadline_s: Annotated[
         float,
         Meta(

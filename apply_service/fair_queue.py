@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """Entries of owners, who take turns; those of one owner by `rank`, lowest first."""
+    """Entries of owners, who take turns; those of one owner by `rank`, lowest first.
+
+    An owner who holds less of what the entries wait for is before one who holds more.
+    """
 
     def __init__(self, rank: Callable[[T], float]) -> None:
         self._rank = rank
@@ -39,9 +42,14 @@ class FairQueue(Generic[T]):
         insort(self._entries.setdefault(owner, []), entry, key=self._rank)
         self._num_entries += 1
 
-    def pop(self) -> T:
-        """Take the first entry of the owner whose turn it is; there must be one."""
-        owner, entries = self._entries.popitem(last=False)
+    def peek(self, num_held: Mapping[Hashable, int]) -> T:
+        """The first entry of the owner who holds least, or whose turn it is; there must be one."""
+        return self._entries[self._next_owner(num_held)][0]
+
+    def pop(self, num_held: Mapping[Hashable, int]) -> T:
+        """Take what `peek` gives; its owner has had a turn."""
+        owner = self._next_owner(num_held)
+        entries = self._entries.pop(owner)
         entry = entries.pop(0)
         self._num_entries -= 1
         if entries:
@@ -64,3 +72,6 @@ class FairQueue(Generic[T]):
         self._num_entries -= 1
         if not entries:
             del self._entries[owner]
+
+    def _next_owner(self, num_held: Mapping[Hashable, int]) -> Hashable:
+        return min(self._entries, key=lambda owner: num_held.get(owner, 0))

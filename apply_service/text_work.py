@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections import Counter
+from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -39,9 +40,11 @@ Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 MAX_WORK_S = 60.0
 # Jobs that wait for a process; more would not be begun before their deadline.
 MAX_WAITING = 256
-# A usual edit needs a fifth of this. What needs more gives way to what may need less.
-LONG_WORK_S = 0.25
-_SHORTEST_LOOK_S = 0.05
+# A usual edit needs a tenth of this. What needs more may be stopped for what may need less.
+LONG_WORK_S = 0.5
+# What has computed for so many seconds has this niceness, so that shorter work goes first.
+_NICENESS = ((0.1, 3), (0.25, 6), (LONG_WORK_S, 12))
+_LOOK_S = 0.1
 # Small edits overtake large ones that wait: a megabyte lets five seconds of others go first.
 _WAIT_S_PER_CHARACTER = 5e-6
 # So many processes for each one that may go on with long work while other work waits.
@@ -93,16 +96,18 @@ class _Seat:
     job: _Job | None = None
     started_at: float = 0.0
     used_s: float = 0.0
+    niceness: int = 0
     timer: asyncio.TimerHandle | None = None
 
 
 class TextWork:
     """Does functions over edits beside the event loop, each until its deadline and no longer.
 
-    Owners take turns; of one owner's edits, small ones overtake large ones that wait. Work that
-    turns out to be long goes on at a low priority. While new work waits for a process, no more
-    than a quarter of them (one at least) go on with long work: the rest of it is stopped, and
-    begun again when there is room. Of work in batch priority one job is done at a time.
+    Owners take turns; of one owner's edits, small ones overtake large ones. The longer work
+    computes, the lower is its priority. While new work waits for a process, no more than a quarter
+    of them (one at least) go on with long work: the rest of it is stopped, and begun again when
+    there is room. If that is not enough, a larger edit of the same owner waits again, or one of an
+    owner who has more processes. Of work in batch priority one job is done at a time.
 
     Without processes everything is done in threads, which go on unheard after the deadline.
     """
@@ -234,43 +239,69 @@ class TextWork:
         """Begin what may begin; where new work finds no process free, stop long work."""
         while self._idle and (job := self._try_next()) is not None:
             self._begin(self._idle.pop(), job)
-        num_ending = sum(seat.job is not None and seat.job.is_killed for seat in self._seats)
-        for seat in self._long[self._max_long :][: max(0, len(self._new) - num_ending)]:
-            if seat.job is not None and not seat.job.is_killed:
-                self._withdraw(seat.job)
+        running = [seat.job for seat in self._seats if seat.job is not None]
+        going_on = [job for job in running if not job.is_killed]
+        # Each end of a job fills its seat and looks again, so one more at a time is enough.
+        if self._new and len(going_on) == len(running) == self._num_workers:
+            victim = self._try_victim(going_on)
+            if victim is not None:
+                self._withdraw(victim)
+
+    def _try_victim(self, running: list[_Job]) -> _Job | None:
+        """The job that is to be stopped for the new one that waits, if any is."""
+        long = [seat.job for seat in self._long[self._max_long :]]
+        if long:
+            return long[-1]
+        num_held = self._num_held()
+        waiting = self._new.peek(num_held)
+        owner = waiting.terms.owner
+        candidates = [
+            job
+            for job in running
+            if num_held[job.terms.owner] > num_held[owner] + 1
+            or (job.terms.owner == owner and job.rank > waiting.rank)
+        ]
+        return max(candidates, key=_rank_of, default=None)
 
     def _try_next(self) -> _Job | None:
         """Take the job that is to begin next out of its queue."""
         if self._stopped and len(self._long) < self._max_long:
-            return self._stopped.pop()
+            return self._stopped.pop(self._num_held())
         if self._new:
-            return self._new.pop()
+            return self._new.pop(self._num_held())
         jobs = (seat.job for seat in self._seats)
         if self._batch and not any(job is not None and job.terms.is_batch for job in jobs):
-            return self._batch.pop()
+            return self._batch.pop(self._num_held())
         return None
+
+    def _num_held(self) -> Counter[Hashable]:
+        """How many processes each owner has."""
+        return Counter(seat.job.terms.owner for seat in self._seats if seat.job is not None)
 
     def _begin(self, seat: _Seat, job: _Job) -> None:
         seat.job, job.seat = job, seat
         seat.started_at = time.monotonic()
         seat.used_s = seat.worker.processor_seconds()
         loop = asyncio.get_running_loop()
+        seat.niceness = 0
         if job.gives_way:
             self._long.append(seat)
         else:
-            seat.timer = loop.call_later(LONG_WORK_S, self._look_at, seat)
+            seat.timer = loop.call_later(_LOOK_S, self._look_at, seat)
         running = loop.run_in_executor(self._threads, seat.worker.run, job)
         running.add_done_callback(partial(self._end, seat, job))
 
     def _look_at(self, seat: _Seat) -> None:
-        """Note whether the work of a seat has become long; what only waits has not."""
-        missing_s = LONG_WORK_S - (seat.worker.processor_seconds() - seat.used_s)
-        if missing_s > 0.0:
-            delay_s = max(missing_s, _SHORTEST_LOOK_S)
-            seat.timer = asyncio.get_running_loop().call_later(delay_s, self._look_at, seat)
+        """See how long the work of a seat has computed; what only waits is not long."""
+        used_s = seat.worker.processor_seconds() - seat.used_s
+        niceness = max((nice for least_s, nice in _NICENESS if used_s >= least_s), default=0)
+        if niceness > seat.niceness:
+            seat.niceness = niceness
+            seat.worker.give_way(niceness)
+        if used_s < LONG_WORK_S:
+            seat.timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look_at, seat)
             return
         self._long.append(seat)
-        seat.worker.give_way()
         self._fill_seats()
 
     def _end(self, seat: _Seat, job: _Job, done: asyncio.Future[Any]) -> None:
@@ -278,7 +309,8 @@ class TextWork:
         seat.job = job.seat = None
         if seat.timer is not None:
             seat.timer.cancel()
-        if seat in self._long:
+        is_long = seat in self._long
+        if is_long:
             self._long.remove(seat)
         self._last_work_s = time.monotonic() - seat.started_at
         error = done.exception()
@@ -286,8 +318,9 @@ class TextWork:
             _LOGGER.error("text work failed: %s", error.traceback)
         if not job.answer.done():
             if isinstance(error, WorkKilledError):
-                job.is_killed, job.gives_way = False, True
-                self._stopped.push(job.terms.owner, job)
+                job.is_killed, job.gives_way = False, is_long
+                queue = self._stopped if is_long else self._queue_of(job.terms)
+                queue.push(job.terms.owner, job)
             elif error is not None:
                 job.answer.set_exception(error)
             else:

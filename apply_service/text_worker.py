@@ -38,7 +38,7 @@ _KEPT_MEMORY_BYTES = 256 << 20
 _ALARM_S = 90
 _MAX_TRIES = 2
 _CLOSING_S = 5.0
-_LONG_WORK_NICENESS = 5
+_LONG_WORK_NICENESS = 12
 # What a process has imported before it exists: workers are forked from one that has these.
 _PRELOADED = ["apply_service.text_worker", "apply_service.conclusion", "apply_service.__main__"]
 
@@ -172,13 +172,14 @@ class TextWorker:
         if process is not None:
             process.kill()
 
-    def give_way(self) -> None:
-        """Let everything else have the processor first, until this job has ended."""
+    def give_way(self, niceness: int = _LONG_WORK_NICENESS) -> None:
+        """Let the job's processor time count for less than the server's, until it has ended."""
         process_id = self.process_id
         if process_id is not None:
             self._is_niced = True  # which cannot be taken back, so the process ends with the job
             with suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, process_id, _LONG_WORK_NICENESS)
+                own_niceness = os.getpriority(os.PRIO_PROCESS, 0)
+                os.setpriority(os.PRIO_PROCESS, process_id, own_niceness + niceness)
 
     def end(self) -> None:
         """Take the process away; for the thread that runs jobs in it."""

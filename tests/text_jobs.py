@@ -54,6 +54,15 @@ def spin_until(mark: Path, begun: Path) -> int:
     return os.getpid()
 
 
+def wait_until(mark: Path, begun: Path) -> int:
+    """Say where it has begun, and wait until there is a mark, without computing."""
+    begun.mkdir(exist_ok=True)
+    (begun / str(os.getpid())).touch()
+    while not mark.exists():
+        time.sleep(0.01)
+    return os.getpid()
+
+
 def plan_or_spin(begun: Path, edit: EditRequest, **options: Any) -> EditPlan:
     """Plan an edit, unless its update says that it is endless."""
     if ENDLESS in edit.update:

@@ -238,6 +238,37 @@ def test_owners_take_turns_and_small_edits_go_first(tmp_path: Path) -> None:
     with_worker(scenario)
 
 
+def test_nobody_holds_all_processes_while_another_waits(tmp_path: Path) -> None:
+    async def scenario(text_work: TextWork) -> None:
+        mark, begun = tmp_path / "mark", tmp_path / "begun"
+        many, few = (WorkTerms(started_at=0.0, owner=name) for name in ("many", "few"))
+        held = [
+            asyncio.create_task(text_work.run(many, text_jobs.wait_until, mark, begun))
+            for _ in range(3)
+        ]
+        await until_there(begun, num_files=2)
+        assert await text_work.run(few, text_jobs.process_id)
+        assert not [task for task in held if task.done()]
+        mark.touch()
+        assert all(await asyncio.gather(*held))
+
+    with_worker(scenario, num_workers=2)
+
+
+def test_a_small_edit_does_not_wait_for_large_ones_of_its_owner(tmp_path: Path) -> None:
+    async def scenario(text_work: TextWork) -> None:
+        mark, begun = tmp_path / "mark", tmp_path / "begun"
+        large = WorkTerms(started_at=0.0, num_characters=1 << 40)
+        held = asyncio.create_task(text_work.run(large, text_jobs.wait_until, mark, begun))
+        await until_there(begun)
+        assert await text_work.run(TERMS, text_jobs.process_id)
+        assert not held.done()
+        mark.touch()
+        assert await held
+
+    with_worker(scenario)
+
+
 def test_work_in_batch_priority_is_done_one_at_a_time(tmp_path: Path) -> None:
     async def scenario(text_work: TextWork) -> None:
         mark, begun = tmp_path / "mark", tmp_path / "begun"

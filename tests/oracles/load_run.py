@@ -62,7 +62,7 @@ def main() -> int:
     parser.add_argument("--model", help="a model to serve instead of the tiny one")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--workers", default="4", help="the setting text_workers")
+    parser.add_argument("--workers", default="8", help="the setting text_workers")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         flags = ["--model", chosen.model or folder, "--port", "0", *SETTINGS]
