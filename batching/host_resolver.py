@@ -26,15 +26,8 @@ class HostResolver:
     def find(self, host: str, port: int, *, timeout_s: float) -> list[HostAddress]:
         """Addresses to connect to. Raises OSError, TimeoutError if the time passes."""
         if _is_address(host):
-            return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        key = (host, port)
-        with self._lock:
-            search = self._searches.get(key)
-            if search is None:
-                search = self._searches[key] = Future()
-                threading.Thread(
-                    target=_search, args=(host, port, search), name="cache-resolve", daemon=True
-                ).start()
+            return _ask_system(host, port)
+        search = self.begin(host, port)
         try:
             return search.result(timeout_s)
         except TimeoutError as error:
@@ -42,14 +35,37 @@ class HostResolver:
                 f"the address of {host} was not found in {timeout_s:.2g} s"
             ) from error
         finally:
-            with self._lock:
-                if search.done() and self._searches.get(key) is search:
+            self.forget(search)
+
+    def begin(self, host: str, port: int) -> Future[list[HostAddress]]:
+        """The search that is under way for a name, or a new one; its end is an OSError or found.
+
+        Whoever has seen the end calls `forget`.
+        """
+        with self._lock:
+            search = self._searches.get((host, port))
+            if search is None:
+                search = self._searches[host, port] = Future()
+                threading.Thread(
+                    target=_search, args=(host, port, search), name="cache-resolve", daemon=True
+                ).start()
+            return search
+
+    def forget(self, search: Future[list[HostAddress]]) -> None:
+        """Let the next caller search anew, if this search has ended."""
+        with self._lock:
+            for key, other in list(self._searches.items()):
+                if other is search and search.done():
                     del self._searches[key]
+
+
+def _ask_system(host: str, port: int) -> list[HostAddress]:
+    return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
 
 
 def _search(host: str, port: int, result: Future[list[HostAddress]]) -> None:
     try:
-        result.set_result(list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
+        result.set_result(_ask_system(host, port))
     except OSError as error:
         result.set_exception(error)
     except Exception as error:  # whoever waits must hear of it; Redis errors are OSErrors to them

@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from batching.host_resolver import HostResolver
 from batching.redis_url import RedisAddress
 
 _NAMESPACE = "apply-service-limits"
@@ -42,8 +43,30 @@ class RedisCounts(RedisStore):
 
     def __init__(self, address: RedisAddress, *, timeout_s: float) -> None:
         """Connects when it is first asked; no answer takes longer than `timeout_s`."""
+        self._address = address
+        self._resolver = HostResolver()
+        self._is_host_found = False
         self._client = _connect(address, timeout_s)
         super().__init__(self._client, namespace=_NAMESPACE, handle_client_shutdown=True)
+
+    async def find_host(self) -> None:
+        """Wait until the system knows the server's name, once, and again after `lose_host`.
+
+        The client would search on a thread of the event loop's few, and stay there after its time
+        is up, while everything else that needs a thread waits.
+        """
+        if self._is_host_found or self._address.unix_path is not None:
+            return
+        search = self._resolver.begin(self._address.host, self._address.port)
+        try:
+            await asyncio.shield(asyncio.wrap_future(search))
+        finally:
+            self._resolver.forget(search)
+        self._is_host_found = True
+
+    def lose_host(self) -> None:
+        """Find the server's name anew before it is asked again: it has failed."""
+        self._is_host_found = False
 
     async def add(self, amounts: Mapping[str, int], *, expires_in: int) -> dict[str, int]:
         """As of `MemoryCounts`, in one round trip and one step."""

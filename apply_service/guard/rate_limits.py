@@ -289,9 +289,11 @@ class RateLimits:
             return None
         try:
             async with asyncio.timeout(self._timeout_s / 4):
+                await self._shared.find_host()
                 answer = await question(self._shared)
         except Exception as error:  # whatever a server says, the counts of here hold
             self._breaker.failed()
+            self._shared.lose_host()
             _LOGGER.warning("Redis fails, each replica counts limits by itself: %r", error)
             return None
         self._breaker.succeeded()
@@ -301,9 +303,11 @@ class RateLimits:
         """Ask Redis for a count beside the requests; they go there again if it answers."""
         try:
             async with asyncio.timeout(self._timeout_s):
+                await shared.find_host()
                 await shared.add({"trial": 0}, expires_in=1)
         except Exception:  # as above; the failure that opened the breaker has been logged
             self._breaker.trial_failed()
+            shared.lose_host()
         else:
             self._breaker.trial_succeeded()
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from faulty_link import faulty_link, stalling_after, unchanged
@@ -234,6 +237,38 @@ def test_a_redis_that_stalls_is_waited_for_once_and_found_again(
                     assert time.monotonic() < until
                     await asyncio.sleep(0.05)
 
+    asyncio.run(run())
+
+
+@pytest.mark.redis
+@needs_redis
+def test_a_name_that_is_not_found_takes_no_thread_of_the_event_loop(
+    redis: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_answered = threading.Event()
+    system = socket.getaddrinfo
+
+    def search(host: str, *arguments: Any, **options: Any) -> Any:
+        if host == "redis.test":
+            is_answered.wait(WAIT_S)
+        return system("127.0.0.1", *arguments, **options)
+
+    async def run() -> None:
+        redis.call("FLUSHALL")
+        url = redis.url.replace("127.0.0.1", "redis.test")
+        async with limits(Clock(), url, requests=1000) as made:
+            # More at once than the event loop has threads.
+            await asyncio.gather(*(ask(made) for _ in range(100)))
+            await asyncio.wait_for(asyncio.to_thread(lambda: None), WAIT_S / 2)
+            assert not is_answered.is_set()
+            is_answered.set()
+            until = time.monotonic() + WAIT_S
+            while not redis.all_keys():
+                assert await ask(made) is None
+                assert time.monotonic() < until
+                await asyncio.sleep(0.05)
+
+    monkeypatch.setattr(socket, "getaddrinfo", search)
     asyncio.run(run())
 
 
