@@ -22,7 +22,7 @@ from apply_service.config import (
     setting_fields,
 )
 from apply_service.errors import DiskFullError, UsageError
-from apply_service.standard_streams import drop_output, open_missing_streams
+from apply_service.standard_streams import drop_output, prepare_streams
 from apply_service.suggesting_parser import SuggestingParser
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     for name, value in _TORCH_VARIABLES.items():
         os.environ.setdefault(name, value)  # read when torch is loaded
-    open_missing_streams()
+    prepare_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         code = _run(build_parser(arguments).parse_args(arguments), os.environ)

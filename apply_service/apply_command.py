@@ -83,7 +83,7 @@ def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
 
 def run_apply(args: argparse.Namespace, settings: Settings, environment: Mapping[str, str]) -> int:
     """Carry the command out; the exit code. Raises what reading, applying or writing raises."""
-    _check_stdin(args)
+    _check_flags(args)
     content = _read(args.file, remedy="create it, empty for a new file")
     body = _body_of(args, content)
     progress = Progress(sys.stderr)
@@ -119,8 +119,11 @@ def _answer(
         return error.problem
 
 
-def _check_stdin(args: argparse.Namespace) -> None:
-    """Raise UsageError for what stdin cannot be."""
+def _check_flags(args: argparse.Namespace) -> None:
+    """Raise UsageError for what stdin cannot be, and for bytes that are no text."""
+    for flag, text in (("--instruction", args.instruction), ("--path", args.path)):
+        if text is not None and text != _as_text(text):
+            raise UsageError(f"{flag} has bytes that are no UTF-8: {text!r}; send text in UTF-8")
     if args.file != _STDIN:
         return
     if Path(args.update) == _STDIN:
@@ -147,7 +150,12 @@ def _read(path: Path, *, remedy: str) -> bytes:
 
 
 def _shown_name(file: Path) -> str | None:
-    return None if file.is_absolute() or file == _STDIN else file.as_posix()
+    return None if file.is_absolute() or file == _STDIN else _as_text(file.as_posix())
+
+
+def _as_text(argument: str) -> str:
+    """What a name or flag says, with a mark in the place of bytes that are no UTF-8."""
+    return argument.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _body_of(args: argparse.Namespace, content: bytes) -> ApplyBody:

@@ -15,7 +15,7 @@ def listen(host: str, port: int) -> socket.socket:
     """A listening socket. Raises ServerStartError if the port is taken or the host is unknown."""
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except socket.gaierror as error:
+    except (socket.gaierror, UnicodeError) as error:
         raise ServerStartError(
             f"cannot listen on {host}: {error}; choose another --host"
         ) from error

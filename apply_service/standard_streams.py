@@ -1,15 +1,16 @@
-"""Streams that whoever started the process closed, or stopped reading."""
+"""Streams that whoever started the process closed, stopped reading, or gave another encoding."""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
 
-def open_missing_streams() -> None:
-    """Put the null device in the place of each closed standard stream.
+def prepare_streams() -> None:
+    """Open the null device for each closed stream, and write UTF-8 whatever the locale is.
 
-    No file that is opened later gets its number, so nothing printed ends in that file.
+    No file that is opened later gets the number of a closed stream, so nothing printed ends in it.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)
@@ -17,6 +18,9 @@ def open_missing_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def drop_output() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -91,6 +93,44 @@ def test_closed_streams_are_empty(
     assert "Traceback" not in run.stderr
     assert said in run.stderr
     assert run.returncode == exit_code, run.stderr
+
+
+def test_output_is_utf_8_in_any_locale() -> None:
+    Path("a.py").write_text('name = "é"\n')
+    ascii_only = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "POSIX"}
+    run = subprocess.run(
+        [sys.executable, "-m", "apply_service", "apply", "a.py", "--update", "a.py", "--json"],
+        env=os.environ | ascii_only,
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert json.loads(run.stdout)["status"] == "unchanged"
+
+
+def test_a_name_that_is_no_utf_8_is_shown_with_a_mark(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    name = os.fsdecode(b"\xff.py")
+    Path(name).write_text("a = 1\n")
+    Path("update").write_text("a = 2\n")
+    assert service_main(["apply", name, "--update", "update", "--diff", "--write"]) == 0
+    assert "--- a/\N{REPLACEMENT CHARACTER}.py" in capsys.readouterr().out
+    assert Path(name).read_text() == "a = 2\n"
+
+
+@programs
+def test_an_instruction_that_is_no_text(main: Main, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["apply", "a.py", "--update", "a.py", "--instruction", os.fsdecode(b"\xff")]
+    assert main(arguments) == 2
+    assert "--instruction has bytes that are no UTF-8" in capsys.readouterr().err
+
+
+def test_a_host_that_is_no_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert service_main(["serve", "--host", os.fsdecode(b"\xff")]) == 1
+    error = capsys.readouterr().err
+    assert "choose another --host" in error
+    assert "Traceback" not in error
 
 
 def test_ctrl_c_is_no_error_of_what_was_being_imported(

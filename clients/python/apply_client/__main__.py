@@ -12,7 +12,7 @@ from apply_client.batch_command import add_batch_command
 from apply_client.errors import ApplyClientError, AuthenticationError
 from apply_client.exit_codes import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE
 from apply_client.mcp_command import add_mcp_command
-from apply_client.standard_streams import drop_output, open_missing_streams
+from apply_client.standard_streams import drop_output, prepare_streams
 from apply_client.status_command import add_status_command
 from apply_client.suggesting_parser import SuggestingParser
 from apply_client.update_text import InputError
@@ -20,7 +20,7 @@ from apply_client.update_text import InputError
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
-    open_missing_streams()
+    prepare_streams()
     try:
         args = build_parser().parse_args(argv)
         code = args.run(args)

@@ -58,6 +58,8 @@ def run_apply(args: argparse.Namespace) -> int:
         raise InputError(
             "FILE is stdin, which cannot be the update as well, nor be written; name one of them"
         )
+    if args.instruction is not None and not _is_text(args.instruction):
+        raise InputError("--instruction has bytes that are no UTF-8; send text in UTF-8")
     opened = None if args.file == "-" else open_file(args.file)
     original = read_bytes("-") if opened is None else opened.content
     edit = Edit(
@@ -74,6 +76,10 @@ def run_apply(args: argparse.Namespace) -> int:
         except UnprocessableEditError as error:
             return _report_refusal(args, error)
     return _report_result(args, result, opened)
+
+
+def _is_text(argument: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in argument)
 
 
 def print_findings(findings: tuple[Finding, ...]) -> None:
