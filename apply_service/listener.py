@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import socket
+import sys
+
+_LOGGER = logging.getLogger(__name__)
 
 _BACKLOG = 128
+# Files that a server has open beside its connections: logs, models, processes, a Redis.
+_NUM_OTHER_FILES = 256
 
 
 class ServerStartError(Exception):
@@ -33,6 +39,31 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
     listener.setblocking(False)
     return listener
+
+
+def make_room_for(num_connections: int) -> None:
+    """Raise the limit of open files as far as so many connections need and the system lets it.
+
+    At the limit connections are not even refused, and nothing else can be opened.
+    """
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = num_connections + _NUM_OTHER_FILES
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    possible = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (possible, hard))
+    if possible < needed:
+        _LOGGER.warning(
+            "%d connections need %d open files, the limit is %d; raise it (ulimit -Hn), or lower"
+            " max_connections",
+            num_connections,
+            needed,
+            possible,
+        )
 
 
 def url_of(listener: socket.socket) -> str:

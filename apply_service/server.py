@@ -22,7 +22,7 @@ from apply_service.guard.connection import ConnectionLimits, GuardedProtocol
 from apply_service.guard.draining import Drain
 from apply_service.guard.from_settings import protection_of
 from apply_service.guard.graceful_server import GracefulServer
-from apply_service.listener import url_of
+from apply_service.listener import make_room_for, url_of
 from apply_service.log_format import configure_logging
 from apply_service.pipeline import PipelineLimits
 from apply_service.service import ApplyService, BatchLimits, LoadedModel
@@ -48,6 +48,7 @@ def serve(settings: Settings, listener: socket.socket) -> int:
         shows_text=settings.log_text,
         stream=sys.stderr,
     )
+    make_room_for(settings.max_connections)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     drain = Drain()
     protection = protection_of(settings, listener, drain)

@@ -18,7 +18,14 @@ from redis_impostor import always, redis_impostor
 from redis_process import RedisProcess, find_redis_server
 
 from apply_service.guard.count_store import RedisCounts
-from apply_service.guard.rate_limits import WINDOW_S, RateLimits, RateLimitSettings, Window
+from apply_service.guard.rate_limits import (
+    WINDOW_S,
+    Charge,
+    RateLimits,
+    RateLimitSettings,
+    Refusal,
+    Window,
+)
 from batching.redis_url import parse_redis_url
 
 needs_redis = pytest.mark.skipif(find_redis_server() is None, reason="no redis-server")
@@ -122,6 +129,29 @@ def test_tokens_count_once_they_are_spent(store: str, request: pytest.FixtureReq
             headers = admission.headers()
             assert headers["x-ratelimit-limit-tokens"] == "1000"
             assert int(headers["x-ratelimit-remaining-tokens"]) < 10
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_charge_is_replaced_by_the_cost(store: str, request: pytest.FixtureRequest) -> None:
+    """Also where the minute turned meanwhile: the cost counts from when it is known."""
+
+    async def run() -> None:
+        clock = Clock()
+        async with limits(clock, url_of(store, request), requests=3, tokens=100) as made:
+            charge = await made.try_charge("one", num_tokens=100)
+            assert isinstance(charge, Charge)
+            refusal = await made.try_charge("one", num_tokens=1)
+            assert isinstance(refusal, Refusal)
+            assert (refusal.what, refusal.value) == ("tokens a minute", 100)
+            clock.now += WINDOW_S
+            await made.settle(charge, num_tokens=40)
+            assert isinstance(await made.try_charge("one", num_tokens=59), Charge), "99 with it"
+            assert isinstance(await made.try_charge("one", num_tokens=5), Charge)
+            refusal = await made.try_charge("one", num_tokens=1)
+            assert isinstance(refusal, Refusal)
+            assert refusal.value == 3, "the refused parts were not counted"
 
     asyncio.run(run())
 
