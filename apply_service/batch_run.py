@@ -10,17 +10,20 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 from litestar.types import Receive
 
 from apply_service.batch_lines import BatchLine, LineSplitter
-from apply_service.errors import WithdrawnError
+from apply_service.errors import ApplyError, WithdrawnError
 from apply_service.problems import ProblemError, make_problem
 
 # What is read ahead of the lines that are under way, so that a disconnect behind it is seen.
 _MAX_BUFFERED_BYTES = 256 << 10
+# How soon a batch that waits for lines notices that the server ends.
+_CHECK_INTERVAL_S = 0.5
 
 
 class BatchRun:
@@ -30,8 +33,8 @@ class BatchRun:
     that raises too, it is asked once more, about the new error and without the line's content.
 
     The last answer says why lines were not begun, by the number of the first one: `receive` raised
-    a ProblemError while nothing was under way, or the batch is over one of its limits. What is
-    under way after `max_batch_s` is given up and answered.
+    a ProblemError or `check` an ApplyError while nothing was under way, or the batch is over one of
+    its limits. What is under way after `max_batch_s` is given up and answered.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class BatchRun:
         *,
         answer: Callable[[BatchLine], Awaitable[bytes]],
         answer_failure: Callable[[BatchLine, Exception], bytes],
+        check: Callable[[], None],
         max_in_flight: int,
         max_line_bytes: int,
         max_lines: int,
@@ -48,6 +52,7 @@ class BatchRun:
         self._receive = receive
         self._answer = answer
         self._answer_failure = answer_failure
+        self._check = check
         self._lines: deque[BatchLine] = deque()
         self._splitter = LineSplitter(max_line_bytes=max_line_bytes)
         self._max_lines = max_lines
@@ -67,7 +72,7 @@ class BatchRun:
         self._is_read = False
         self._is_abandoned = False
         self._is_over = False
-        self._interruption: ProblemError | None = None
+        self._interruption: Exception | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """The answers; leaving early, or a client that goes away, gives up what is under way."""
@@ -138,7 +143,7 @@ class BatchRun:
 
     async def _begin_lines(self) -> None:
         """Begin a line whenever one is there and fewer than the limit are under way."""
-        while (piece := await self._pieces.get()) is not None:
+        while (piece := await self._next_piece()) is not None:
             self._lines += self._splitter.feed(piece)
             await self._begin_known_lines()
             self._num_buffered -= len(piece)
@@ -152,6 +157,19 @@ class BatchRun:
         if self._interruption is None:
             self._lines += self._splitter.end()
             await self._begin_known_lines()
+
+    async def _next_piece(self) -> bytes | None:
+        """More of the body; None behind its end, or if there is to be no more."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CHECK_INTERVAL_S):
+                    return await self._pieces.get()
+            try:
+                if not self._num_open:
+                    self._check()
+            except ApplyError as error:
+                self._interruption = error
+                return None
 
     async def _begin_known_lines(self) -> None:
         while self._lines and self._lines[0].number <= self._max_lines:

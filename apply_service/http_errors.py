@@ -23,7 +23,7 @@ from apply_service.errors import (
     WithdrawnError,
 )
 from apply_service.private_text import PRIVATE_ERROR
-from apply_service.problems import Problem, make_problem, problem_of
+from apply_service.problems import Problem, ProblemError, make_problem, problem_of
 from apply_service.request_record import current_record
 from batching.errors import EngineError, EngineStoppedError
 
@@ -106,7 +106,7 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
             detail=f"the body is larger than {limit} bytes",
             remedy="send a smaller file, or raise max_body_bytes",
         )
-    if problem.status >= 500 and not isinstance(error, _EXPECTED):
+    if problem.status >= 500:
         log_failure(error)
     record = current_record()
     if record is not None:
@@ -134,7 +134,9 @@ def _allowed_methods(request: Request[Any, Any, Any]) -> list[str]:
 
 def log_failure(error: Exception) -> None:
     """Write an error of the server's own to the log, an unforeseen one with its traceback."""
-    if isinstance(error, ApplyError | EngineError | HTTPException):
+    if isinstance(error, _EXPECTED):
+        return
+    if isinstance(error, ApplyError | EngineError | HTTPException | ProblemError):
         _LOGGER.error("request failed: %s", error)
     else:
         name = type(error).__name__

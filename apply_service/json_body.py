@@ -21,7 +21,7 @@ T = TypeVar("T")
 MAX_DEPTH = 100
 _DEPTH_STEPS = bytes(1 if one in b"[{" else 255 if one in b"]}" else 0 for one in range(256))
 _NO_BRACKETS = bytes(one for one in range(256) if one not in b"[]{}")
-_SCANNED_BRACKETS = 1 << 16
+_SCANNED_BRACKETS = 1 << 12
 
 _FIELD = re.compile(r"`\$\.?(?P<path>[^`]*)`$")
 _UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")

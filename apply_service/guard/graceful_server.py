@@ -65,7 +65,7 @@ class GracefulServer(uvicorn.Server):
         closing_s = min(_CLOSING_S, self._drain_s / 2)
         if not await self._drain.wait_until_idle(self._drain_s - closing_s):
             await self._service.fail_running()
-            await self._drain.wait_until_idle(closing_s / 2)
+            await self._drain.wait_until_idle(closing_s / 4)
         super().handle_exit(sig, None)
 
 

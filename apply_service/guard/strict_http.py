@@ -15,6 +15,9 @@ import h11
 _LOOSE_END = re.compile(rb"(?<!\r)\n")
 _FOLD = re.compile(rb"\n[ \t]")
 _MAX_REASON_CHARS = 200
+# A body in crumbs costs thousands of times what its bytes do; so many chunks must have some bytes.
+_MAX_CRUMBS = 10_000
+_MIN_CHUNK_BYTES = 16
 
 
 class StrictConnection(h11.Connection):
@@ -24,6 +27,8 @@ class StrictConnection(h11.Connection):
         super().__init__(h11.SERVER, max_head_bytes)
         self._max_head_bytes = max_head_bytes
         self._received = b""
+        self._num_chunks = 0
+        self._num_body_bytes = 0
         self.flaw = ""
 
     def receive_data(self, data: bytes) -> None:
@@ -43,6 +48,9 @@ class StrictConnection(h11.Connection):
                 self._check_lines(self._received[start:end])
             if isinstance(event, h11.Request):
                 _check_framing(event)
+                self._num_chunks = self._num_body_bytes = 0
+            if isinstance(event, h11.Data):
+                self._check_chunks(event)
             if not len(self._receive_buffer):
                 self._received = b""
         except h11.RemoteProtocolError as error:
@@ -59,6 +67,17 @@ class StrictConnection(h11.Connection):
             raise h11.RemoteProtocolError("a line ends in LF without CR before it")
         if _FOLD.search(read):
             raise h11.RemoteProtocolError("a header goes on in a second line")
+
+    def _check_chunks(self, data: h11.Data) -> None:
+        """Raise RemoteProtocolError for a body in very many and very small chunks."""
+        self._num_chunks += data.chunk_end
+        self._num_body_bytes += len(data.data)
+        is_long = self._num_chunks > _MAX_CRUMBS
+        if is_long and self._num_body_bytes < _MIN_CHUNK_BYTES * self._num_chunks:
+            raise h11.RemoteProtocolError(
+                f"the body has {self._num_chunks} chunks or more of less than {_MIN_CHUNK_BYTES}"
+                " bytes on average"
+            )
 
 
 def _check_framing(request: h11.Request) -> None:

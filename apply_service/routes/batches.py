@@ -109,6 +109,7 @@ async def batches(
         request.receive,
         answer=edits.answer,
         answer_failure=edits.answer_failure,
+        check=service.check_ready,
         max_in_flight=limits.max_in_flight,
         max_line_bytes=edits.max_line_bytes,
         max_lines=limits.max_lines,

@@ -71,6 +71,7 @@ class Caller:
             self.receive,
             answer=self.answer,
             answer_failure=self.answer_failure,
+            check=lambda: None,
             max_in_flight=MAX_IN_FLIGHT,
             max_line_bytes=5000,
             max_lines=max_lines,

@@ -65,6 +65,7 @@ REFUSED = {
     "bare LF in a trailer": CHUNKED + b"0\r\nX-A: b\n\r\n",
     "no end of a chunk": CHUNKED + b"3\r\nabcXX0\r\n\r\n",
     "a chunk without a limit": CHUNKED + b"f" * 40 + b"\r\n",
+    "a body in crumbs": CHUNKED + b"1\r\n \r\n" * 12_000 + b"0\r\n\r\n",
     "a very long head": HEAD + b"X-A: b\r\n" * 20_000 + b"\r\n",
     "a very long line": b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "no HTTP at all": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",

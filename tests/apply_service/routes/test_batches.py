@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -199,6 +200,20 @@ def test_a_server_that_ends_answers_what_it_does_not_begin(oracle: OracleService
         assert sorted(answer["id"] for answer in late) == [f"late {number}" for number in range(10)]
         oracle.runner.gate.set()
         assert [answer["result"]["merged"] for answer in answers] == [MERGED]
+
+
+def test_a_server_that_ends_does_not_wait_for_more_lines(
+    oracle: OracleService, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A client that leaves its batch open, with nothing under way, would hold up the end."""
+    with BatchConnection(url) as batch:
+        batch.send(edit("first", use_model="never", constraint=None))
+        answers = batch.answers()
+        assert next(answers)["id"] == "first"
+        oracle.service.begin_drain()
+        (last,) = answers
+    assert (last["line"], last["problem"]["code"]) == (2, "shutting_down")
+    assert not [one for one in caplog.records if one.levelno >= logging.ERROR]
 
 
 @given(
