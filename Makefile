@@ -21,7 +21,7 @@ ADAPTER_FILES := $(wildcard apply_service/models/*/*)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo serve test test-clients gpu cases corpus-pack train train-gpu calibrate clean
+.PHONY: help demo serve test test-isa test-clients gpu cases corpus-pack train train-gpu calibrate clean
 
 help:
 	@echo 'make demo    merge an example edit over HTTP, with speculation on and off'
@@ -51,6 +51,9 @@ test: $(VENV)/dev.stamp $(VENV)/model.stamp $(VENV)/node.stamp
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
 
 # Packages of other makers, and a Node.js for them, in an environment of their own.
+test-isa: $(VENV)/dev.stamp $(VENV)/model.stamp
+	PYTHONPATH=. $(BIN)/python tests/isa_levels.py $(ARGS)
+
 REAL_CLIENTS := tests/clients/real
 CLIENTS_VENV := build/clients/venv
 CLIENTS_PATH := PATH="$(CURDIR)/$(CLIENTS_VENV)/bin:$$PATH"

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import queue
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from batching.config import EngineConfig
+from apply_service.config import load_settings
+from batching.config import EngineConfig, RowGroupingMode
 from batching.engine import Engine, build_engine
 from batching.events import Cancelled, Event, Failed, Finished, TokenLogprob, Tokens
 from batching.request import EngineRequest
 from lookup.proposer import EMPTY_DRAFT, Draft
 
 WAIT_S = 60.0
+
+
+def forced_rows() -> RowGroupingMode:
+    """The way of computing rows that the environment forces, as it does on a server."""
+    return load_settings(flags={}, environment=os.environ).settings.row_grouping
 
 
 @dataclass
@@ -74,7 +81,8 @@ class RunningEngine:
 @contextmanager
 def running_engine(config: EngineConfig) -> Iterator[RunningEngine]:
     """A started engine that is stopped at the end."""
-    engine = build_engine(config)
+    forced = forced_rows()
+    engine = build_engine(config if forced == "auto" else replace(config, row_grouping=forced))
     running = RunningEngine(engine)
     try:
         yield running

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from engine_runs import ScriptedProposer, running_engine
+from engine_runs import ScriptedProposer, forced_rows, running_engine
 
 from batching.config import Dtype, EngineConfig
 from batching.model import load_model, read_shape
@@ -25,7 +25,12 @@ each_format = pytest.mark.parametrize("dtype", FORMATS)
 
 
 def make_config(model_dir: Path, dtype: Dtype) -> EngineConfig:
-    return EngineConfig(model_path=model_dir, dtype=dtype, kv_memory_bytes=8 << 20)
+    return EngineConfig(
+        model_path=model_dir,
+        dtype=dtype,
+        kv_memory_bytes=8 << 20,
+        row_grouping=forced_rows(),
+    )
 
 
 def make_requests(k: int, scripts: list[list[int]] | None, salt: bytes) -> list[EngineRequest]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from engine_runs import forced_rows
 
 from kernels import row_bits
 from kernels.instruction_set import has_bfloat16, onednn_levels
@@ -21,7 +22,7 @@ from kernels.row_bits import (
     try_attention,
     try_linear,
 )
-from kernels.row_grouping import RowGrouping
+from kernels.row_grouping import RowBits, RowGrouping
 
 ROW_COUNTS = (1, 2, 7, 8, 17, 65, 129, 300, 512)
 CONTEXTS = (
@@ -70,10 +71,15 @@ def parts_of(longest: int, contexts: tuple[int, ...]) -> list[tuple[int, int]]:
     ]
 
 
-def grouping_of(kind: str, dtype: torch.dtype) -> RowGrouping:
-    """The way that is chosen at start for the embedded model."""
-    chosen = choose_row_bits(EMBEDDED_LINEARS, EMBEDDED_ATTENTION, dtype=dtype)
-    return RowGrouping(getattr(chosen, kind))
+def choose(
+    dtype: torch.dtype,
+    linears: list[LinearShape] = EMBEDDED_LINEARS,
+    attention: AttentionShape = EMBEDDED_ATTENTION,
+) -> RowBits:
+    """The ways that are chosen at start, as the environment allows."""
+    mode = forced_rows()
+    least = RowGrouping.ALL if mode == "auto" else RowGrouping(mode)
+    return choose_row_bits(linears, attention, dtype=dtype, least=least)
 
 
 @pytest.mark.slow
@@ -83,9 +89,7 @@ def grouping_of(kind: str, dtype: torch.dtype) -> RowGrouping:
 def test_attention_over_all_contexts(
     shape: AttentionShape, longest: int, dtype: torch.dtype
 ) -> None:
-    grouping = choose_row_bits([], shape, dtype=dtype).attention
-    if grouping is RowGrouping.SINGLE:
-        pytest.skip("by itself nothing can change a row")
+    grouping = choose(dtype, attention=shape).attention
     fault, _ = try_attention(
         shape,
         dtype,
@@ -100,14 +104,14 @@ def test_attention_over_all_contexts(
 @each_dtype
 @pytest.mark.parametrize("shape", EMBEDDED_LINEARS, ids=str)
 def test_linear_layers_over_all_numbers_of_rows(shape: LinearShape, dtype: torch.dtype) -> None:
-    grouping = choose_row_bits([shape], EMBEDDED_ATTENTION, dtype=dtype).linear
+    grouping = choose(dtype, [shape]).linear
     fault, _ = try_linear(shape, dtype, grouping, num_rows=513, row_counts=ROW_COUNTS)
     assert not fault
 
 
 @each_dtype
 def test_attention_in_any_number_and_before_any_context(dtype: torch.dtype) -> None:
-    grouping = grouping_of("attention", dtype)
+    grouping = choose(dtype).attention
     for longest, contexts in ((257, (1, 15, 17, 129, 256)), (1152, (640, 1023, 1025))):
         parts = [part for part in parts_of(longest, contexts) if part[0] in (1, 2, 8, 65)]
         fault, _ = try_attention(
@@ -118,7 +122,7 @@ def test_attention_in_any_number_and_before_any_context(dtype: torch.dtype) -> N
 
 @each_dtype
 def test_linear_layers_in_any_number(dtype: torch.dtype) -> None:
-    grouping = grouping_of("linear", dtype)
+    grouping = choose(dtype).linear
     for shape in EMBEDDED_LINEARS[:4]:
         fault, _ = try_linear(shape, dtype, grouping, num_rows=130, row_counts=(1, 2, 8, 17, 129))
         assert not fault

@@ -54,6 +54,19 @@ def doctor(
     return Doctor(tiny_model_dir, capfd)
 
 
+def test_how_rows_are_computed_is_told_and_forced_by_the_environment(
+    doctor: Doctor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = doctor.checks("--threads", "1")["rows"]
+    assert rows["facts"]["instruction_set"] in rows["text"]
+    monkeypatch.setenv("APPLY_SERVICE_ROW_GROUPING", "single")
+    forced = doctor.checks("--threads", "1")["rows"]
+    assert forced["status"] == "warning"
+    assert (forced["facts"]["linear"], forced["facts"]["attention"]) == ("single", "single")
+    assert "nothing faster than single is allowed" in forced["text"]
+    assert doctor.code == 0
+
+
 def test_a_whole_installation(doctor: Doctor) -> None:
     checks = doctor.checks("--threads", "1")
     assert doctor.code == 0
