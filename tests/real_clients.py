@@ -30,7 +30,7 @@ VENV = ROOT / "build" / "clients" / "venv"
 NODE = VENV / "bin" / "node"
 MODULES = FOLDER / "node_modules"
 OPENCODE = MODULES / "opencode-linux-x64-baseline" / "bin" / "opencode"
-ANSWER_LIMIT_S = 100.0
+ANSWER_LIMIT_S = 240.0
 
 # Where a package is: beside the service, in the environment of the clients, or of Node.js.
 Home = Literal["service", "clients", "node"]

@@ -16,6 +16,7 @@ NUM_CHARACTERS = 200_000
 
 pytestmark = [
     pytest.mark.clients,
+    pytest.mark.timeout(300),
     pytest.mark.skipif(
         MORPH_SDK.version() is None,
         reason="Morph's SDK is not installed; `make test-clients` does it",

@@ -11,7 +11,7 @@ from real_clients import CLIENTS, Outcome, RealClient, Server, Task
 
 pytestmark = [
     pytest.mark.clients,
-    pytest.mark.timeout(150),
+    pytest.mark.timeout(300),
     pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name),
 ]
 FILE_EDITS = [SMALL, LARGE, CRLF, UNICODE]
