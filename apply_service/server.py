@@ -34,6 +34,9 @@ _LOGGER = logging.getLogger(__name__)
 # How long a thread that computes may keep the event loop waiting; Python's own 5 ms add up over
 # the several turns that one answer takes.
 _SWITCH_INTERVAL_S = 0.001
+# Longer than clients and proxies keep a connection that they do not use (5 s in httpx, 60 s in
+# nginx): whoever closes it first, a request must not be on its way into it.
+_IDLE_S = 75
 
 
 def serve(settings: Settings, listener: socket.socket) -> int:
@@ -120,6 +123,7 @@ def _web_config(settings: Settings, app: Litestar) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=1,
+        timeout_keep_alive=_IDLE_S,
     )
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 
 ROOT = Path(__file__).parents[1]
-START_LIMIT_S = 60.0
+START_LIMIT_S = 180.0
 
 
 class ServeProcess:
@@ -66,9 +66,9 @@ class ServeProcess:
         self.end()
 
 
-def wait_until_ready(url: str) -> None:
+def wait_until_ready(url: str, *, limit_s: float = START_LIMIT_S) -> None:
     """Wait until the server has loaded its model."""
-    deadline = time.monotonic() + START_LIMIT_S
+    deadline = time.monotonic() + limit_s
     while httpx.get(f"{url}/health/ready?model=ready", timeout=START_LIMIT_S).status_code != 200:
         assert time.monotonic() < deadline, f"{url} did not become ready"
         time.sleep(0.05)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import time
 from collections import Counter
@@ -11,8 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import httpx
+from pathological_shapes import LEAN_SIZES, SHAPES
+from tagged_edit import tagged
 
-Kind = Literal["whole", "stream", "large", "code_apply", "leave", "bad", "bad_stream"]
+Kind = Literal[
+    *("whole", "stream", "large", "code_apply", "leave", "bad", "bad_stream"),
+    *("chat", "batch", "shape", "deep", "cut_off"),
+]
 
 ANSWER_LIMIT_S = 120.0
 # Of 20 requests, how many are of each kind; the first list has those that must be answered.
@@ -20,6 +26,12 @@ ANSWERED: Sequence[Kind] = ["whole"] * 10 + ["stream"] * 7 + ["code_apply"] * 2 
 MIXED: Sequence[Kind] = (
     ["whole"] * 6 + ["stream"] * 5 + ["code_apply"] * 2 + ["leave"] * 3 + ["bad"] * 2
 ) + ["bad_stream", "large"]
+# What no honest client sends: texts that are dear to plan, nested bodies, bodies cut off.
+HOSTILE: Sequence[Kind] = [*MIXED, "chat", "chat", "batch", "batch"] + (
+    ["shape"] * 6 + ["deep"] * 2 + ["cut_off"] * 2
+)
+DEEP = b'{"original": ' + b"[" * 20_000
+SHAPE_LIMIT_S = 5.0
 SMALL_FUNCTIONS = 12
 LARGE_FUNCTIONS = 2500
 
@@ -76,10 +88,21 @@ async def send(client: httpx.AsyncClient, kind: Kind, number: int) -> str:
     """One request to its end: a status, with the last event of a stream or the code of an error."""
     if kind == "leave":
         return await _leave(client, number)
+    if kind == "cut_off":
+        return await _cut_off(client)
+    if kind == "batch":
+        return await _batch(client, number)
+    if kind == "deep":
+        return _ending_of(await client.post("/v1/apply", content=DEEP))
     if kind == "bad":
         body: dict[str, Any] = {"original": "a = 1\n", "update": "", "unheard": number}
     elif kind == "bad_stream":
         body = {"original": "a = 1\n", "update": "", "stream": True}
+    elif kind == "shape":
+        name = sorted(SHAPES)[number % len(SHAPES)]
+        shape = SHAPES[name](LEAN_SIZES[name])
+        body = {"original": shape.original, "update": shape.update, "path": shape.path}
+        body |= {"deadline_s": SHAPE_LIMIT_S}
     else:
         body = edit_of(number, LARGE_FUNCTIONS if kind == "large" else SMALL_FUNCTIONS)
         body |= {"stream": kind == "stream"}
@@ -87,14 +110,26 @@ async def send(client: httpx.AsyncClient, kind: Kind, number: int) -> str:
     if kind == "code_apply":
         path = "/v1/code/apply"
         body = {"initial_code": body["original"], "edit_snippet": body["update"]}
-    response = await client.post(path, json=body)
+    if kind == "chat":
+        path = "/v1/chat/completions"
+        messages = tagged(body["original"], body["update"])
+        body = {"model": "auto", "messages": messages, "stream": number % 2 == 0}
+    return _ending_of(await client.post(path, json=body))
+
+
+def _ending_of(response: httpx.Response) -> str:
     if response.headers["content-type"].startswith("text/event-stream"):
+        lines = response.text.split()
+        if lines[-1] == "[DONE]":
+            return str(response.status_code)
         events = [line for line in response.text.splitlines() if line.startswith("event: ")]
         return f"{response.status_code} {events[-1].removeprefix('event: ')}"
     if response.is_success:
         return str(response.status_code)
     content = response.json()
-    return f"{response.status_code} {content.get('code', content.get('error'))}"
+    error = content.get("error")
+    code = error["code"] if isinstance(error, dict) else content.get("code", error)
+    return f"{response.status_code} {code}"
 
 
 async def _leave(client: httpx.AsyncClient, number: int) -> str:
@@ -107,6 +142,26 @@ async def _leave(client: httpx.AsyncClient, number: int) -> str:
                 break
     except httpx.ReadTimeout:
         pass
+    return "left"
+
+
+async def _batch(client: httpx.AsyncClient, number: int) -> str:
+    """A good line, one that is no JSON and one that is nested; each must have its answer."""
+    good = json.dumps({"id": str(number), **edit_of(number, SMALL_FUNCTIONS)}).encode()
+    response = await client.post("/v1/batches", content=b"\n".join([good, b"{", DEEP]))
+    num_answers = len(response.content.splitlines())
+    return str(response.status_code) if num_answers == 3 else f"{num_answers} of 3 answers"
+
+
+async def _cut_off(client: httpx.AsyncClient) -> str:
+    """Go away in the middle of a body."""
+    url = client.base_url
+    _, writer = await asyncio.open_connection(url.host, url.port)
+    head = f"POST /v1/apply HTTP/1.1\r\nHost: {url.host}\r\nContent-Length: 1000\r\n\r\n"
+    writer.write(head.encode() + b'{"original": "')
+    await writer.drain()
+    writer.close()
+    await writer.wait_closed()
     return "left"
 
 
@@ -129,7 +184,7 @@ async def run_clients(
             try:
                 ending = await send(client, kind, number)
             except httpx.HTTPError as error:
-                ending = type(error).__name__
+                ending = f"{type(error).__name__} of {kind}"
             tally.count(kind, ending, time.monotonic() - started_at)
             if ending.startswith(("429", "503")):
                 await asyncio.sleep(0.5)
