@@ -40,11 +40,12 @@ Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 MAX_WORK_S = 60.0
 # Jobs that wait for a process; more would not be begun before their deadline.
 MAX_WAITING = 256
-# A usual edit needs a tenth of this. What needs more may be stopped for what may need less.
-LONG_WORK_S = 0.5
-# What has computed for so many seconds has this niceness, so that shorter work goes first.
-_NICENESS = ((0.1, 3), (0.25, 6), (LONG_WORK_S, 12))
-_LOOK_S = 0.1
+# A usual edit computes for a fifth of this. Of what needs more, little goes on at once.
+LONG_WORK_S = 0.25
+# Shorter work goes first: what has computed for a while, or will by its size, is nicer.
+_NICENESS_OF_LONG_WORK = 6
+_LARGE_CHARACTERS = 100_000
+_LOOK_S = 0.05
 # Small edits overtake large ones that wait: a megabyte lets five seconds of others go first.
 _WAIT_S_PER_CHARACTER = 5e-6
 # So many processes for each one that may go on with long work while other work waits.
@@ -82,6 +83,9 @@ class _Job(TextJob):
     def __init__(self, terms: WorkTerms, call: Call) -> None:
         super().__init__(*call)
         self.terms = terms
+        self.was_long = False
+        if terms.num_characters >= _LARGE_CHARACTERS:
+            self.niceness = _NICENESS_OF_LONG_WORK
         self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.queued_at = time.monotonic()
         self.rank = self.queued_at + terms.num_characters * _WAIT_S_PER_CHARACTER
@@ -96,18 +100,19 @@ class _Seat:
     job: _Job | None = None
     started_at: float = 0.0
     used_s: float = 0.0
-    niceness: int = 0
+    is_paused: bool = False
     timer: asyncio.TimerHandle | None = None
+    limit: asyncio.TimerHandle | None = None
 
 
 class TextWork:
     """Does functions over edits beside the event loop, each until its deadline and no longer.
 
-    Owners take turns; of one owner's edits, small ones overtake large ones. The longer work
-    computes, the lower is its priority. While new work waits for a process, no more than a quarter
-    of them (one at least) go on with long work: the rest of it is stopped, and begun again when
-    there is room. If that is not enough, a larger edit of the same owner waits again, or one of an
-    owner who has more processes. Of work in batch priority one job is done at a time.
+    Owners take turns; of one owner's edits, small ones overtake large ones. A quarter of the
+    processes (one at least) go on with long work at a time, at a lower priority, and the rest of it
+    pauses. Where new work finds no process free, the last of what pauses is stopped and begun again
+    when there is room; then a larger edit of the same owner, or one of an owner who has more
+    processes, waits again. Of work in batch priority one job is done at a time.
 
     Without processes everything is done in threads, which go on unheard after the deadline.
     """
@@ -193,7 +198,7 @@ class TextWork:
     async def run_here(
         self, terms: WorkTerms, work: Callable[P, T], *args: P.args, **options: P.kwargs
     ) -> T:
-        """As `run`, for what cannot go to another process; it goes on unheard when it is late."""
+        """As `run`, for what no other process can do; after its deadline it goes on unheard."""
         return await _in_time(terms, asyncio.to_thread(work, *args, **options))
 
     async def close(self) -> None:
@@ -283,8 +288,8 @@ class TextWork:
         seat.started_at = time.monotonic()
         seat.used_s = seat.worker.processor_seconds()
         loop = asyncio.get_running_loop()
-        seat.niceness = 0
-        if job.gives_way:
+        seat.limit = loop.call_later(MAX_WORK_S, self._give_up, job)
+        if job.was_long:
             self._long.append(seat)
         else:
             seat.timer = loop.call_later(_LOOK_S, self._look_at, seat)
@@ -293,33 +298,49 @@ class TextWork:
 
     def _look_at(self, seat: _Seat) -> None:
         """See how long the work of a seat has computed; what only waits is not long."""
-        used_s = seat.worker.processor_seconds() - seat.used_s
-        niceness = max((nice for least_s, nice in _NICENESS if used_s >= least_s), default=0)
-        if niceness > seat.niceness:
-            seat.niceness = niceness
-            seat.worker.give_way(niceness)
-        if used_s < LONG_WORK_S:
+        if seat.worker.processor_seconds() - seat.used_s < LONG_WORK_S:
             seat.timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look_at, seat)
             return
         self._long.append(seat)
+        seat.worker.give_way(_NICENESS_OF_LONG_WORK)
+        if len(self._long) > self._max_long:
+            seat.is_paused = True
+            seat.worker.pause()
         self._fill_seats()
+
+    def _give_up(self, job: _Job) -> None:
+        if not job.answer.done():
+            job.answer.set_exception(
+                TextWorkerError(
+                    f"the work on the text took longer than {MAX_WORK_S:g} s and was ended; send a"
+                    " smaller file or update"
+                )
+            )
+        self._withdraw(job)
 
     def _end(self, seat: _Seat, job: _Job, done: asyncio.Future[Any]) -> None:
         """Deliver what a job came to, or let one that was stopped for others wait again."""
         seat.job = job.seat = None
-        if seat.timer is not None:
-            seat.timer.cancel()
-        is_long = seat in self._long
-        if is_long:
+        for timer in (seat.timer, seat.limit):
+            if timer is not None:
+                timer.cancel()
+        was_long = seat in self._long
+        if was_long:
             self._long.remove(seat)
+        for other in (seat, *self._long[: self._max_long]):
+            if other.is_paused:
+                other.is_paused = False
+                other.worker.resume()
         self._last_work_s = time.monotonic() - seat.started_at
         error = done.exception()
         if isinstance(error, MistakeError):
             _LOGGER.error("text work failed: %s", error.traceback)
         if not job.answer.done():
             if isinstance(error, WorkKilledError):
-                job.is_killed, job.gives_way = False, is_long
-                queue = self._stopped if is_long else self._queue_of(job.terms)
+                job.is_killed, job.was_long = False, was_long
+                if was_long:
+                    job.niceness = _NICENESS_OF_LONG_WORK
+                queue = self._stopped if was_long else self._queue_of(job.terms)
                 queue.push(job.terms.owner, job)
             elif error is not None:
                 job.answer.set_exception(error)
@@ -353,19 +374,13 @@ class TextWork:
 
 async def _in_time(terms: WorkTerms, work: Coroutine[Any, Any, T]) -> T:
     """What `work` gives, if it does so in time; it is cancelled otherwise."""
-    started_at = time.monotonic()
-    limit = started_at + MAX_WORK_S if terms.deadline is None else terms.deadline
+    left_s = None if terms.deadline is None else terms.deadline - time.monotonic()
     try:
-        async with asyncio.timeout(limit - started_at) as timeout:
+        async with asyncio.timeout(left_s) as timeout:
             return await work
     except TimeoutError:
         if not timeout.expired():
             raise
-    if terms.deadline is None:
-        raise TextWorkerError(
-            f"the work on the text took longer than {MAX_WORK_S:g} s and was ended; send a smaller"
-            " file or update"
-        )
     raise DeadlineExceededError(
         "the deadline passed while the text of the edit was being worked on; send a smaller file or"
         " update, or raise deadline_s"

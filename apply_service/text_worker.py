@@ -38,7 +38,6 @@ _KEPT_MEMORY_BYTES = 256 << 20
 _ALARM_S = 90
 _MAX_TRIES = 2
 _CLOSING_S = 5.0
-_LONG_WORK_NICENESS = 12
 # What a process has imported before it exists: workers are forked from one that has these.
 _PRELOADED = ["apply_service.text_worker", "apply_service.conclusion", "apply_service.__main__"]
 
@@ -76,8 +75,8 @@ class TextJob:
         self.call = (work, args, options)
         # Set by another thread before it kills the process that may have begun the job.
         self.is_killed = False
-        # Whether everything else has the processor first, from the beginning.
-        self.gives_way = False
+        # How little of the processor's time it gets beside others, from its beginning.
+        self.niceness = 0
 
 
 class MistakeError(TextWorkerError):
@@ -172,7 +171,7 @@ class TextWorker:
         if process is not None:
             process.kill()
 
-    def give_way(self, niceness: int = _LONG_WORK_NICENESS) -> None:
+    def give_way(self, niceness: int) -> None:
         """Let the job's processor time count for less than the server's, until it has ended."""
         process_id = self.process_id
         if process_id is not None:
@@ -180,6 +179,14 @@ class TextWorker:
             with suppress(OSError):
                 own_niceness = os.getpriority(os.PRIO_PROCESS, 0)
                 os.setpriority(os.PRIO_PROCESS, process_id, own_niceness + niceness)
+
+    def pause(self) -> None:
+        """Have the process wait, whatever it does, until `resume` or its end."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Have the process go on after a `pause`; harmless without one."""
+        self._signal(signal.SIGCONT)
 
     def end(self) -> None:
         """Take the process away; for the thread that runs jobs in it."""
@@ -200,13 +207,19 @@ class TextWorker:
             connection = self._connection
             assert connection is not None, "a worker that has started has a connection"
             self._check_wanted(job)  # after the start, so that a kill is seen or hits the process
-            if job.gives_way:
-                self.give_way()
+            if job.niceness:
+                self.give_way(job.niceness)
             connection.send(job.call)
             return cast(_Answer, connection.recv())
         except (EOFError, OSError):
             self._check_wanted(job)
             raise
+
+    def _signal(self, number: int) -> None:
+        process_id = self.process_id
+        if process_id is not None:
+            with suppress(ProcessLookupError):
+                os.kill(process_id, number)
 
     def _check_wanted(self, job: TextJob) -> None:
         if job.is_killed:

@@ -76,6 +76,10 @@ def is_running(process_id: int) -> bool:
     return True
 
 
+def is_paused(process_id: int) -> bool:
+    return ") T " in Path(f"/proc/{process_id}/stat").read_text()
+
+
 async def until_begun(mark: Path) -> int:
     """The id of the process that has begun."""
     deadline = time.monotonic() + WAIT_S
@@ -180,7 +184,7 @@ def test_work_is_killed_at_its_deadline_and_other_work_is_not(tmp_path: Path) ->
     with_worker(scenario, num_workers=2)
 
 
-def test_work_without_a_deadline_has_a_limit_too(
+def test_work_has_a_limit_however_late_its_deadline_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text_work_module, "MAX_WORK_S", 0.3)
@@ -188,6 +192,10 @@ def test_work_without_a_deadline_has_a_limit_too(
     async def scenario(text_work: TextWork) -> None:
         with pytest.raises(TextWorkerError, match=r"longer than 0\.3 s"):
             await text_work.run(TERMS, text_jobs.spin_until, tmp_path / "no", tmp_path / "begun")
+        with pytest.raises(TextWorkerError, match=r"longer than 0\.3 s"):
+            await text_work.run(
+                within(600.0), text_jobs.spin_until, tmp_path / "no", tmp_path / "begun"
+            )
 
     with_worker(scenario)
 
@@ -207,6 +215,22 @@ def test_long_work_makes_room_for_new_work_and_is_done_all_the_same(tmp_path: Pa
         assert all(await asyncio.gather(*long))
 
     with_worker(scenario, num_workers=2)
+
+
+def test_long_work_takes_turns(tmp_path: Path) -> None:
+    async def scenario(text_work: TextWork) -> None:
+        mark, begun = tmp_path / "mark", tmp_path / "begun"
+        both = [
+            asyncio.create_task(text_work.run(TERMS, text_jobs.spin_until, mark, begun))
+            for _ in range(2)
+        ]
+        await until_there(begun, num_files=2)
+        while not any(map(is_paused, text_work.process_ids)):
+            await asyncio.sleep(0.01)
+        mark.touch()
+        assert len(set(await asyncio.gather(*both))) == 2
+
+    with_worker(scenario, num_workers=3)
 
 
 def test_owners_take_turns_and_small_edits_go_first(tmp_path: Path) -> None:
