@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import msgspec
 from guarded_server import serving_app
@@ -22,6 +24,7 @@ from apply_service.config import Settings
 from apply_service.found_model import FoundModel, find_model
 from apply_service.guard.draining import Drain
 from apply_service.guard.from_settings import protection_of
+from apply_service.guard.key_file import KeyFile
 from apply_service.listener import listen
 from apply_service.model_loading import resolve_device, resolve_dtype
 from apply_service.pipeline import PipelineLimits
@@ -41,13 +44,16 @@ SETTINGS = Settings(
 
 
 class FaultServer:
-    """The process, seen from the one that gives it its URLs."""
+    """The process, seen from the one that gives it its URLs. `key` is an API key with limits."""
 
     def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="keys-")
+        keys_file = Path(self._folder.name) / "keys.json"
+        self.key = KeyFile(keys_file).create("edits", ("apply", "admin")).text
         # Not by its file: processes for text work would import that, and torch with it.
         command = f"import {__name__}; {__name__}.main()"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", command],
+            [sys.executable, "-c", command, str(keys_file)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -68,14 +74,14 @@ class FaultServer:
         assert self._process.stdin is not None, "it is a pipe"
         self._process.stdin.close()
         self._process.wait()
+        self._folder.cleanup()
 
 
 @contextmanager
 def _serving(
-    redis_url: str | None, found: FoundModel, runner: ModelRunner, config: EngineConfig
+    settings: Settings, found: FoundModel, runner: ModelRunner, config: EngineConfig
 ) -> Iterator[str]:
-    settings = msgspec.structs.replace(SETTINGS, redis_url=redis_url)
-    cache = replace(config.cache, redis_url=redis_url)
+    cache = replace(config.cache, redis_url=settings.redis_url)
     service = ApplyService(
         lambda: LoadedModel(
             name=found.location.name,
@@ -112,6 +118,9 @@ def main() -> None:
     lines = iter(sys.stdin.readline, "")
     line = next(lines, None)
     while line is not None:
-        with _serving(line.strip() or None, found, runner, config) as url:
+        settings = msgspec.structs.replace(
+            SETTINGS, redis_url=line.strip() or None, keys_file=sys.argv[1]
+        )
+        with _serving(settings, found, runner, config) as url:
             print(url, flush=True)
             line = next(lines, None)

@@ -76,7 +76,8 @@ def ask(client: httpx.Client, case: Case) -> Answered:
 def client_of(server: FaultServer, redis_url: str | None) -> Iterator[httpx.Client]:
     """A client of the server, which has a new engine, empty memory and this Redis."""
     url = server.restart(redis_url)
-    with httpx.Client(base_url=url, timeout=ANSWER_LIMIT_S) as client:
+    headers = {"Authorization": f"Bearer {server.key}"}
+    with httpx.Client(base_url=url, headers=headers, timeout=ANSWER_LIMIT_S) as client:
         until = time.monotonic() + START_LIMIT_S
         while client.get("/health/ready?model=ready").status_code != 200:
             assert time.monotonic() < until, "the server did not become ready"
