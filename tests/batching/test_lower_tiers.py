@@ -227,6 +227,23 @@ def test_tenants_do_not_share(redis: RedisProcess, tiny_model_dir: Path, cold: l
 
 @needs_redis
 @pytest.mark.redis
+def test_a_value_under_the_key_of_another_tenant_is_refused(
+    redis: RedisProcess, tiny_model_dir: Path, cold: list[int]
+) -> None:
+    config = make_config(tiny_model_dir, redis.url)
+    run_alone(config, salt=b"one")
+    values = {key: redis.get(key) for key in redis.all_keys()}
+    run_alone(config, salt=b"two")
+    for key in redis.all_keys():
+        if key not in values:
+            redis.call("SET", key, next(iter(values.values())))
+    token_ids, stats = run_alone(config, salt=b"two")
+    assert (token_ids, stats.num_cached_tokens) == (cold, 0)
+    assert stats.prefix_lookups[1].reason == "key"
+
+
+@needs_redis
+@pytest.mark.redis
 def test_other_weights_numbers_and_payloads_do_not_share(
     redis: RedisProcess, tiny_model_dir: Path, tmp_path: Path
 ) -> None:

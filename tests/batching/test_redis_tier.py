@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import socket
 import ssl
@@ -13,6 +14,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from redis_process import RedisProcess, find_redis_server, free_port
 
 from batching.cache_gate import PrefillSpeed, TierGate
@@ -28,6 +31,7 @@ pytestmark = [
 ]
 
 WAIT_S = 10.0
+RESP_WORDS = [b"\r\n", b"$-1\r\n", b"-ERR\r\n", b"*1\r\n$4\r\nPING\r\n", b"\0" * 64, b"\xff" * 64]
 FORMAT = ValueFormat(b"model", num_tokens=4, payload_bytes=200_000)
 NAMES = [FORMAT.name_chunk(bytes([n]) * 32, range(n, n + 4)) for n in range(9)]
 
@@ -91,6 +95,30 @@ def redis() -> Iterator[RedisProcess]:
 
 def test_values_come_back_in_order(redis: RedisProcess) -> None:
     check_round_trip(redis.url)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    pieces=st.lists(st.binary(max_size=300) | st.sampled_from(RESP_WORDS), max_size=40),
+    seed=st.integers(),
+)
+def test_whatever_bytes_are_stored_come_back(
+    redis: RedisProcess, pieces: list[bytes], seed: int
+) -> None:
+    start = b"".join(pieces)
+    payload = start + random.Random(seed).randbytes(FORMAT.payload_bytes - len(start))
+    value = memoryview(bytearray(FORMAT.value_bytes))
+    FORMAT.payload(value)[:] = payload
+    FORMAT.seal(value, NAMES[0])
+    with tier_at(redis.url) as tier:
+        assert tier.store(NAMES[0], value, deadline()) is None
+        host = make_host()
+        (buffer,), problem = tier.load(NAMES[:1], host, deadline=deadline())
+        assert problem is None
+        assert buffer.memory == value
+        host.release([buffer])
 
 
 def test_a_prefix_ends_where_a_chunk_is_missing(redis: RedisProcess) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from redis_process import RedisProcess, find_redis_server
 from server_thread import serving
 
 from apply_service.config import Settings
@@ -15,6 +17,7 @@ from apply_service.model_loading import load_model
 from apply_service.pipeline import PipelineLimits
 from apply_service.service import ApplyService
 from apply_service.tenant import CacheSharing
+from batching.prefix_cache import PrefixCache
 
 WAIT_S = 60.0
 EDIT: dict[str, Any] = {
@@ -31,7 +34,9 @@ def say_nothing(_stage: str) -> None:
     """Loading a tiny model has no stages worth telling."""
 
 
-def make_service(model_dir: Path, sharing: CacheSharing) -> ApplyService:
+def make_service(
+    model_dir: Path, sharing: CacheSharing, *, redis_url: str | None = None
+) -> ApplyService:
     settings = Settings(
         model=str(model_dir),
         profile="embedded",
@@ -40,6 +45,8 @@ def make_service(model_dir: Path, sharing: CacheSharing) -> ApplyService:
         device="cpu",
         cache_memory=4 << 20,
         cache_chunk_tokens=64,
+        cache_timeout_s=WAIT_S,
+        redis_url=redis_url,
     )
     return ApplyService(
         partial(load_model, settings, report=say_nothing),
@@ -69,6 +76,35 @@ def test_api_keys_share_or_do_not(tiny_model_dir: Path, sharing: CacheSharing) -
     is_shared = [False, True, sharing == "all", sharing == "all"]
     assert [count > 0.9 * num_prompt for count in cached] == is_shared
     assert [count == 0 for count in cached] == [not shared for shared in is_shared]
+    assert len({answer["merged"] for answer in answers}) == 1
+
+
+@pytest.mark.redis
+@pytest.mark.skipif(find_redis_server() is None, reason="no redis-server")
+def test_replicas_share_with_the_same_key_alone(
+    tiny_model_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A tiny model computes faster than anything loads; without its speed the gate lets all in.
+    monkeypatch.setattr(PrefixCache, "observe_step", lambda *_: None)
+    redis = RedisProcess()
+    try:
+        answers = []
+        for key in ("one", "two", None, "one", "two", None):
+            with serving(make_service(tiny_model_dir, "key", redis_url=redis.url)) as url:
+                answers.append(post(url, key))
+                until = time.monotonic() + WAIT_S
+                metrics = httpx.get(f"{url}/metrics", timeout=WAIT_S).text
+                while 'queue_depth{tier="redis"} 0.0' not in metrics:
+                    assert time.monotonic() < until
+                    metrics = httpx.get(f"{url}/metrics", timeout=WAIT_S).text
+    finally:
+        redis.kill()
+    assert [answer["usage"]["cached_tokens"] > 0 for answer in answers] == [False] * 3 + [True] * 3
+    for answer in answers[:3]:
+        assert answer["usage"]["cached_tokens"] == 0
+        lookups = answer["timing"]["prefix_lookups"]
+        assert [lookup["reason"] for lookup in lookups] == ["absent", "absent"]
+        assert [lookup["tokens"] for lookup in lookups] == [0, 0]
     assert len({answer["merged"] for answer in answers}) == 1
 
 
