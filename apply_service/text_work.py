@@ -76,6 +76,11 @@ class WorkTerms:
             is_batch=edit.priority == Priority.BATCH,
         )
 
+    @property
+    def is_large(self) -> bool:
+        """Whether the work is likely to be long."""
+        return self.num_characters >= _LARGE_CHARACTERS
+
 
 class _Job(TextJob):
     """A job with whoever waits for it; used on the event loop, but for what a worker needs."""
@@ -83,9 +88,8 @@ class _Job(TextJob):
     def __init__(self, terms: WorkTerms, call: Call) -> None:
         super().__init__(*call)
         self.terms = terms
-        self.was_long = False
-        if terms.num_characters >= _LARGE_CHARACTERS:
-            self.niceness = _NICENESS_OF_LONG_WORK
+        self.is_long = terms.is_large and not terms.is_batch
+        self.niceness = _NICENESS_OF_LONG_WORK if terms.is_large else 0
         self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.queued_at = time.monotonic()
         self.rank = self.queued_at + terms.num_characters * _WAIT_S_PER_CHARACTER
@@ -109,10 +113,11 @@ class TextWork:
     """Does functions over edits beside the event loop, each until its deadline and no longer.
 
     Owners take turns; of one owner's edits, small ones overtake large ones. A quarter of the
-    processes (one at least) go on with long work at a time, at a lower priority, and the rest of it
-    pauses. Where new work finds no process free, the last of what pauses is stopped and begun again
-    when there is room; then a larger edit of the same owner, or one of an owner who has more
-    processes, waits again. Of work in batch priority one job is done at a time.
+    processes (one at least) do the work of large edits and what has turned out to be long, at a
+    lower priority; of the latter what is too much pauses. Where new work finds no process free, the
+    last of what pauses is stopped and begun again when there is room; then a larger edit of the
+    same owner, or one of an owner who has more processes, waits again. Of work in batch priority
+    one job is done at a time.
 
     Without processes everything is done in threads, which go on unheard after the deadline.
     """
@@ -125,8 +130,8 @@ class TextWork:
         self._idle = list(reversed(self._seats))
         # Seats whose work is long, in the order in which it turned out to be.
         self._long: list[_Seat] = []
-        self._new, self._batch, self._stopped = (FairQueue(_rank_of) for _ in range(3))
-        self._queues = (self._new, self._batch, self._stopped)
+        self._new, self._batch, self._slow = (FairQueue(_rank_of) for _ in range(3))
+        self._queues = (self._new, self._batch, self._slow)
         self._threads = (
             ThreadPoolExecutor(num_workers, thread_name_prefix="text-work") if num_workers else None
         )
@@ -230,7 +235,9 @@ class TextWork:
             self._withdraw(job)
 
     def _queue_of(self, terms: WorkTerms) -> FairQueue[_Job]:
-        return self._batch if terms.is_batch else self._new
+        if terms.is_batch:
+            return self._batch
+        return self._slow if terms.is_large else self._new
 
     def _withdraw(self, job: _Job) -> None:
         """See that a job goes no further; nothing if it has ended."""
@@ -246,18 +253,22 @@ class TextWork:
             self._begin(self._idle.pop(), job)
         running = [seat.job for seat in self._seats if seat.job is not None]
         going_on = [job for job in running if not job.is_killed]
-        # Each end of a job fills its seat and looks again, so one more at a time is enough.
-        if self._new and len(going_on) == len(running) == self._num_workers:
-            victim = self._try_victim(going_on)
-            if victim is not None:
-                self._withdraw(victim)
+        if len(going_on) < len(running):
+            return  # the end of a job fills its seat and looks again
+        victim = None
+        if self._new and len(running) == self._num_workers:
+            victim = self._try_victim(running)
+        elif self._slow:
+            victim = self._try_long_victim()
+        if victim is not None:
+            self._withdraw(victim)
 
     def _try_victim(self, running: list[_Job]) -> _Job | None:
         """The job that is to be stopped for the new one that waits, if any is."""
         long = [seat.job for seat in self._long[self._max_long :]]
         if long:
             return long[-1]
-        num_held = self._num_held()
+        num_held = self._num_held(self._seats)
         waiting = self._new.peek(num_held)
         owner = waiting.terms.owner
         candidates = [
@@ -268,20 +279,30 @@ class TextWork:
         ]
         return max(candidates, key=_rank_of, default=None)
 
+    def _try_long_victim(self) -> _Job | None:
+        """The long work to be stopped for that of an owner who has less of it, if any is."""
+        num_held = self._num_held(self._long)
+        num_fair = num_held[self._slow.peek(num_held).terms.owner] + 1
+        jobs = (seat.job for seat in reversed(self._long))
+        return next((job for job in jobs if job and num_held[job.terms.owner] > num_fair), None)
+
     def _try_next(self) -> _Job | None:
         """Take the job that is to begin next out of its queue."""
-        if self._stopped and len(self._long) < self._max_long:
-            return self._stopped.pop(self._num_held())
+        num_held, num_long = self._num_held(self._seats), self._num_held(self._long)
+        if self._slow and len(self._long) < self._max_long:
+            slow = self._slow.peek(num_long)
+            if not self._new or slow.rank < self._new.peek(num_held).rank:
+                return self._slow.pop(num_long)
         if self._new:
-            return self._new.pop(self._num_held())
+            return self._new.pop(num_held)
         jobs = (seat.job for seat in self._seats)
         if self._batch and not any(job is not None and job.terms.is_batch for job in jobs):
-            return self._batch.pop(self._num_held())
+            return self._batch.pop(num_held)
         return None
 
-    def _num_held(self) -> Counter[Hashable]:
-        """How many processes each owner has."""
-        return Counter(seat.job.terms.owner for seat in self._seats if seat.job is not None)
+    def _num_held(self, seats: list[_Seat]) -> Counter[Hashable]:
+        """How many of these each owner has."""
+        return Counter(seat.job.terms.owner for seat in seats if seat.job is not None)
 
     def _begin(self, seat: _Seat, job: _Job) -> None:
         seat.job, job.seat = job, seat
@@ -289,7 +310,7 @@ class TextWork:
         seat.used_s = seat.worker.processor_seconds()
         loop = asyncio.get_running_loop()
         seat.limit = loop.call_later(MAX_WORK_S, self._give_up, job)
-        if job.was_long:
+        if job.is_long:
             self._long.append(seat)
         else:
             seat.timer = loop.call_later(_LOOK_S, self._look_at, seat)
@@ -337,10 +358,10 @@ class TextWork:
             _LOGGER.error("text work failed: %s", error.traceback)
         if not job.answer.done():
             if isinstance(error, WorkKilledError):
-                job.is_killed, job.was_long = False, was_long
+                job.is_killed = False
                 if was_long:
-                    job.niceness = _NICENESS_OF_LONG_WORK
-                queue = self._stopped if was_long else self._queue_of(job.terms)
+                    job.is_long, job.niceness = True, _NICENESS_OF_LONG_WORK
+                queue = self._slow if was_long else self._queue_of(job.terms)
                 queue.push(job.terms.owner, job)
             elif error is not None:
                 job.answer.set_exception(error)

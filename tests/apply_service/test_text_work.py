@@ -251,7 +251,7 @@ def test_owners_take_turns_and_small_edits_go_first(tmp_path: Path) -> None:
                 ("many", "large", 1 << 40),
                 ("many", "first", 0),
                 ("many", "second", 0),
-                ("few", "other", 1 << 20),
+                ("few", "other", 1 << 10),
             ]
         ]
         await asyncio.sleep(0)
@@ -291,6 +291,26 @@ def test_a_small_edit_does_not_wait_for_large_ones_of_its_owner(tmp_path: Path) 
         assert await held
 
     with_worker(scenario)
+
+
+def test_nobody_does_all_long_work_while_another_waits(tmp_path: Path) -> None:
+    async def scenario(text_work: TextWork) -> None:
+        mark, begun = tmp_path / "mark", tmp_path / "begun"
+        many, few = (
+            WorkTerms(started_at=0.0, owner=name, num_characters=1 << 20)
+            for name in ("many", "few")
+        )
+        held = [
+            asyncio.create_task(text_work.run(many, text_jobs.wait_until, mark, begun))
+            for _ in range(3)
+        ]
+        await until_there(begun, num_files=2)
+        assert await text_work.run(few, text_jobs.process_id)
+        assert not [task for task in held if task.done()]
+        mark.touch()
+        assert all(await asyncio.gather(*held))
+
+    with_worker(scenario, num_workers=8)
 
 
 def test_work_in_batch_priority_is_done_one_at_a_time(tmp_path: Path) -> None:
