@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from kernels.instruction_set import has_bfloat16
 from kernels.linear import OneDnnLinear, use_onednn_linear
 
 # Largest absolute error against float64 for outputs of the size of 1.
@@ -92,6 +93,7 @@ def test_what_is_more_than_a_linear_layer_stays() -> None:
 
 
 @both
+@pytest.mark.skipif(not has_bfloat16(), reason="oneDNN has no bfloat16 on this processor")
 @pytest.mark.parametrize(
     ("in_features", "out_features"), [(5, 7), (64, 48), (576, 192), (576, 1536), (1536, 576)]
 )

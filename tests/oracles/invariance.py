@@ -44,9 +44,9 @@ from kernels.instruction_set import instruction_set
 WAYS = ("alone", "host", "redis", "together", "plain")
 _GROUP = 8
 # Of characters; free answers are written without speculation too, token by token.
-_MAX_BOUND, _MAX_FREE = 3000, 1500
+_MAX_BOUND, _MAX_FREE = 2400, 1200
 _MAX_FREE_ANSWER = 160
-_SMALL_KV_BYTES = 56 << 20
+_SMALL_KV_TOKENS = 1800
 _SMALL_CHUNK = 48
 
 
@@ -87,6 +87,7 @@ class Service:
         loaded = load_to_stay(settings, report=print)
         self._engine = AsyncEngine(loaded.engine)
         self.dtype = self._engine.model_info.dtype
+        self.kv_bytes_per_token = self._engine.model_info.kv_bytes_per_token
         limits = PipelineLimits(
             max_file_bytes=settings.max_file_bytes, max_draft_tokens=settings.max_draft_tokens
         )
@@ -131,12 +132,12 @@ async def answer_group(
         ]
 
     alone = await each(whole, "first")
-    host = await each(whole, "first")
+    plain = await each(whole, "plain", max_drafts=0)
+    host = await each(whole, "first")  # by now the device's blocks are those of others
     redis = await each(chunked, "first")
     together = await asyncio.gather(
         *(chunked.answer(edit, "together" + key) for key, edit in group)
     )
-    plain = await each(whole, "plain", max_drafts=0)
     answers = zip(alone, host, redis, together, plain, strict=True)
     return [
         Row(key=key, answers=dict(zip(WAYS, ways, strict=True)))
@@ -190,9 +191,9 @@ def report_lines(rows: Sequence[Row]) -> Iterator[str]:
 
 async def run(args: argparse.Namespace, settings: Settings, log: RunLog[Row]) -> None:
     """Compute what the log does not have yet."""
-    small = msgspec.structs.replace(settings, kv_memory=_SMALL_KV_BYTES)
-    whole = Service(small)
     chunked = Service(msgspec.structs.replace(settings, max_tokens_per_step=_SMALL_CHUNK))
+    small_bytes = _SMALL_KV_TOKENS * chunked.kv_bytes_per_token
+    whole = Service(msgspec.structs.replace(settings, kv_memory=small_bytes))
     print(instruction_set(), whole.dtype, flush=True)
     known = {row.key for row in log.rows}
     todo = [item for item in edits_of(args.cases)[: args.limit] if item[0] not in known]

@@ -33,10 +33,11 @@ def test_attention_gives_the_gradients_of_torch(tiny_model_dir: Path, length: in
         )
         for name in (ATTENTION_NAME, "sdpa")
     ]
+    # Some gradients are nothing but what rounding leaves of larger ones.
+    scale = max(float(expected.abs().max()) for expected in found[1])
     for ours, expected in zip(*found, strict=True):
-        # Sums over the context in another order, many of them behind each other.
-        tolerance = 4096 * torch.finfo(ours.dtype).eps
-        assert (ours - expected).abs().max() <= tolerance * expected.abs().max()
+        tolerance = 1024 * torch.finfo(ours.dtype).eps * scale
+        assert (ours - expected).abs().max() <= tolerance
 
 
 def test_examples_that_share_a_pass_do_not_see_each_other(tiny_model_dir: Path) -> None:
