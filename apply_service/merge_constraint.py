@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apply_service.edit.merge import MergePlan
-from apply_service.edit.placement import Placement
+from apply_service.edit.placement import MAX_WEIGHT_GAP, Placement
 from apply_service.edit.placement_change import change_of
 from apply_service.edit.regions import Region
 from apply_service.prompts.merge_form import AnyMergeGrammar, MergeForm
@@ -14,8 +14,6 @@ from apply_service.prompts.prompt import Prompt
 from lookup.grammar_error import GrammarError
 from lookup.merge_rules import GrammarPlacement, GrammarSegment, MergeRules
 
-# A place that fits this much worse than the best one is not offered to the model.
-MAX_WEIGHT_GAP = 8.0
 MAX_ALTERNATIVES = 12
 
 

@@ -35,6 +35,35 @@ def balance_of(lines: Sequence[str]) -> Balance:
     return depth
 
 
+def num_closed_before(lines: Sequence[str]) -> int:
+    """How many brackets `lines` close that stand open before them."""
+    depths = dict.fromkeys("([{", 0)
+    count = 0
+    for line in lines:
+        for bracket in _BRACKET.finditer(line):
+            if bracket[0] in depths:
+                depths[bracket[0]] += 1
+                continue
+            start = "([{"[")]}".index(bracket[0])]
+            count += not depths[start]
+            depths[start] = max(depths[start] - 1, 0)
+    return count
+
+
+def num_misplaced(lines: Sequence[str]) -> int:
+    """How many lines begin with the end of a block and are indented otherwise than its start."""
+    starts: list[int] = []
+    count = 0
+    for line in lines:
+        first = len(line) - len(line.lstrip())
+        for bracket in _BRACKET.finditer(line):
+            if bracket[0] in "([{":
+                starts.append(first)
+            elif starts:
+                count += starts.pop() != first and bracket.start() == first
+    return count
+
+
 def _added(depth: Balance, line: str) -> Balance:
     return (
         depth[0] + line.count("(") - line.count(")"),

@@ -32,6 +32,7 @@ from apply_service.edit.segment_nesting import Room
 from apply_service.edit.similarity import Similarity
 from apply_service.edit.symbol import Symbol
 from apply_service.edit.syntax import parse_fragment
+from apply_service.edit.syntax_check import SyntaxCheck
 from apply_service.edit.word_weights import WordWeights
 from apply_service.edit.work_budget import spend
 
@@ -51,6 +52,10 @@ UNCLOSED_MARGIN = 6.0
 LOOSE_MARGIN = 7.0
 # Another number of blank lines in the same place.
 BLANK_MARGIN = 6.0
+# How much better placements that break the syntax may fit than the certain one, and how many of
+# them are tried.
+MAX_BROKEN_LEAD = 6.0
+MAX_BROKEN = 12
 # Lines that are merely alike tell nothing of a place that fits worse.
 MIN_ALIKE_WEIGHT = -8.0
 # Where more than one line is replaced, the runs on both sides must weigh this much.
@@ -92,6 +97,7 @@ class LazyPlacements:
         self,
         index: LineIndex,
         *,
+        check: SyntaxCheck,
         symbols: Sequence[Symbol],
         language: str | None,
         has_grammar: bool,
@@ -102,6 +108,7 @@ class LazyPlacements:
     ) -> None:
         """`segments` are all those of the update, `renames` the old names for its new ones."""
         self._index = index
+        self._check = check
         self._segments = segments
         self._bindings = Bindings(index.lines)
         self._similarity = similarity
@@ -280,7 +287,7 @@ class LazyPlacements:
             is_first=is_first,
             is_last=is_last,
         )
-        words = _words_of(core)
+        words = words_of(core)
         known: dict[tuple[int, int, tuple[str, ...]], tuple[Placement, Spot]] = {}
         limit = MAX_RANKED if self._num_ranked < MAX_RANKED_IN_ALL else MAX_RANKED_LATE
         insertions = placer.insertions()
@@ -442,22 +449,46 @@ class LazyPlacements:
         return start, end, tuple(new[first:last])
 
     def _judged(self, ranked: Sequence[tuple[Placement, Spot]]) -> list[Placement]:
-        """Only the first can be certain, and only if it is sound and no other comes near."""
-        if not ranked:
-            return []
-        first, spot = ranked[0]
-        needed = self._needed_margin(spot)
-        is_certain = (
+        """Only the first can be certain, and only if it is sound and no other comes near.
+
+        If all that come near or fit better break the syntax, they are none, and left out.
+        """
+        placements = [placement for placement, _ in ranked]
+        for first, spot in ranked:
+            if first.weight < placements[0].weight - MAX_BROKEN_LEAD:
+                break
+            if not self._may_be_certain(first, spot):
+                continue
+            needed = self._needed_margin(spot)
+            near = [
+                other
+                for other in placements
+                if other is not first
+                and first.weight - other.weight < max(needed, self._blank_margin(first, other))
+            ]
+            if near and not self._are_broken(near, beside=first):
+                break
+            rest = [one for one in placements if one is not first and one not in near]
+            return [replace(first, is_certain=True), *rest]
+        return placements
+
+    def _may_be_certain(self, placement: Placement, spot: Spot) -> bool:
+        """Whether a placement is certain where no other comes near."""
+        return (
             spot.weight >= MIN_CERTAIN_WEIGHT
-            and all(
-                first.weight - other.weight >= max(needed, self._blank_margin(first, other))
-                for other, _ in ranked[1:]
-            )
-            and self._is_sound(first)
-            and self._is_as_written(first)
+            and self._needed_margin(spot) < math.inf
+            and self._is_sound(placement)
+            and self._is_as_written(placement)
         )
-        others = [placement for placement, _ in ranked[1:]]
-        return [replace(first, is_certain=is_certain), *others]
+
+    def _are_broken(self, others: Sequence[Placement], *, beside: Placement) -> bool:
+        """Whether one placement keeps the syntax and all the others break it."""
+        return (
+            len(others) <= MAX_BROKEN
+            and self._check.of_placement(beside) == "sound"
+            and self._check.keeps_blocks(beside)
+            and all(self._check.of_placement(other) == "broken" for other in others)
+        )
 
     def _blank_margin(self, first: Placement, other: Placement) -> float:
         """How far another number of blank lines in the same place must be behind."""
@@ -500,7 +531,7 @@ class LazyPlacements:
     def _num_dropped(self, spot: Spot, words: frozenset[str]) -> int:
         """How many definitions would go that the segment does not mention."""
         dropped = self._table.inside(spot.start, spot.end, limit=_MAX_INSIDE)
-        return sum(not _mentions(words, symbol.name) for symbol in dropped)
+        return sum(not mentions(words, symbol.name) for symbol in dropped)
 
     def _num_repeated(self, spot: Spot) -> int:
         """How many new lines of the segment stand close by in the original: they may have moved."""
@@ -521,10 +552,10 @@ class LazyPlacements:
             return False
         shown = {definition_name(line) for line in placement.lines}
         dropped = self._table.inside(placement.start, placement.end)
-        words = _words_of(placement.lines)
+        words = words_of(placement.lines)
         return all(
             symbol.name in shown
-            or (symbol.kind not in ("function", "class") and _mentions(words, symbol.name))
+            or (symbol.kind not in ("function", "class") and mentions(words, symbol.name))
             for symbol in dropped
         )
 
@@ -540,10 +571,11 @@ def is_airy(segments: Sequence[Segment]) -> bool:
     return sum(sides) >= MIN_AIRY_SIDES
 
 
-def _words_of(lines: Sequence[str]) -> frozenset[str]:
+def words_of(lines: Sequence[str]) -> frozenset[str]:
+    """The words of some lines."""
     return frozenset(word for line in lines for word in _WORD.findall(line))
 
 
-def _mentions(words: frozenset[str], name: str) -> bool:
+def mentions(words: frozenset[str], name: str) -> bool:
     """Whether all words of a name are among `words`."""
     return words.issuperset(_WORD.findall(name))

@@ -40,6 +40,7 @@ from apply_service.edit.segment_nesting import Room, SegmentNesting, is_cut
 from apply_service.edit.similarity import Similarity
 from apply_service.edit.sound_merges import SoundMerges
 from apply_service.edit.syntax import SyntaxTree
+from apply_service.edit.syntax_check import SyntaxCheck
 from apply_service.edit.word_weights import WordWeights
 
 # Segments leave the file's order only if their own places are better than this together.
@@ -83,8 +84,11 @@ class MergePlanner:
         weights = WordWeights(self._index.stripped)
         self._symbols = tree.symbols if tree is not None else find_definitions(original_lines)
         self._table = SymbolTable(self._symbols, self._index, similarity)
+        sent = [text for segment in snippet.segments for text in segment.texts]
+        self._check = SyntaxCheck(self._index.lines, tree, update_lines=sent)
         self._lazy = LazyPlacements(
             self._index,
+            check=self._check,
             symbols=self._symbols,
             language=tree.language if tree is not None else None,
             has_grammar=tree is not None,
@@ -123,9 +127,8 @@ class MergePlanner:
             removals = self._snippet.removals
             candidates = with_removal_context(candidates, removals, removed, self._index)
         if self._tree is not None and not self._tree.error_lines:
-            candidates = SoundMerges(
-                self._index.lines, self._tree, order=order, removed=removed
-            ).settle(candidates)
+            merges = SoundMerges(self._check, self._symbols, order=order, removed=removed)
+            candidates = merges.settle(candidates)
         candidates = self._with_first_lines_settled(candidates, order, removed)
         self._note_doubts(candidates, order)
         return DrawnMerge(

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+# A place that fits this much worse than the best one is no choice: it is not offered to a model.
+MAX_WEIGHT_GAP = 8.0
+
 PlacementReason = Literal["explicit", "context", "symbol", "similar", "order", "border", "variant"]
 
 

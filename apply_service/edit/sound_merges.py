@@ -1,79 +1,122 @@
-"""Placements that break the syntax of the file step back behind those that keep it."""
+"""Placements that break the syntax of the file make way for those that keep it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, islice, pairwise
 
+from apply_service.edit.lazy_placements import mentions, words_of
 from apply_service.edit.path_search import PathSearch
-from apply_service.edit.placement import MergePath, Placement, RemovedSpan
-from apply_service.edit.splice import splice
-from apply_service.edit.syntax import SyntaxTree, parse
+from apply_service.edit.placement import MAX_WEIGHT_GAP, Placement, RemovedSpan
+from apply_service.edit.symbol import Symbol
+from apply_service.edit.syntax_check import SyntaxCheck
 
 # A placement that breaks the syntax is this much less likely.
 SYNTAX_COST = 6.0
+# One that breaks it is left out beside a sound one, unless it fits better by more than this.
+MAX_BROKEN_LEAD = 2.0
 MAX_TRIALS = 6
-# Characters of merges that are parsed for one plan: parsing takes 0.25 s a megabyte.
-MAX_PARSED = 300_000
+# Rivals that are tried, and merges with each of them: one may need others in another place.
+MAX_RIVALS = 12
+MAX_COMPLETIONS = 3
 
-Layers = list[list[Placement]]
+Layers = Sequence[Sequence[Placement]]
+Path = tuple[Placement, ...]
 _Key = tuple[int, int, int, tuple[str, ...]]
 
 
 class SoundMerges:
-    """Looks for a best merge without syntax errors, in an original that has none.
+    """Looks for merges without syntax errors, in an original that has none.
 
     `order` lists the segments as they follow one another in the file.
     """
 
     def __init__(
         self,
-        original_lines: Sequence[str],
-        tree: SyntaxTree,
+        check: SyntaxCheck,
+        symbols: Sequence[Symbol],
         *,
         order: Sequence[int],
         removed: Sequence[RemovedSpan],
     ) -> None:
-        self._original_lines = original_lines
-        self._language = tree.language
+        """`symbols` are those of the original."""
+        self._check = check
+        self._symbols = symbols
         self._order = order
-        self._removed = tuple(removed)
-        self._num_left = MAX_PARSED
+        self._removed = removed
 
-    def settle(self, candidates: Layers) -> Layers:
-        """The candidates with the guilty placements lowered; as they were if nothing helps."""
-        settled = candidates
+    def settle(self, candidates: Layers) -> list[list[Placement]]:
+        """The candidates with the guilty placements lowered, and without those that break the
+        syntax beside a best merge that keeps it; as they were if no such merge is found.
+        """
+        unsettled = [list(layer) for layer in candidates]
+        settled = unsettled
         lowered: set[_Key] = set()
         for _ in range(MAX_TRIALS):
-            path = PathSearch([settled[number] for number in self._order]).best_path()
+            path = self._search(settled).best_path()
             if path is None or all(one.is_certain for one in path):
                 return settled
-            errors = self._error_lines(path)
+            errors = self._check.error_lines(path, self._removed)
             if errors is None:
-                return candidates
+                return unsettled
             if not errors:
-                return settled
+                return self._without_broken(settled, path, candidates)
             guilty = self._guilty(path, errors[0], settled, lowered)
             if guilty is None:
-                return candidates
+                return unsettled
             lowered.add(_key(guilty))
             settled = _lowered(settled, guilty)
-        return candidates
+        return unsettled
 
-    def _error_lines(self, path: Sequence[Placement]) -> Sequence[int] | None:
-        """Lines of the merge with syntax errors; None if it is too long to be parsed."""
-        merged = splice(
-            self._original_lines, MergePath(placements=tuple(path), removed=self._removed)
+    def _without_broken(
+        self, settled: Layers, path: Path, candidates: Layers
+    ) -> list[list[Placement]]:
+        """The candidates without the rivals of a sound path with which all merges break.
+
+        A doubt is left where a rival fits much better by all else, and beside a placement that is
+        doubtful by itself: that it keeps the syntax does not prove it.
+        """
+        weights = {_key(one): one.weight for layer in candidates for one in layer}
+        trusted = [one for one in path if not self._is_doubtful(one)]
+        limits = {one.segment: one.weight + MAX_BROKEN_LEAD for one in trusted}
+        broken = {
+            _key(one)
+            for one in islice(_rivals(settled, trusted), MAX_RIVALS)
+            if weights[_key(one)] <= limits[one.segment] and self._breaks(one, settled, path)
+        }
+        return [[one for one in layer if _key(one) not in broken] for layer in settled]
+
+    def _is_doubtful(self, placement: Placement) -> bool:
+        """Whether it is a guess, takes brackets of other blocks, or drops what is not named."""
+        if placement.reason == "order" or not self._check.keeps_blocks(placement):
+            return True
+        words = words_of(placement.lines)
+        return any(
+            placement.start <= symbol.start
+            and symbol.end <= placement.end
+            and not mentions(words, symbol.name)
+            for symbol in self._symbols
         )
-        num_characters = sum(map(len, merged)) + len(merged)
-        if num_characters > self._num_left:
-            return None
-        self._num_left -= num_characters
-        tree = parse(merged, self._language)
-        return None if tree is None else tree.error_lines
+
+    def _breaks(self, rival: Placement, layers: Layers, path: Path) -> bool:
+        """Whether the merges with a rival have syntax errors: the sound one and the best others."""
+        swapped = tuple(rival if one.segment == rival.segment else one for one in path)
+        fits = all(before.end <= one.start for before, one in pairwise(swapped))
+        through = [[rival] if number == rival.segment else one for number, one in enumerate(layers)]
+        others = islice(self._search(through).paths(), MAX_COMPLETIONS)
+        has_way = False
+        for way in chain([swapped] if fits else [], others):
+            has_way = True
+            if not self._check.error_lines(way, self._removed):
+                return False
+        return has_way
+
+    def _search(self, layers: Layers) -> PathSearch:
+        return PathSearch([layers[number] for number in self._order])
 
     def _guilty(
-        self, path: Sequence[Placement], error: int, settled: Layers, lowered: set[_Key]
+        self, path: Path, error: int, settled: Layers, lowered: set[_Key]
     ) -> Placement | None:
         """The placement nearest to line `error` of the merge that has an alternative."""
         distances: list[tuple[int, int, Placement]] = []
@@ -88,13 +131,28 @@ class SoundMerges:
         return min(distances)[2] if distances else None
 
 
-def _lowered(candidates: Layers, guilty: Placement) -> Layers:
+def _rivals(layers: Layers, path: Sequence[Placement]) -> Iterator[Placement]:
+    """What may be chosen instead of the placements of a path, the likeliest first."""
+    found = [
+        (one.weight - other.weight, one.segment, place)
+        for one in path
+        if not one.is_certain
+        for place, other in enumerate(layers[one.segment])
+        if other != one and other.weight >= one.weight - MAX_WEIGHT_GAP
+    ]
+    for _, segment, place in sorted(found):
+        yield layers[segment][place]
+
+
+def _lowered(candidates: Layers, guilty: Placement) -> list[list[Placement]]:
     """The candidates with one placement less likely, and no certain one in its segment."""
     layer = [replace(one, is_certain=False) for one in candidates[guilty.segment]]
     place = candidates[guilty.segment].index(guilty)
     layer[place] = replace(layer[place], weight=guilty.weight - SYNTAX_COST)
     layer.sort(key=lambda one: -one.weight)
-    return [layer if number == guilty.segment else one for number, one in enumerate(candidates)]
+    return [
+        layer if number == guilty.segment else list(one) for number, one in enumerate(candidates)
+    ]
 
 
 def _key(placement: Placement) -> _Key:

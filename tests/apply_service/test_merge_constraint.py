@@ -10,9 +10,9 @@ import pytest
 from apply_service.bench.cases import read_cases
 from apply_service.bench.replay_case import to_tokens
 from apply_service.edit.merge import MergePlan
-from apply_service.edit.placement import Placement, PlacementReason
+from apply_service.edit.placement import MAX_WEIGHT_GAP, Placement, PlacementReason
 from apply_service.edit.regions import Region
-from apply_service.merge_constraint import MAX_ALTERNATIVES, MAX_WEIGHT_GAP, try_constrain
+from apply_service.merge_constraint import MAX_ALTERNATIVES, try_constrain
 from apply_service.model_store import resolve_model
 from apply_service.prompts.profile import PromptRequest, load_profile
 

@@ -1,0 +1,24 @@
+"""Places that break the syntax are no choice of the model's. Real process, real model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx
+from serve_process import serve_process, wait_until_ready
+
+CASES = Path(__file__).parents[1] / "cases/unsound_places.jsonl"
+WAIT_S = 60.0
+
+
+def test_an_edit_is_applied_where_one_place_keeps_the_syntax() -> None:
+    answers = {}
+    cases = [json.loads(line) for line in CASES.read_text().splitlines()]
+    with serve_process("--port", "0") as (_server, url):
+        wait_until_ready(url)
+        for case in cases:
+            body = {name: case[name] for name in ("path", "original", "update")}
+            answer = httpx.post(f"{url}/v1/apply", json=body, timeout=WAIT_S).json()
+            answers[case["id"]] = (answer["status"], answer["merged"] == case["expected"])
+    assert answers == {case["id"]: ("applied", True) for case in cases}
