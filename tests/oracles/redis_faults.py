@@ -150,7 +150,8 @@ def report(name: str, answers: Sequence[Answered], expected: Sequence[Answered])
     print(
         f"{name:26} {num_equal:3}/{len(answers)} equal, {num_loaded:2} loaded,"
         f" {num_long} waits > {LONG_WAIT_S} s, {sum(waits):6.3f} s waited,"
-        f" {vain_s:6.3f} s of it in vain, longest {max(waits):.3f} s",
+        f" {sum(one.load_s for one in answers):.3f} s of it in searches,"
+        f" {vain_s:.3f} s in vain, longest {max(waits):.3f} s",
         flush=True,
     )
     return num_equal == len(answers) and vain_s <= MAX_WAIT_S
