@@ -22,6 +22,9 @@ from redis_process import RedisProcess, free_port
 
 from apply_service.bench.throttled_proxy import ThrottledProxy
 
+# Keys of the cache; a server may keep the counts of its limits beside them.
+CHUNKS = "apply-kv:*"
+
 Fault = Callable[[RedisProcess], AbstractContextManager[str]]
 """Takes a server that holds the prompts of the requests; gives the URL that the engine is told."""
 
@@ -90,7 +93,7 @@ def hangs(redis: RedisProcess) -> Iterator[str]:
 
 @contextmanager
 def out_of_memory(redis: RedisProcess) -> Iterator[str]:
-    for key in redis.all_keys()[1::2]:
+    for key in redis.all_keys(CHUNKS)[1::2]:
         redis.call("DEL", key)
     redis.call("CONFIG", "SET", "maxmemory", "1")
     yield redis.url
@@ -109,7 +112,7 @@ def holes(redis: RedisProcess) -> Iterator[str]:
     generator = random.Random(1)
 
     def delete() -> None:
-        keys = redis.all_keys()
+        keys = redis.all_keys(CHUNKS)
         for key in generator.sample(keys, len(keys) // 4):
             redis.call("DEL", key)
 
@@ -121,7 +124,7 @@ def _rewriting(change: Callable[[bytes], bytes]) -> Fault:
     """All values are changed, again and again, whatever is written meanwhile."""
 
     def rewrite_all(redis: RedisProcess) -> None:
-        for key in redis.all_keys():
+        for key in redis.all_keys(CHUNKS):
             value = redis.get(key)
             if value:
                 redis.call("SET", key, change(value))
@@ -154,7 +157,7 @@ zeroed_values = _rewriting(lambda value: bytes(len(value)))
 @contextmanager
 def swapped_values(redis: RedisProcess) -> Iterator[str]:
     """Each key holds the whole and sound value of another one."""
-    keys = redis.all_keys()
+    keys = redis.all_keys(CHUNKS)
     values = [redis.get(key) for key in keys]
     for key, value in zip(keys, values[1:] + values[:1], strict=True):
         redis.call("SET", key, value)
@@ -163,7 +166,7 @@ def swapped_values(redis: RedisProcess) -> Iterator[str]:
 
 @contextmanager
 def other_types(redis: RedisProcess) -> Iterator[str]:
-    for key in redis.all_keys():
+    for key in redis.all_keys(CHUNKS):
         redis.call("DEL", key)
         redis.call("RPUSH", key, "a", "b")
     yield redis.url
@@ -225,7 +228,7 @@ def flaps(redis: RedisProcess) -> Iterator[str]:
 @contextmanager
 def restarts_with_other_data(redis: RedisProcess) -> Iterator[str]:
     """Another server takes the place, with wrong values under the same keys."""
-    keys = redis.all_keys()
+    keys = redis.all_keys(CHUNKS)
     values = [redis.get(key) for key in keys]
     redis.kill()
     redis.start()
@@ -239,7 +242,7 @@ def clock_jumps(redis: RedisProcess) -> Iterator[str]:
     """For the server a day passes again and again: whatever it holds expires at once."""
 
     def expire_all() -> None:
-        for key in redis.all_keys():
+        for key in redis.all_keys(CHUNKS):
             redis.call("PEXPIRE", key, "1")
 
     with _repeating(expire_all, 0.05):
