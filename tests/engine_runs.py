@@ -81,8 +81,9 @@ class RunningEngine:
 @contextmanager
 def running_engine(config: EngineConfig) -> Iterator[RunningEngine]:
     """A started engine that is stopped at the end."""
-    forced = forced_rows()
-    engine = build_engine(config if forced == "auto" else replace(config, row_grouping=forced))
+    if config.row_grouping == "auto":
+        config = replace(config, row_grouping=forced_rows())
+    engine = build_engine(config)
     running = RunningEngine(engine)
     try:
         yield running
