@@ -26,6 +26,7 @@ from traffic import ANSWERED, SMALL_FUNCTIONS, Tally, edit_of, run_clients
 
 NUM_EDITS = 20
 PROBE_EVERY_S = 0.5
+SETTLE_S = 10.0
 SETTINGS = (
     *("--requests-per-minute", "0", "--tokens-per-minute", "0", "--max-concurrent", "0"),
     *("--compat-review", "accept", "--use-model", "always"),
@@ -83,6 +84,14 @@ def num_lost(tally: Tally) -> int:
     return tally.num_lost + sum(broken)
 
 
+def num_left_in_engine(url: str) -> float:
+    """Requests that run or wait still, some seconds after nobody waits for an answer."""
+    deadline = time.monotonic() + SETTLE_S
+    while (num_left := num_in_engine(url)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return num_left
+
+
 def num_in_engine(url: str) -> float:
     """Requests that run or wait."""
     names = ("apply_num_requests_running", "apply_num_requests_waiting")
@@ -127,7 +136,7 @@ def main() -> int:
             tally, probes, seconds = asyncio.run(
                 load(url, num_clients=chosen.clients, for_s=chosen.seconds)
             )
-            num_left = num_in_engine(url)
+            num_left = num_left_in_engine(url)
             after = _readiness(httpx.get(f"{url}/health/ready?model=ready", timeout=60))
             endings, median_s = single_edits(url, 20_000 + NUM_EDITS * turn)
             num_served = sum(count for name, count in endings.items() if name.startswith("200"))
