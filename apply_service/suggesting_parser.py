@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+# Two words that share fewer of their letters are not slips of one another.
+_LIKENESS = 0.75
 
 
 class SuggestingParser(argparse.ArgumentParser):
@@ -17,9 +20,8 @@ class SuggestingParser(argparse.ArgumentParser):
         """The namespace and nothing that is unknown: the command that has it says so itself."""
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            flag = unknown[0].partition("=")[0]
-            near = difflib.get_close_matches(flag, self._option_string_actions, n=1)
-            hint = f", did you mean {near[0]}?" if near else ""
+            near = _nearest(unknown[0].partition("=")[0], self._option_string_actions)
+            hint = f", did you mean {near}?" if near else ""
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return parsed, unknown
 
@@ -27,11 +29,15 @@ class SuggestingParser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            words = list(map(str, action.choices or ()))
-            near = difflib.get_close_matches(str(value), words, n=1)
+            near = _nearest(str(value), map(str, action.choices or ()))
             if near:
-                error.message = f"there is no {value!r}, did you mean {near[0]!r}?"
+                error.message = f"there is no {value!r}, did you mean {near!r}?"
             raise
+
+
+def _nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that `word` is a slip of, such as two letters that changed places."""
+    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=_LIKENESS)), None)
 
 
 def positive_int(text: str) -> int:

@@ -63,6 +63,17 @@ def test_the_usage_is_short_and_names_what_was_meant(
     assert len(error.splitlines()) <= 10
 
 
+@programs
+def test_a_flag_that_is_like_no_other_gets_no_guess(
+    main: Main, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["apply", "a.py", "--update", "a.py", "--server", "http://localhost:1"])
+    error = capsys.readouterr().err
+    assert "unrecognized arguments: --server" in error
+    assert "did you mean" not in error
+
+
 @pytest.mark.parametrize(
     ("program", "arguments", "exit_code", "said"),
     [
