@@ -18,6 +18,7 @@ from apply_service.app import create_app
 from apply_service.compat.settings import CompatSettings, parse_aliases
 from apply_service.config import Settings
 from apply_service.found_model import FoundModel, try_find_model
+from apply_service.free_memory import keep_giving_back
 from apply_service.guard.connection import ConnectionLimits, GuardedProtocol
 from apply_service.guard.draining import Drain
 from apply_service.guard.from_settings import protection_of
@@ -65,6 +66,7 @@ def serve(settings: Settings, listener: socket.socket) -> int:
     )
     service.on_model_missing(partial(setattr, server, "should_exit", True))
     signal.signal(signal.SIGTERM, _outlive_shutdown)
+    keep_giving_back()
     _LOGGER.info("listening on %s, loading the model %s", url_of(listener), settings.model)
     try:
         server.run(sockets=[listener])
