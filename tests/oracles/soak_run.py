@@ -4,7 +4,8 @@
 with the one that `--model` names, and for 30 minutes sends it requests of all kinds from 16
 clients: edits whole and streamed, by every API and in batches, large ones, wrong ones, clients that
 leave in a stream and in the middle of a body, nested bodies, and edits that are dear to plan. Once
-a minute the clients pause and what the server holds is looked at. It exits with 1 if a request is
+a minute the clients pause and what the server holds is looked at. Its memory is the lowest of that
+minute, in which the server gives back once what malloc keeps free. It exits with 1 if a request is
 lost or ends in a fault of the server, if files, processes or blocks of the KV cache are held that
 were not at first, or if memory grew in the second half by more than `MAX_GROWTH_BYTES`.
 """
@@ -15,6 +16,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -25,7 +27,8 @@ from tiny_model import write_tiny_model
 from traffic import HOSTILE, run_clients
 
 WARM_UP_S = 60.0
-SLICE_S = 60.0
+SLICE_S = 65.0
+LOOK_EVERY_S = 0.5
 MAX_GROWTH_BYTES = 8 << 20
 SETTINGS = (
     *("--port", "0", "--profile", "embedded", "--compat-review", "accept"),
@@ -40,12 +43,25 @@ def soak(server: Server, *, num_clients: int, for_s: float) -> bool:
     """Use a server for so long and print what it holds; whether that is as it should be."""
     endings: Counter[str] = Counter()
 
-    def use(seconds: float) -> None:
+    def use(seconds: float) -> int:
+        """Send requests for so long; the lowest memory of that time."""
+        looks = [server.memory_bytes()]
+        is_over = threading.Event()
+
+        def look() -> None:
+            while not is_over.wait(LOOK_EVERY_S):
+                looks.append(server.memory_bytes())
+
+        looking = threading.Thread(target=look)
+        looking.start()
         tally = asyncio.run(
             run_clients(server.url, HOSTILE, num_clients=num_clients, for_s=seconds)
         )
+        is_over.set()
+        looking.join()
         endings.update(tally.endings)
         endings["lost"] += tally.num_lost
+        return min(looks)
 
     use(WARM_UP_S)
     before = server.holdings()
@@ -53,9 +69,8 @@ def soak(server: Server, *, num_clients: int, for_s: float) -> bool:
     children: list[int] = []
     began = time.monotonic()
     while time.monotonic() < began + for_s:
-        use(SLICE_S)
+        own.append(use(SLICE_S))
         check_as_before(server, before)
-        own.append(server.memory_bytes())
         children.append(server.children_bytes())
         print(
             f"{(time.monotonic() - began) / 60:5.1f} min: {own[-1] / 2**20:.1f} MiB and"
