@@ -44,7 +44,7 @@ from kernels.instruction_set import instruction_set
 WAYS = ("alone", "host", "redis", "together", "plain")
 _GROUP = 8
 # Of characters; free answers are written without speculation too, token by token.
-_MAX_BOUND, _MAX_FREE = 2400, 1200
+_MAX_BOUND, _MAX_FREE = 2600, 1200
 _MAX_FREE_ANSWER = 160
 _SMALL_KV_TOKENS = 1800
 _SMALL_CHUNK = 48
