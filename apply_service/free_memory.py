@@ -1,19 +1,23 @@
-"""Memory that the C library keeps free goes back to the system once a minute."""
+"""Memory that nobody uses any more goes back to the system once a minute."""
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import threading
 
 _PERIOD_S = 60.0
 
 
 def give_back_free_memory() -> bool:
-    """Whether pages could be given back; only glibc can (malloc_trim(3)).
+    """Collect cycles and give free pages back; only glibc can (malloc_trim(3)), True if it did.
 
-    Bodies and plans of megabytes come and go in many threads. Each leaves holes in the heap of
-    its thread, and glibc keeps what is free below the top of a heap until it is asked.
+    A request that failed or was left is a cycle of task, exception and frame. Python looks for
+    cycles after so many objects, however large the bodies are that they hold. Bodies come and go
+    in many threads, each leaves holes in the heap of its thread, and glibc keeps what is free
+    below the top of a heap until it is asked.
     """
+    gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     return trim is not None and bool(trim(0))
 

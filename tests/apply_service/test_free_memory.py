@@ -1,4 +1,4 @@
-"""Free memory that lies between memory in use goes back to the system."""
+"""What is not used any more goes back to the system."""
 
 from __future__ import annotations
 
@@ -24,6 +24,21 @@ before = resident()
 {give_back}
 print(before - resident(), len(kept))
 """
+_CYCLES = """
+import gc, weakref
+from apply_service.free_memory import give_back_free_memory
+
+class Body:
+    pass
+
+gc.disable()
+body = Body()
+body.itself = body
+seen = weakref.ref(body)
+del body
+give_back_free_memory()
+print(seen() is None)
+"""
 _AT_ONCE = "give_back_free_memory()"
 _BY_THREAD = """
 keep_giving_back(every_s=0.01)
@@ -42,3 +57,10 @@ def test_holes_go_back_to_the_system(give_back: str) -> None:
     given_back, num_kept = map(int, done.stdout.split())
     assert given_back >= 60_000_000
     assert num_kept == 40
+
+
+def test_what_refers_to_itself_is_collected() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _CYCLES], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "True"
