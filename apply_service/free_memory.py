@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import threading
+import time
 
 _PERIOD_S = 60.0
 
@@ -12,10 +13,9 @@ _PERIOD_S = 60.0
 def give_back_free_memory() -> bool:
     """Collect cycles and give free pages back; only glibc can (malloc_trim(3)), True if it did.
 
-    A request that failed or was left is a cycle of task, exception and frame. Python looks for
-    cycles after so many objects, however large the bodies are that they hold. Bodies come and go
-    in many threads, each leaves holes in the heap of its thread, and glibc keeps what is free
-    below the top of a heap until it is asked.
+    A request that fails leaves a cycle of task, exception and frame, and the cycle holds its body.
+    Python counts objects, not bytes, before it looks for cycles. glibc keeps the holes that large
+    bodies leave in the heaps of many threads until `malloc_trim` is called.
     """
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -23,7 +23,7 @@ def give_back_free_memory() -> bool:
 
 
 def keep_giving_back(*, every_s: float = _PERIOD_S) -> threading.Thread:
-    """Start a daemon thread that gives free memory back every so many seconds."""
+    """Start a daemon thread that gives free memory back every `every_s` seconds."""
     thread = threading.Thread(
         target=_give_back_for_ever, args=(every_s,), name="free-memory", daemon=True
     )
@@ -32,6 +32,6 @@ def keep_giving_back(*, every_s: float = _PERIOD_S) -> threading.Thread:
 
 
 def _give_back_for_ever(every_s: float) -> None:
-    pause = threading.Event()
-    while not pause.wait(every_s):
+    while True:
+        time.sleep(every_s)
         give_back_free_memory()

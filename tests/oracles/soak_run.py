@@ -54,11 +54,13 @@ def soak(server: Server, *, num_clients: int, for_s: float) -> bool:
 
         looking = threading.Thread(target=look)
         looking.start()
-        tally = asyncio.run(
-            run_clients(server.url, HOSTILE, num_clients=num_clients, for_s=seconds)
-        )
-        is_over.set()
-        looking.join()
+        try:
+            tally = asyncio.run(
+                run_clients(server.url, HOSTILE, num_clients=num_clients, for_s=seconds)
+            )
+        finally:
+            is_over.set()
+            looking.join()
         endings.update(tally.endings)
         endings["lost"] += tally.num_lost
         return min(looks)
