@@ -12,14 +12,17 @@ from pathlib import Path
 import httpx
 import pytest
 from serve_process import serve_process
-from server_holdings import Server, check_as_before, is_running, slope_of, wait_until
+from server_holdings import Holdings, Server, check_as_before, is_running, slope_of, wait_until
 from traffic import MIXED, Tally, run_clients
 
 NUM_CLIENTS = 16
+NUM_TEXT_WORKERS = 2
+# Those, the process that forks them, and the one that multiprocessing has beside it.
+NUM_CHILDREN = NUM_TEXT_WORKERS + 2
 # Less than one small file a request; the caches are too small to grow for long.
 MAX_SLOPE_BYTES = 4 << 10
 SETTINGS = (
-    *("--port", "0", "--profile", "embedded"),
+    *("--port", "0", "--profile", "embedded", "--text-workers", str(NUM_TEXT_WORKERS)),
     *("--requests-per-minute", "0", "--tokens-per-minute", "0", "--max-concurrent", "0"),
     *(
         "--compat-review",
@@ -63,9 +66,20 @@ def use(server: Server, num_requests: int) -> Tally:
     return tally
 
 
+def warm_up(server: Server, num_requests: int) -> Holdings:
+    """What a server holds once all its processes, which start as they are needed, are there."""
+    use(server, num_requests)
+
+    def is_complete() -> bool:
+        use(server, NUM_CLIENTS)
+        return server.holdings().num_children == NUM_CHILDREN
+
+    wait_until(is_complete, server.holdings)
+    return server.holdings()
+
+
 def test_requests_of_all_kinds_leave_nothing_behind(server: Server) -> None:
-    use(server, 40)
-    before = server.holdings()
+    before = warm_up(server, 40)
     use(server, 60)
     check_as_before(server, before)
 
@@ -88,8 +102,7 @@ def test_a_connection_is_kept_longer_than_clients_keep_it_unused(server: Server)
 @pytest.mark.timeout(1800)
 def test_two_thousand_requests_leave_nothing_behind_and_memory_flat(server: Server) -> None:
     step = 50
-    use(server, 100)
-    before = server.holdings()
+    before = warm_up(server, 100)
     memory = []
     for _ in range(2000 // step):
         use(server, step)
