@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
 
 # Prints the folder of the embedded model without an adapter.
-BASE_MODEL_DIR := $(BIN)/python -c 'from apply_service.model_store import cache_dir; \
+BASE_MODEL_DIR := $(BIN)/python -c 'from apply_service.models.store import cache_dir; \
 	print(*cache_dir().glob("models/embedded-*-base"))'
 ADAPTER_FILES := $(wildcard apply_service/models/*/*)
 
@@ -38,7 +38,7 @@ help:
 	@echo 'Options: PYTHON=python3.12, TORCH_INDEX=URL, ARGS="..."'
 
 demo: $(VENV)/service.stamp $(VENV)/model.stamp
-	@$(BIN)/python -m apply_service.demo $(ARGS)
+	@$(BIN)/python -m apply_service.cli.demo $(ARGS)
 
 serve: $(VENV)/service.stamp $(VENV)/model.stamp
 	@$(BIN)/apply-service serve $(ARGS)
@@ -81,7 +81,7 @@ gpu:
 	@failed=0; set -x; \
 	$(GPU_PYTHON) -m pytest -m gpu tests/gpu --junit-xml=$(GPU_DIR)/tests.xml || failed=1; \
 	for shape in 7b 1.5b; do \
-		$(GPU_PYTHON) -m apply_service bench gpu --shape $$shape --out $(GPU_DIR)/$$shape.json $(ARGS) \
+		$(GPU_PYTHON) -m benchmarks gpu --shape $$shape --out $(GPU_DIR)/$$shape.json $(ARGS) \
 			|| failed=1; \
 	done; exit $$failed
 

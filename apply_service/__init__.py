@@ -1,3 +1,9 @@
 """The service: HTTP and command line in, merged files and verdicts out.
 
-`routes` (wire formats) → `pipeline` → `edit` (text) and `prompts` (tokens) → `batching`."""
+`http` takes requests and writes answers; `cli` is the command line.
+`apply` runs one edit: plan, attempts, judgement, outcome.
+`edit` understands an update as text; `prompts` turns it into tokens for a model.
+`models` finds, prepares and loads models; `observe` logs, counts and traces.
+`evaluate` measures accuracy, latency and settings on the user's own code.
+`service` joins them in one server; `config` holds the settings.
+"""

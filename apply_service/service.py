@@ -10,26 +10,26 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from apply_service.admission import Admission
-from apply_service.apply_run import ApplyRun, with_cap
-from apply_service.compat.chat_run import ChatPipeline
-from apply_service.compat.settings import CompatSettings
-from apply_service.edit_request import Constraint, EditRequest, UseModel
-from apply_service.errors import (
+from apply_service.apply.admission import Admission
+from apply_service.apply.apply_run import ApplyRun, with_cap
+from apply_service.apply.edit_request import Constraint, EditRequest, UseModel
+from apply_service.apply.errors import (
     EngineStalledError,
     UnavailableOptionError,
     UnknownModelError,
 )
-from apply_service.intake import Intake
-from apply_service.model_manifest import ModelStoreError
-from apply_service.model_slot import ModelSlot, ModelState, model_failed, shutting_down
-from apply_service.pipeline import ApplyPipeline, PipelineLimits
+from apply_service.apply.pipeline import ApplyPipeline, PipelineLimits
+from apply_service.apply.planning.intake import Intake
+from apply_service.apply.planning.text_work import TextWork
+from apply_service.apply.tenant import CacheSharing
+from apply_service.http.compat.chat_run import ChatPipeline
+from apply_service.http.compat.settings import CompatSettings
+from apply_service.http.schemas import PriorityName
+from apply_service.models.manifest import ModelStoreError
+from apply_service.models.slot import ModelSlot, ModelState, model_failed, shutting_down
+from apply_service.observe.telemetry import Telemetry
 from apply_service.prompts.chat import ChatProfile
 from apply_service.prompts.profile import Profile, PromptError
-from apply_service.schemas import PriorityName
-from apply_service.telemetry import Telemetry
-from apply_service.tenant import CacheSharing
-from apply_service.text_work import TextWork
 from apply_service.version import system_fingerprint
 from batching.async_engine import AsyncEngine
 from batching.config import ModelInfo

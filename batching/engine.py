@@ -15,6 +15,8 @@ from functools import partial
 from itertools import chain
 
 from batching.block_pool import BlockPool
+from batching.cache.lower_tiers import LowerTiers
+from batching.cache.prefix_cache import PrefixCache
 from batching.config import CacheConfig, EngineConfig, ModelInfo, SchedulerConfig
 from batching.cost_measurement import StepCostFile
 from batching.errors import (
@@ -26,10 +28,8 @@ from batching.errors import (
     StepFailedError,
 )
 from batching.events import Cancelled, Event, Failed, Finished
-from batching.lower_tiers import LowerTiers
-from batching.model_runner import ModelRunner
+from batching.model.runner import ModelRunner
 from batching.pending_step import PendingStep
-from batching.prefix_cache import PrefixCache
 from batching.request import EngineRequest, Priority
 from batching.scheduler import Scheduler
 from batching.stats import EngineCounters, EngineGauges, EngineStats

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
-from batching.cache_stats import PrefixLookup
+from batching.cache.stats import PrefixLookup
 from batching.draft_losses import DraftLosses
 from batching.errors import EngineError
 

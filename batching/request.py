@@ -14,8 +14,8 @@ from lookup.constraint import Constraint
 from lookup.proposer import Draft, Proposer
 
 if TYPE_CHECKING:  # they bring all tiers, and with them the network
-    from batching.prefix_cache import PrefixChain
-    from batching.prefix_load import PrefixLoad
+    from batching.cache.prefix_cache import PrefixChain
+    from batching.cache.prefix_load import PrefixLoad
 
 
 class Priority(IntEnum):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from batching.block_pool import BlockPool
+from batching.cache.prefix_cache import PrefixCache
 from batching.config import SchedulerConfig
 from batching.errors import DeadlineExceededError, EngineError, StepFailedError
 from batching.events import Cancelled, Event, Failed, Finished, FinishReason, Tokens
-from batching.prefix_cache import PrefixCache
 from batching.request import EngineRequest, Priority, RequestState, RequestStatus
 from batching.row_planner import PlannedRows, RowPlanner
 from batching.service_classes import ServiceClasses

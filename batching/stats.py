@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from batching.cache_stats import TierStats
+from batching.cache.stats import TierStats
 from batching.events import Cancelled, Failed, Finished, FinishReason
 from batching.step_plan import StepPlan, StepResult
 

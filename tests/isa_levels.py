@@ -35,7 +35,7 @@ _KERNELS = (
     *("tests/kernels/test_int8_linear.py", "tests/batching/test_row_bits.py"),
 )
 _PARITY = (
-    *("tests/batching/test_row_bits_choice.py", "tests/batching/test_parity.py"),
+    *("tests/batching/model/test_row_bits_choice.py", "tests/batching/test_parity.py"),
     "tests/end_to_end/test_embedded_parity.py",
 )
 _TRAINING = ("tests/training/test_cpu_ops.py", "tests/training/test_finetune.py")

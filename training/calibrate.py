@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 import torch
 
-from apply_service.model_manifest import file_sha256
+from apply_service.models.manifest import file_sha256
 from apply_service.prompts.calibration import (
     UNMEASURED,
     Calibration,

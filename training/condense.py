@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from apply_service.bench.snippet_writer.hunks import Hunk
+from snippets.hunks import Hunk
 
 _MIN_GAP = 10
 _MIN_KEPT = 3

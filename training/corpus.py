@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
 
-from apply_service.bench.snippet_writer.hunks import find_hunks
-from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION, write_snippet
+from snippets.hunks import find_hunks
+from snippets.writer import GENERATOR_VERSION, write_snippet
 from training.case_file import TrainingCase, split_lines, write_cases
 from training.releases import Package, Release, fetch_releases, read_packages
 from training.source_files import language_of, read_sources

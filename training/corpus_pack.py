@@ -15,8 +15,8 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION
 from apply_service.prompts.profile import Profile
+from snippets.writer import GENERATOR_VERSION
 from training.case_file import TrainingCase, read_training_cases
 from training.example import Example
 from training.examples import MAX_LONG_TOKENS, cut_window, make_examples

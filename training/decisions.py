@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from apply_service.merge_constraint import MergeConstraint
+from apply_service.apply.merge_constraint import MergeConstraint
 from apply_service.prompts.merge_form import AnyMergeGrammar
 from apply_service.prompts.profile import Profile
 from training.adapter_model import DTYPES, AdapterModel, with_prior

@@ -6,11 +6,11 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from apply_service.bench.snippet_writer.definitions import definition_around
-from apply_service.bench.snippet_writer.hunks import Hunk, find_hunks
-from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION, write_snippet
 from apply_service.prompts.errors import PromptError
 from apply_service.prompts.profile import Profile, PromptRequest
+from snippets.definitions import definition_around
+from snippets.hunks import Hunk, find_hunks
+from snippets.writer import GENERATOR_VERSION, write_snippet
 from training.case_file import TrainingCase, split_lines
 from training.condense import condense
 from training.example import Example

@@ -24,8 +24,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from apply_service.bench.snippet_writer.snippets import GENERATOR_VERSION
-from apply_service.model_manifest import file_sha256
+from apply_service.models.manifest import file_sha256
+from snippets.writer import GENERATOR_VERSION
 from training.adapter_model import (
     DTYPES,
     LOSS_WEIGHTS,

@@ -22,7 +22,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from apply_service.model_manifest import file_sha256
+from apply_service.models.manifest import file_sha256
 from apply_service.prompts.calibration import CALIBRATION_NAME
 from training.adapter_model import CONFIG_NAME, LOSS_WEIGHTS, WEIGHTS_NAME
 from training.corpus import split_of
@@ -283,7 +283,7 @@ JavaScript, TypeScript, Rust, C and C++, all under permissive licences
 (`training/packages.toml`; the files themselves are not part of this repository). Packages are
 split by the hash of their name: {num_train} to train on, {num_test} for testing alone.
 Generated, minified and vendored files, rewrites and version bumps are left out.
-`apply_service/bench/snippet_writer` (version {generator_version}) wrote the updates: up to four
+`snippets` (version {generator_version}) wrote the updates: up to four
 lines of context, whole definitions, removal directives, several kinds of markers.
 
 {examples} examples of at most {max_tokens} tokens: the prompts of regions as the service builds

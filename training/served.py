@@ -11,32 +11,32 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from apply_service.attempt import attempts_of
-from apply_service.bench.snippet_writer.snippets import (
-    GENERATOR_VERSION,
-    Snippet,
-    write_snippet,
-)
-from apply_service.bench.snippet_writer.terse_snippets import (
-    TERSE_GENERATOR_VERSION,
-    write_terse_snippet,
-)
-from apply_service.bench.snippet_writer.written_segments import WrittenSegment
-from apply_service.edit.placement import MergePath, RemovedSpan
+from apply_service.apply.attempt import attempts_of
+from apply_service.apply.edit_request import EditRequest
+from apply_service.apply.errors import ApplyError
+from apply_service.apply.merge_constraint import MergeConstraint
+from apply_service.apply.planning.edit_plan import EditPlan, plan_edit
+from apply_service.apply.region_prompt import RegionPrompt, build_prompts
+from apply_service.edit.place.placement import MergePath, RemovedSpan
+from apply_service.edit.place.splice import splice
+from apply_service.edit.read.snippet_error import SnippetError
 from apply_service.edit.regions import Region
-from apply_service.edit.snippet_error import SnippetError
-from apply_service.edit.splice import splice
-from apply_service.edit.text_file import TextFile, TextFileError
-from apply_service.edit_plan import EditPlan, plan_edit
-from apply_service.edit_request import EditRequest
-from apply_service.errors import ApplyError
-from apply_service.merge_constraint import MergeConstraint
+from apply_service.edit.text.text_file import TextFile, TextFileError
 from apply_service.prompts.calibration import UNMEASURED
 from apply_service.prompts.embedded import EmbeddedProfile
 from apply_service.prompts.profile import Profile, PromptError
 from apply_service.prompts.tokenizer import PromptTokenizer
-from apply_service.region_prompt import RegionPrompt, build_prompts
 from lookup.grammar_error import GrammarError
+from snippets.terse_snippets import (
+    TERSE_GENERATOR_VERSION,
+    write_terse_snippet,
+)
+from snippets.writer import (
+    GENERATOR_VERSION,
+    Snippet,
+    write_snippet,
+)
+from snippets.written_segments import WrittenSegment
 from training.case_file import TrainingCase, split_lines
 from training.example import PRIOR_STEP, Choice, Example
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from apply_service.edit.markers import MarkerReader
-from apply_service.edit.placement import MergePath, Placement, RemovedSpan
+from apply_service.edit.place.placement import MergePath, Placement, RemovedSpan
+from apply_service.edit.place.splice import splice
+from apply_service.edit.read.markers import MarkerReader
 from apply_service.edit.regions import Region
-from apply_service.edit.splice import splice
 
 if TYPE_CHECKING:
-    from apply_service.edit.merge import MergePlan
+    from apply_service.edit.place.merge import MergePlan
 
 # Merges that are looked at, the best one included, for one with another text.
 MAX_RIVAL_PATHS = 5

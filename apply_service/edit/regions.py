@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from apply_service.edit.syntax import SyntaxTree
+from apply_service.edit.syntax.syntax import SyntaxTree
 
 # A definition this much larger than a cell is still left whole.
 TOLERANCE = 1.3

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from apply_service.cli.config_docs import format_markdown, format_table
 from apply_service.config import (
     ConfigFileError,
     Settings,
@@ -16,7 +17,6 @@ from apply_service.config import (
     parse_size,
     setting_fields,
 )
-from apply_service.config_docs import format_markdown, format_table
 
 DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
 

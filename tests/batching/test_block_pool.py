@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from oracles.brute_block_pool import BruteBlockPool
+from oracles.engine.brute_block_pool import BruteBlockPool
 
 from batching.block_pool import BlockPool
 

@@ -129,8 +129,8 @@ def test_a_second_start_does_not_measure(
     files = {path: json.loads(path.read_text()) for path in tmp_path.iterdir()}
     ((path, stored),) = [(path, file) for path, file in files.items() if "measured_ms" in file]
     assert stored["identity"]["dtype"] == "float32"
-    monkeypatch.setattr("batching.model_runner.measure_step_costs", _must_not_measure)
-    monkeypatch.setattr("batching.row_bits_choice.choose_row_bits", _must_not_measure)
+    monkeypatch.setattr("batching.model.runner.measure_step_costs", _must_not_measure)
+    monkeypatch.setattr("batching.model.row_bits_choice.choose_row_bits", _must_not_measure)
     request = EngineRequest(
         request_id="r", prompt_token_ids=(5, 6, 7), sampling=SamplingParams(max_tokens=4)
     )

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from batching.cache.kv_namespace import kv_namespace
 from batching.config import EngineConfig
 from batching.errors import ModelLoadError
-from batching.kv_namespace import kv_namespace
-from batching.model import load_model
-from batching.model_runner import ModelRunner
+from batching.model.loading import load_model
+from batching.model.runner import ModelRunner
 from kernels.int8_linear import Int8Linear
 
 NUM_REQUESTS = 24

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from engine_runs import RunningEngine, running_engine
-from oracles.erratic_costs import ErraticCosts
+from oracles.engine.erratic_costs import ErraticCosts
 from parity import check_parity
 
 from batching.config import EngineConfig
 from batching.engine import Engine
-from batching.model_runner import ModelRunner
+from batching.model.runner import ModelRunner
 from batching.request import EngineRequest, SamplingParams
 from lookup.edit_proposer import EditProposer
 

@@ -10,8 +10,8 @@ import torch
 from engine_runs import ScriptedProposer, forced_rows, running_engine
 
 from batching.config import Dtype, EngineConfig
-from batching.model import load_model, read_shape
-from batching.model_runner import LoadedModel, ModelRunner
+from batching.model.loading import load_model, read_shape
+from batching.model.runner import LoadedModel, ModelRunner
 from batching.request import EngineRequest, SamplingParams
 from batching.step_plan import ScheduledRequest, StepPlan
 from kernels.instruction_set import has_bfloat16

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.erratic_costs import ErraticCosts
-from oracles.target_runner import NoisyProposer, make_target
+from oracles.engine.erratic_costs import ErraticCosts
+from oracles.engine.target_runner import NoisyProposer, make_target
 
 from batching.block_pool import BlockPool
-from batching.prefix_cache import PrefixCache
+from batching.cache.prefix_cache import PrefixCache
 from batching.request import EngineRequest, RequestState, SamplingParams
 from batching.row_planner import PlannedRows, RowPlanner
 from batching.step_costs import CostRates, StepCosts

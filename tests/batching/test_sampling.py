@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import torch
 from engine_runs import RunningEngine, ScriptedProposer, running_engine
-from oracles.joint_distribution import Answer, chi_square_p_value, joint_probs
-from oracles.sorted_filter import filter_sorted
+from oracles.engine.joint_distribution import Answer, chi_square_p_value, joint_probs
+from oracles.engine.sorted_filter import filter_sorted
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-import batching.model_runner
+import batching.model.runner
 from batching.config import EngineConfig, SchedulerConfig
 from batching.events import Finished
 from batching.request import EngineRequest, SamplingParams
@@ -227,7 +227,7 @@ def test_the_statistic_tells_a_wrong_sampler_from_a_right_one(
     def select_other_ops(device: torch.device, **_options: bool) -> Ops:
         return dataclasses.replace(select_ops(device), rejection_verify=verifier)
 
-    monkeypatch.setattr(batching.model_runner, "select_ops", select_other_ops)
+    monkeypatch.setattr(batching.model.runner, "select_ops", select_other_ops)
     sampling = SamplingParams(max_tokens=NUM_POSITIONS, temperature=1.0)
     answers = []
     with running_engine(make_config(small_vocab_dir)) as other_engine:

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
-from oracles.erratic_costs import ErraticCosts
-from oracles.target_runner import NoisyProposer, TargetRunner, make_target
+from oracles.engine.erratic_costs import ErraticCosts
+from oracles.engine.target_runner import NoisyProposer, TargetRunner, make_target
 
 from batching.block_pool import BlockPool
+from batching.cache.prefix_cache import PrefixCache
 from batching.config import SchedulerConfig
 from batching.errors import DeadlineExceededError, EngineStoppedError, StepFailedError
 from batching.events import Cancelled, Event, Failed, Finished, RequestStats, Tokens
-from batching.prefix_cache import PrefixCache
 from batching.request import EngineRequest, Priority, SamplingParams
 from batching.scheduler import Scheduler
 from batching.step_costs import StepCosts

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batching.block_pool import BlockPool
-from batching.prefix_cache import PrefixCache
+from batching.cache.prefix_cache import PrefixCache
 from batching.request import EngineRequest, Priority, RequestState, SamplingParams
 from batching.victims import find_victims
 

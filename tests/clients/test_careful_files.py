@@ -17,7 +17,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-
 from tests.oracles.file_races import PAIRS, WRITERS, kill_while_writing, race, swap_links
 
 ROOT = Path(__file__).parents[2]

@@ -31,8 +31,14 @@ from wire_shapes import (
     without_null,
 )
 
-from apply_service.run_events import RegionDone, RegionRestart, RegionStarted, RegionText, RunEvent
-from apply_service.wire_conversion import event_of
+from apply_service.apply.run_events import (
+    RegionDone,
+    RegionRestart,
+    RegionStarted,
+    RegionText,
+    RunEvent,
+)
+from apply_service.http.wire_conversion import event_of
 
 REFERENCE = "#/components/schemas/{name}"
 # The service's names, and those that both clients have for the same.

@@ -21,7 +21,7 @@ from page_snippets import PageSnippet, pages, snippets_of
 from program_folder import ROOT, run_shell, write_programs
 from serve_process import serve_process, wait_until_ready
 
-from apply_service.compat.morph_message import EXAMPLE
+from apply_service.http.compat.morph_message import EXAMPLE
 
 SNIPPETS = [snippet for page in pages() for snippet in snippets_of(page)]
 GREET = 'import sys\n\n\ndef greet(name):\n    print("Hello " + name)\n\n\n'
@@ -33,12 +33,12 @@ OF_THE_RUN = {"id", "usage", "speculation", "timing", "system_fingerprint"}
 # Examples of updates and the snippets of other pages have tests of their own, by page and by the
 # kind of snippet ("" is any).
 RUN_ELSEWHERE = {
-    ("docs/verdicts.md", ""): "tests/apply_service/edit/test_verdict_docs.py",
-    ("docs/agent-prompt.md", "python"): "tests/apply_service/test_edit_tool.py",
-    ("docs/agent-prompt.md", "json"): "tests/apply_service/test_edit_tool.py",
-    ("docs/agent-prompt.md", "typescript"): "tests/apply_service/test_edit_tool.py",
-    ("docs/agent-prompt.md", "diff"): "tests/apply_service/test_edit_tool.py",
-    ("docs/agent-prompt.md", "text"): "tests/apply_service/test_edit_tool.py",
+    ("docs/verdicts.md", ""): "tests/apply_service/edit/place/test_verdict_docs.py",
+    ("docs/agent-prompt.md", "python"): "tests/apply_service/http/test_edit_tool.py",
+    ("docs/agent-prompt.md", "json"): "tests/apply_service/http/test_edit_tool.py",
+    ("docs/agent-prompt.md", "typescript"): "tests/apply_service/http/test_edit_tool.py",
+    ("docs/agent-prompt.md", "diff"): "tests/apply_service/http/test_edit_tool.py",
+    ("docs/agent-prompt.md", "text"): "tests/apply_service/http/test_edit_tool.py",
     ("docs/integrations.md", "json"): "tests/clients/python/test_integrations.py",
     ("docs/integrations.md", "yaml"): "tests/clients/python/test_integrations.py",
     ("docs/integrations.md", "sh edit.sh"): "tests/clients/python/test_integrations.py",

@@ -8,10 +8,10 @@ import msgspec
 from oracle_service import OracleService
 from server_thread import serving
 
-from apply_service.bench.cases import read_cases
-from apply_service.bench.endpoint import Endpoint
-from apply_service.bench.remote_contender import RemoteContender, detect_api, split_url
-from apply_service.edit.text_file import split_lines
+from apply_service.edit.text.text_file import split_lines
+from apply_service.evaluate.cases.case_file import read_cases
+from apply_service.evaluate.contenders.endpoint import Endpoint
+from apply_service.evaluate.contenders.remote import RemoteContender, detect_api, split_url
 
 CASES = list(read_cases(Path(__file__).parents[1] / "cases" / "short_edits.jsonl"))
 

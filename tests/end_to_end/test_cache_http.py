@@ -12,12 +12,12 @@ import pytest
 from redis_process import RedisProcess, find_redis_server
 from server_thread import serving
 
+from apply_service.apply.pipeline import PipelineLimits
+from apply_service.apply.tenant import CacheSharing
 from apply_service.config import Settings
-from apply_service.model_loading import load_model
-from apply_service.pipeline import PipelineLimits
+from apply_service.models.loading import load_model
 from apply_service.service import ApplyService
-from apply_service.tenant import CacheSharing
-from batching.prefix_cache import PrefixCache
+from batching.cache.prefix_cache import PrefixCache
 
 WAIT_S = 60.0
 EDIT: dict[str, Any] = {

@@ -13,8 +13,8 @@ import pytest
 from oracle_service import OracleService
 from server_thread import serving
 
-from apply_service import local
 from apply_service.__main__ import main
+from apply_service.cli import local
 
 ORIGINAL = "import os\r\n\r\n\r\ndef name(path):\r\n    return os.path.basename(path)"
 MERGED = ORIGINAL.replace("basename(path)", "basename(path).lower()")
@@ -201,7 +201,7 @@ def test_json_has_the_decisions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(oracle.profile, "default_constraint", "merge")
-    monkeypatch.setattr("apply_service.merge_constraint.MAX_WEIGHT_GAP", 5.0)
+    monkeypatch.setattr("apply_service.apply.merge_constraint.MAX_WEIGHT_GAP", 5.0)
     file.write_text(UNSURE)
     file.with_name("update.py").write_text(UNSURE_UPDATE)
     oracle.will_answer(UNSURE_MERGED.splitlines())

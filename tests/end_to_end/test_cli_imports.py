@@ -12,7 +12,7 @@ import pytest
 ORIGINAL = "def name(path):\n    return path\n"
 HEAVY = (
     *("torch", "numpy", "transformers", "tokenizers", "litestar", "uvicorn", "httpx", "pydantic"),
-    *("redis", "ssl", "asyncio", "apply_service.confidence", "apply_service.service"),
+    *("redis", "ssl", "asyncio", "apply_service.apply.confidence", "apply_service.service"),
 )
 PROGRAM = f"""
 import sys

@@ -19,14 +19,14 @@ from recorded_requests import RecordedRequest, recorded_requests, text_of
 from redis_process import RedisProcess, find_redis_server
 from serve_process import serve_process, wait_until_ready
 
-import apply_service.demo
+import apply_service.cli.demo
 
 pytestmark = [
     pytest.mark.redis,
     pytest.mark.skipif(find_redis_server() is None, reason="no redis-server"),
 ]
 
-EXAMPLE = Path(apply_service.demo.__file__).parent / "example"
+EXAMPLE = Path(apply_service.cli.demo.__file__).parent / "example"
 WAIT_S = 60.0
 NUM_EDITS = 8
 NUM_BEFORE_THE_KILL = 3

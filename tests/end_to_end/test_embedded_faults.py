@@ -11,7 +11,7 @@ from engine_runs import running_engine
 from fault_suite import FAULTS
 from redis_process import RedisProcess, find_redis_server
 
-from apply_service.model_store import resolve_model
+from apply_service.models.store import resolve_model
 from batching.config import CacheConfig, EngineConfig
 from batching.request import EngineRequest, SamplingParams
 

@@ -9,10 +9,10 @@ import pytest
 from engine_runs import RunningEngine, running_engine
 from parity import Difference, check_parity
 
-from apply_service.bench.cases import Case, read_cases
-from apply_service.edit.markers import split_segments
-from apply_service.engine_requests import default_max_tokens, make_proposer
-from apply_service.model_store import resolve_model
+from apply_service.apply.engine_requests import default_max_tokens, make_proposer
+from apply_service.edit.read.markers import split_segments
+from apply_service.evaluate.cases.case_file import Case, read_cases
+from apply_service.models.store import resolve_model
 from apply_service.prompts.profile import Prompt, PromptRequest, load_profile
 from batching.config import EngineConfig
 from batching.request import EngineRequest, SamplingParams

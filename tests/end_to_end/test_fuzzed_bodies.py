@@ -1,6 +1,6 @@
 """Wrong requests to every route: each is answered, by no failure of the server, which goes on.
 
-`python tests/oracles/fuzzed_bodies.py` sends a thousand to each route of a process of its own.
+`python tests/oracle.py service.fuzzed_bodies` sends a thousand to each route.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import pytest
 from fuzzed_requests import ROUTES, Tally, fuzzed_requests, send_fuzzed
 from guarded_server import guarded
 
+from apply_service.apply.pipeline import PipelineLimits
 from apply_service.config import Settings
-from apply_service.model_loading import load_model
-from apply_service.pipeline import PipelineLimits
+from apply_service.models.loading import load_model
 from apply_service.service import ApplyService
 
 REQUESTS_A_ROUTE = 20

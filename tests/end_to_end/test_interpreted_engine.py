@@ -12,7 +12,7 @@ import torch
 from engine_runs import ScriptedProposer, running_engine
 from parity import check_parity
 
-import batching.model_runner
+import batching.model.runner
 from batching.config import EngineConfig, SchedulerConfig
 from batching.request import EngineRequest, SamplingParams
 from kernels.op_set import Ops
@@ -62,7 +62,7 @@ def test_the_tokens_are_those_of_the_reference(
 
         return triton_ops()
 
-    monkeypatch.setattr(batching.model_runner, "select_ops", interpreted_ops)
+    monkeypatch.setattr(batching.model.runner, "select_ops", interpreted_ops)
     with running_engine(config) as running:
         outcomes = running.run(make_requests(scripts, temperature))
         stats = running.engine.stats()

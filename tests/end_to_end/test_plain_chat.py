@@ -17,9 +17,9 @@ from openai.types.chat import ChatCompletion
 from server_thread import serving
 from tagged_edit import MERGED, UPDATE, tagged
 
+from apply_service.apply.pipeline import PipelineLimits
 from apply_service.config import Settings
-from apply_service.model_loading import load_model
-from apply_service.pipeline import PipelineLimits
+from apply_service.models.loading import load_model
 from apply_service.service import ApplyService
 
 WAIT_S = 60.0

@@ -11,9 +11,9 @@ import httpx
 import pytest
 from server_thread import serving
 
+from apply_service.apply.pipeline import PipelineLimits
 from apply_service.config import Settings
-from apply_service.model_loading import load_model
-from apply_service.pipeline import PipelineLimits
+from apply_service.models.loading import load_model
 from apply_service.service import ApplyService
 
 WAIT_S = 60.0

@@ -169,9 +169,9 @@ from pathlib import Path
 from guarded_server import PRIVATE, NO_LIMITS, protection_of
 from oracle_service import OracleService
 import uvicorn
-from apply_service.app import create_app
-from apply_service.guard.graceful_server import GracefulServer
-from apply_service.listener import listen, url_of
+from apply_service.http.app import create_app
+from apply_service.http.server.graceful_server import GracefulServer
+from apply_service.http.server.listener import listen, url_of
 
 oracle = OracleService(Path(sys.argv[1]))
 oracle.runner.gate.clear()

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.sorted_filter import filter_sorted
+from oracles.engine.sorted_filter import filter_sorted
 from scipy import stats
 from torch import Tensor
 

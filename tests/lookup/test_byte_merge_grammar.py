@@ -9,8 +9,8 @@ from random import Random
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from oracles.brute_grammar import weighed_merges
-from oracles.small_rules import small_rules
+from oracles.edits.brute_grammar import weighed_merges
+from oracles.edits.small_rules import small_rules
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel

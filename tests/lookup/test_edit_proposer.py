@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.line_counter import count_lines
+from oracles.engine.line_counter import count_lines
 
 from lookup.edit_proposer import EditProposer
 from lookup.proposer import EMPTY_DRAFT

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from oracles.brute_grammar import Answer, next_tokens, weighed_merges
-from oracles.small_rules import small_rules
+from oracles.edits.brute_grammar import Answer, next_tokens, weighed_merges
+from oracles.edits.small_rules import small_rules
 
 from lookup.constraint import ConstrainedDraft, Constraint
 from lookup.grammar_error import InvalidRulesError, NoPathError, TokenNotAllowedError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-from oracles.brute_grammar import num_paths, weighed_merges
-from oracles.small_rules import small_rules
+from oracles.edits.brute_grammar import num_paths, weighed_merges
+from oracles.edits.small_rules import small_rules
 
 from lookup.grammar_error import NoPathError
 from lookup.merge_rules import GrammarPlacement, GrammarSegment, MergeRules

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.substrings import end_positions, longest_repeated_suffix, longest_suffix_in
+from oracles.edits.substrings import end_positions, longest_repeated_suffix, longest_suffix_in
 
 from lookup.reference import (
     MAX_MATCH,

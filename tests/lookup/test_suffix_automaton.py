@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.line_counter import count_lines
-from oracles.substrings import (
+from oracles.edits.substrings import (
     end_positions,
     longest_repeated_suffix,
     longest_suffix_in,
     num_distinct_substrings,
 )
+from oracles.engine.line_counter import count_lines
 
 from lookup.suffix_automaton import ROOT, SuffixAutomaton
 

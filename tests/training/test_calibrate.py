@@ -13,8 +13,8 @@ import torch
 from safetensors.torch import save_file
 from training_case import training_case
 
-from apply_service.model_adapter import find_adapter
-from apply_service.model_manifest import AdapterMismatchError, file_sha256
+from apply_service.models.adapter import find_adapter
+from apply_service.models.manifest import AdapterMismatchError, file_sha256
 from apply_service.prompts.calibration import read_calibration
 from training.adapter_model import WEIGHTS_NAME, AdapterModel
 from training.calibrate import (

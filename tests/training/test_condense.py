@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from apply_service.bench.snippet_writer.hunks import find_hunks
+from snippets.hunks import find_hunks
 from training.condense import condense
 
 ORIGINAL = [

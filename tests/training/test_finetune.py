@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from apply_service.model_manifest import file_sha256
+from apply_service.models.manifest import file_sha256
 from training.adapter_model import LOSS_WEIGHTS, AdapterModel, LossWeights
 from training.example import Choice, Example
 from training.finetune import (

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from apply_service.model_manifest import file_sha256
+from apply_service.models.manifest import file_sha256
 from training.adapter_model import AdapterModel
 from training.example import Example
 from training.publish import BASE_MODEL_SHA256, main, mean_weights, start_of

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from rival_places import ORIGINAL, changed, changed_part, merge_case, sure_update
 
-from apply_service.bench.snippet_writer.written_segments import splice
 from apply_service.prompts.profile import Profile, load_profile
+from snippets.written_segments import splice
 from training.case_file import TrainingCase
 from training.served import (
     NUM_TAIL_TOKENS,

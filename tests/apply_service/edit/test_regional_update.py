@@ -5,12 +5,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apply_service.edit.merge import MergePlan, plan_merge
-from apply_service.edit.placement import MergePath, Placement, RemovedSpan
+from apply_service.edit.place.merge import MergePlan, plan_merge
+from apply_service.edit.place.placement import MergePath, Placement, RemovedSpan
+from apply_service.edit.place.splice import splice
+from apply_service.edit.read.snippet import read_snippet
 from apply_service.edit.regional_update import marker_of, predicted_rival, regional_update
 from apply_service.edit.regions import Region
-from apply_service.edit.snippet import read_snippet
-from apply_service.edit.splice import splice
 
 MARKER = "# ... existing code ..."
 

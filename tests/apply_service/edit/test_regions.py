@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apply_service.edit.languages import LANGUAGES
 from apply_service.edit.regions import (
     TOLERANCE,
     Region,
@@ -18,7 +17,8 @@ from apply_service.edit.regions import (
     choose_regions,
     estimate_tokens,
 )
-from apply_service.edit.syntax import parse
+from apply_service.edit.syntax.languages import LANGUAGES
+from apply_service.edit.syntax.syntax import parse
 
 OUTLINES = Path(__file__).parents[2] / "cases" / "outlines"
 LINES = st.lists(

@@ -1,0 +1,122 @@
+"""Which part of a file the model is asked to rewrite: first the least, then more, last all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from apply_service.apply.planning.edit_plan import EditPlan
+from apply_service.edit.place.placement import MergePath, Placement
+from apply_service.edit.regions import Region, cells, choose_regions, estimate_tokens
+
+# A rival place is shown to the model if it fits almost as well as the best one, and a near one,
+# which makes a region hardly larger, in any case.
+MAX_RIVALS = 8
+RIVAL_MARGIN = 3.0
+NEAR_RIVAL_MARGIN = 8.0
+NEAR_LINES = 3
+# The size of a cell in the grid of each try, and of a region of neighbours, in cells. What a model
+# need not copy takes no time and cannot go wrong; see docs/benchmarks.md, section 11.
+CELL_TOKENS = (20, 60, 250)
+MAX_JOINED_CELLS = 2.5
+# Every region has a prompt of its own: with more of them a coarser grid is taken.
+MAX_REGIONS = 16
+
+Regions = tuple[Region, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Regions of the original, in order and apart, that one try rewrites."""
+
+    scope: Literal["file", "region"]
+    regions: Regions
+
+
+def attempts_of(plan: EditPlan, *, max_region_tokens: int | None) -> Iterator[Attempt]:
+    """The tries that an edit is worth, from the least text to the file; none is repeated.
+
+    Where places compete, regions that show all of them come first. `max_region_tokens` is what the
+    prompt of a region should stay under, by estimate; None is for a model that rewrites whole
+    files and is shown a part only where the file does not fit.
+    """
+    whole = Attempt("file", (Region(0, len(plan.original_lines)),))
+    scope = plan.edit.scope
+    if scope == "file":
+        yield whole
+        return
+    tried = set[Regions]()
+    if scope == "auto" and max_region_tokens is None:
+        tried.add(whole.regions)
+        yield whole
+    for regions in _region_choices(plan, max_region_tokens):
+        if regions not in tried:
+            tried.add(regions)
+            is_whole = regions == whole.regions and scope == "auto"
+            yield whole if is_whole else Attempt("region", regions)
+    if whole.regions not in tried and (scope == "auto" or not tried):
+        yield whole
+
+
+def _region_choices(plan: EditPlan, max_tokens: int | None) -> Iterator[Regions]:
+    """The cells of all likely places; then those of the best ones, in coarser and coarser grids."""
+    path = None if plan.merge is None else plan.merge.best
+    if plan.merge is None or path is None:
+        return
+    spans = _spans_of(path)
+    with_rivals = _spans_of(path, plan.merge.candidates)
+    for cell_tokens in CELL_TOKENS:
+        grid = cells(plan.original_lines, plan.tree, max_tokens=cell_tokens)
+        is_last = cell_tokens == CELL_TOKENS[-1]
+        regions = _regions(plan, grid, spans, cell_tokens)
+        if len(regions) > MAX_REGIONS and not is_last:
+            continue
+        if with_rivals:
+            contested = _regions(plan, grid, with_rivals, cell_tokens)
+            if max_tokens is None or _largest(contested, plan.original_lines) <= max_tokens:
+                yield contested
+            with_rivals = []
+        yield regions
+
+
+def _regions(
+    plan: EditPlan, grid: Sequence[Region], spans: Sequence[tuple[int, int]], cell_tokens: int
+) -> Regions:
+    limit = int(MAX_JOINED_CELLS * cell_tokens)
+    return choose_regions(grid, spans, lines=plan.original_lines, max_tokens=limit)
+
+
+def _spans_of(
+    path: MergePath, candidates: Sequence[Sequence[Placement]] = ()
+) -> list[tuple[int, int]]:
+    """What each placement and removal changes, by its `candidates` with the places of its rivals.
+
+    The model can choose a place only if one prompt shows them all.
+    """
+    spans = [(span.start, span.end) for span in path.removed]
+    for placement in path.placements:
+        others = () if placement.is_certain or not candidates else candidates[placement.segment]
+        rivals = [one for one in others[:MAX_RIVALS] if _is_rival(one, placement)]
+        shown = [_context_span(one) for one in (placement, *rivals)]
+        spans.append((min(start for start, _ in shown), max(end for _, end in shown)))
+    return spans
+
+
+def _is_rival(other: Placement, best: Placement) -> bool:
+    """Whether a place fits so well, or is so near, that the model should see it."""
+    reach = max(abs(other.start - best.start), abs(other.end - best.end))
+    margin = NEAR_RIVAL_MARGIN if reach <= NEAR_LINES else RIVAL_MARGIN
+    return other.weight > best.weight - margin
+
+
+def _context_span(placement: Placement) -> tuple[int, int]:
+    """The lines that give way; a pure insertion shows the lines that it stands between."""
+    if placement.start < placement.end:
+        return placement.start, placement.end
+    return max(placement.start - 1, 0), placement.end + 1
+
+
+def _largest(regions: Regions, lines: Sequence[str]) -> float:
+    """The tokens of the largest region, by estimate."""
+    return max(sum(map(estimate_tokens, lines[part.start : part.end])) for part in regions)

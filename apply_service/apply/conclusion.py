@@ -1,0 +1,224 @@
+"""From lines to an outcome: the verdict over a plan and its result, and the diff."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from apply_service.apply.errors import LimitError
+from apply_service.apply.outcome import Outcome, Source
+from apply_service.apply.planning.edit_plan import EditPlan
+from apply_service.edit.finding import Finding
+from apply_service.edit.place.merge import MergePlan, splice
+from apply_service.edit.place.verdict import AnswerEnding, Verdict, judge, status_of
+from apply_service.edit.text.diff import unified_diff
+from apply_service.edit.text.work_budget import BudgetSpentError, limited_work
+from batching.events import RequestStats
+
+if TYPE_CHECKING:  # it is only of what a model says, and costs those who ask none
+    from apply_service.apply.confidence import Testimony
+
+_UNCONFIRMED = Finding(
+    code="place_unconfirmed",
+    severity="warning",
+    message="no model has confirmed this merge, and anchors alone do not decide where all parts of"
+    " the update go",
+    hint="check the places in the diff, or add an unchanged line before and after each part",
+)
+# A wider region or the file may have one, so this is of one attempt only.
+_NO_VALID_MERGE = Finding(
+    code="no_valid_merge",
+    severity="warning",
+    message="the model wrote freely, because the valid merges of this part of the file could not be"
+    " offered to it",
+    hint="compare the result with the update line by line, or send a shorter update",
+)
+
+
+def _dropped_retry(reason: str, hint: str) -> Finding:
+    return Finding(
+        code="retry_dropped",
+        severity="warning",
+        message=f"the model was not asked about a wider part of the file, because {reason}",
+        hint=hint,
+    )
+
+
+_DROPPED_FOR_TIME = _dropped_retry(
+    "the deadline came first", "send the edit again, with more time if the service takes a deadline"
+)
+_DROPPED_FOR_ROOM = _dropped_retry(
+    "the server has too much to do", "send the edit again in a while"
+)
+
+
+def _unjudged(limit: int) -> Finding:
+    return Finding(
+        code="too_much_to_compare",
+        severity="warning",
+        message="to check the result would take more comparisons than an edit may make; the limit"
+        f" is {limit}",
+        hint="check the places in the diff, or send the update in several requests",
+    )
+
+
+def conclude(
+    plan: EditPlan,
+    lines: tuple[str, ...],
+    *,
+    source: Source,
+    ending: AnswerEnding = "complete",
+    testimony: Testimony | None = None,
+) -> Outcome:
+    """Judge the lines of a whole file as the result of a plan, and the model's word for them."""
+    verdict = _judge(plan, lines, ending, testimony)
+    outcome = _outcome(plan, lines, verdict, source=source)
+    if testimony is None:
+        return replace(outcome, ending=ending)
+    if ending == "complete":
+        verdict = _with_findings(verdict, *testimony.doubts())
+    return replace(
+        outcome,
+        verdict=verdict,
+        ending=ending,
+        confidence=testimony.confidence,
+        decisions=testimony.decisions,
+        evidence=testimony.evidence,
+    )
+
+
+def conclude_decided(plan: EditPlan) -> Outcome:
+    """The outcome of a plan that needs no model."""
+    assert plan.decision is not None, "only a decided plan needs no model"
+    if plan.is_impossible and plan.merge is not None:
+        return _conclude_unmerged(plan, plan.merge)
+    return conclude(plan, plan.decision.lines, source=plan.decision.source)
+
+
+def without_constraint(outcome: Outcome) -> Outcome:
+    """The outcome of an answer that was to be one of the valid merges and could not be bound."""
+    return replace(outcome, verdict=_with_findings(outcome.verdict, _NO_VALID_MERGE))
+
+
+def without_retry(outcome: Outcome, *, is_late: bool) -> Outcome:
+    """The outcome, which tells of a wider try that was dropped if that might have been better."""
+    if outcome.verdict.status not in ("needs_review", "rejected"):
+        return outcome
+    finding = _DROPPED_FOR_TIME if is_late else _DROPPED_FOR_ROOM
+    return replace(outcome, verdict=_with_findings(outcome.verdict, finding))
+
+
+def is_proven(merge: MergePlan) -> bool:
+    """Whether the best merge is of a kind that needs no model to be trusted."""
+    return merge.is_unique
+
+
+def may_conclude_alone(plan: EditPlan) -> bool:
+    """Whether `try_conclude_alone` may have an outcome, by what is known at once."""
+    if plan.decision is not None:
+        return True
+    use_model, merge = plan.edit.use_model, plan.merge
+    if use_model == "always" or merge is None:
+        return False
+    return use_model == "never" or is_proven(merge)
+
+
+def try_conclude_alone(plan: EditPlan) -> Outcome | None:
+    """The outcome of a plan for which no model is asked, or None if one is.
+
+    That is for what is decided already, where the caller wants none, and, if it is left to us,
+    where the merge is proven and nothing is wrong with it.
+    """
+    if not may_conclude_alone(plan):
+        return None
+    if plan.decision is not None:
+        return conclude_decided(plan)
+    assert plan.merge is not None, "without a merge only a decision needs no model"
+    outcome = try_conclude_merge(plan)
+    if outcome is None:
+        return _conclude_unmerged(plan, plan.merge)
+    is_good = outcome.verdict.status in ("applied", "unchanged")
+    return outcome if is_good or plan.edit.use_model == "never" else None
+
+
+def try_conclude_merge(plan: EditPlan, *, unconfirmed: Finding = _UNCONFIRMED) -> Outcome | None:
+    """The best deterministic merge with its verdict, if there is one.
+
+    Without a model that says the same, only places that anchors decide are trusted: others have
+    the finding `unconfirmed`.
+    """
+    if plan.merge is None or plan.merge.best is None:
+        return None
+    lines = tuple(splice(plan.original_lines, plan.merge.best))
+    outcome = conclude(plan, lines, source="merge")
+    if plan.merge.is_unique or outcome.verdict.status != "applied":
+        return outcome
+    return replace(outcome, verdict=_with_findings(outcome.verdict, unconfirmed))
+
+
+def try_conclude_unasked(plan: EditPlan, reason: LimitError) -> Outcome | None:
+    """The deterministic merge where `reason` keeps the model from being asked.
+
+    None where the caller wants no merge without it, or where there is none that may be returned.
+    """
+    if not plan.edit.has_fallback:
+        return None
+    message = f"{_UNCONFIRMED.message}; it could not be asked: {reason}"
+    merged = try_conclude_merge(plan, unconfirmed=replace(_UNCONFIRMED, message=message))
+    return None if merged is None or merged.verdict.status == "rejected" else merged
+
+
+def with_figures(outcome: Outcome, plan: EditPlan, stats: list[RequestStats]) -> Outcome:
+    """The outcome with the figures of all requests that were made for it."""
+    total_s = time.monotonic() - plan.started_at
+    return replace(outcome, stats=RequestStats.total(stats), total_s=total_s)
+
+
+def _conclude_unmerged(plan: EditPlan, merge: MergePlan) -> Outcome:
+    """The original, rejected: what is wrong is the update's place and not the text."""
+    verdict = Verdict("rejected", merge.findings)
+    return _outcome(plan, plan.original_lines, verdict, source="original")
+
+
+def _outcome(
+    plan: EditPlan, lines: tuple[str, ...], verdict: Verdict, *, source: Source
+) -> Outcome:
+    return Outcome(
+        request_id=plan.request_id,
+        verdict=verdict,
+        original=plan.edit.original,
+        file=plan.file,
+        lines=lines,
+        diff=unified_diff(plan.edit.original.decode(), plan.file.join(lines), path=plan.edit.path),
+        source=source,
+        total_s=time.monotonic() - plan.started_at,
+    )
+
+
+def _with_findings(verdict: Verdict, *findings: Finding) -> Verdict:
+    """The verdict with more findings, and the status that all of them mean."""
+    found = (*verdict.findings, *findings)
+    return replace(
+        verdict, findings=found, status=status_of(found, is_changed=verdict.status != "unchanged")
+    )
+
+
+def _judge(
+    plan: EditPlan, lines: tuple[str, ...], ending: AnswerEnding, testimony: Testimony | None
+) -> Verdict:
+    try:
+        with limited_work():
+            return judge(
+                plan.original_lines,
+                plan.update_lines if plan.snippet is None else plan.snippet,
+                lines,
+                ending=ending,
+                plan=plan.merge,
+                tree=plan.tree,
+                confirmed=None if testimony is None else testimony.confirmed,
+            )
+    except BudgetSpentError as error:
+        is_changed = lines != plan.original_lines
+        findings = (_unjudged(error.limit),)
+        return Verdict(status_of(findings, is_changed=is_changed), findings)

@@ -1,0 +1,135 @@
+"""How sure the model was of a merge, and what follows: doubts, and places that it confirms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from apply_service.apply.constrained_reading import ConstrainedReading
+from apply_service.apply.decision import Branch, Decision
+from apply_service.edit.finding import Finding
+from apply_service.edit.place.comparison import shown
+from apply_service.edit.place.placement import Placement
+from apply_service.prompts.calibration import UNMEASURED, Calibration
+from batching.events import RowEvidence
+
+if TYPE_CHECKING:
+    from apply_service.apply.merge_constraint import MergeConstraint
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """The line of the result, from 1, at which the model most wanted to write what is no merge."""
+
+    line: int
+    text: str
+    outside_mass: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Testimony:
+    """What the model said of an answer while a constraint bound it.
+
+    `confirmed` has, by segment of the update, the placements among which it chose so surely that
+    the text's doubt is settled. `calibration` says what that takes.
+    """
+
+    evidence: tuple[RowEvidence, ...]
+    decisions: tuple[Decision, ...]
+    confirmed: Mapping[int, frozenset[Placement]]
+    calibration: Calibration
+    disagreement: Disagreement | None = None
+
+    @classmethod
+    def of_region(
+        cls,
+        reading: ConstrainedReading,
+        constraint: MergeConstraint,
+        evidence: Sequence[RowEvidence],
+    ) -> Testimony:
+        """The testimony of one region that was bound to `constraint`."""
+        calibration = constraint.form.calibration
+        decisions = reading.decisions(evidence)
+        most = max(evidence, key=lambda row: row.outside_mass, default=None)
+        disagreement = None
+        if most is not None and most.outside_mass > calibration.max_outside_mass:
+            disagreement = Disagreement(*reading.line_at(most.position), most.outside_mass)
+        return cls(
+            evidence=tuple(evidence),
+            decisions=tuple(decisions),
+            confirmed={
+                offered[0].segment: frozenset(offered)
+                for offered in constraint.placements
+                if place_probability(decisions, offered[0].segment)
+                >= calibration.confirming_probability
+            },
+            calibration=calibration,
+            disagreement=disagreement,
+        )
+
+    @classmethod
+    def total(cls, parts: Sequence[Testimony]) -> Testimony:
+        """The testimony of one region or more, none of which shares a segment with another."""
+        disagreements = [one.disagreement for one in parts if one.disagreement is not None]
+        return cls(
+            evidence=tuple(row for one in parts for row in one.evidence),
+            decisions=tuple(decision for one in parts for decision in one.decisions),
+            confirmed={
+                segment: offered for one in parts for segment, offered in one.confirmed.items()
+            },
+            calibration=parts[0].calibration if parts else UNMEASURED,
+            disagreement=max(disagreements, key=lambda one: one.outside_mass, default=None),
+        )
+
+    @property
+    def confidence(self) -> float:
+        """The least certainty of a way taken over all decisions; 1 where there was none."""
+        return min((decision.certainty for decision in self.decisions), default=1.0)
+
+    def doubts(self) -> Iterator[Finding]:
+        """Findings about choices that were a toss-up, and about wishes that were not granted."""
+        least = min(self.decisions, key=lambda one: one.certainty, default=None)
+        if least is not None and least.certainty < self.calibration.min_confidence:
+            yield _low_confidence(least)
+        if self.disagreement is not None:
+            yield _model_disagrees(self.disagreement)
+
+
+def place_probability(decisions: Sequence[Decision], segment: int) -> float:
+    """How certain all choices together are that decided where a segment goes."""
+    return prod(one.certainty for one in decisions if segment in one.segments)
+
+
+def _low_confidence(decision: Decision) -> Finding:
+    different = [branch for branch in decision.alternatives if branch.same_text_share < 1]
+    others = " or ".join(map(_quoted, different[:2]))
+    return Finding(
+        code="low_confidence",
+        severity="warning",
+        message=f"on line {decision.line} of the result the model chose"
+        f" {_quoted(decision.chosen)}, with {_percent(decision.certainty)}, before {others}",
+        hint="compare the places, or send an unchanged line before and after the new ones",
+        line=decision.line,
+    )
+
+
+def _model_disagrees(disagreement: Disagreement) -> Finding:
+    return Finding(
+        code="model_disagrees",
+        severity="warning",
+        message=f"the model wanted to write something else than line {disagreement.line} of the"
+        f" result, {shown(disagreement.text)}, with {_percent(disagreement.outside_mass)};"
+        " no valid merge has it",
+        hint="see whether the update says all that is meant, and where it belongs",
+        line=disagreement.line,
+    )
+
+
+def _quoted(branch: Branch) -> str:
+    return f"{shown(branch.text)} ({branch.origin})"
+
+
+def _percent(probability: float) -> str:
+    return f"{100 * probability:.1f} %"

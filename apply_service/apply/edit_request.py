@@ -1,0 +1,69 @@
+"""One edit as the pipeline takes it, whoever sent it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from apply_service.edit.text.text_file import TextFile
+from batching.request import Priority
+
+Checks = Literal["on", "off"]
+Scope = Literal["auto", "file", "region"]
+Constraint = Literal["merge", "none"]
+UseModel = Literal["auto", "always", "never"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingOptions:
+    """How the answer is drawn; `max_tokens` None takes what a merge can need."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    seed: int = 0
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditRequest:
+    """An original, an update and what the caller wants done with them.
+
+    `scope` is how much the model may rewrite. Without a fallback the model is asked once and its
+    answer is the result, whatever the checks say of it. `constraint` None is the model's default.
+    `use_model` "never" is the deterministic merge with its verdict, "auto" takes it where it needs
+    no model to be trusted.
+
+    `max_answer_tokens` is a ceiling, of which most is not used: a try that needs more is rejected,
+    and nothing else is tried. `sampling.max_tokens` is room that must be there, and a try that
+    needs more is followed by others.
+
+    `max_draft_tokens` 0 turns speculation off, None takes the server's setting. `deadline_s` None
+    waits as long as it takes; `is_deadline_capped` if the caller asked for more. Requests share
+    cached work only with those of the same `cache_salt`.
+    """
+
+    original: TextFile
+    update: str
+    instruction: str | None = None
+    prediction: str | None = None
+    path: str | None = None
+    language: str | None = None
+    scope: Scope = "auto"
+    checks: Checks = "on"
+    has_fallback: bool = True
+    constraint: Constraint | None = None
+    use_model: UseModel = "auto"
+    sampling: SamplingOptions = SamplingOptions()
+    max_answer_tokens: int | None = None
+    max_draft_tokens: int | None = None
+    priority: Priority = Priority.INTERACTIVE
+    deadline_s: float | None = None
+    is_deadline_capped: bool = False
+    cache_salt: bytes = b""
+
+    @property
+    def num_characters(self) -> int:
+        """Of the original, its line ends and the update."""
+        lines = self.original.lines
+        return len(self.update) + len(lines) + sum(map(len, lines))

@@ -1,0 +1,68 @@
+"""What came of one edit: the text, the verdict and the figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from apply_service.apply.decision import Decision
+from apply_service.edit.place.verdict import AnswerEnding, Verdict
+from apply_service.edit.regions import Region
+from apply_service.edit.text.text_file import TextFile
+from batching.events import ReferenceStats, RequestStats, RowEvidence
+
+Source = Literal["model", "merge", "original", "update"]
+
+_NO_STATS = RequestStats.total(())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The merged file as text and lines, and how it came about.
+
+    `file` is the original with its encoding and line endings, so `file.encode(lines)` are the
+    bytes of the result. With status `rejected` the text is what the model wrote, not a merge.
+    `original` is what was edited. `regions` are the lines of it that the model rewrote: all of
+    them in scope "file", none if it was not asked. `confidence` and `decisions` are the model's
+    where it was bound to the valid merges. `ending` says how the model's answer ended.
+    """
+
+    request_id: str
+    verdict: Verdict
+    original: TextFile
+    file: TextFile
+    lines: tuple[str, ...]
+    diff: str
+    source: Source
+    total_s: float
+    ending: AnswerEnding = "complete"
+    scope: Literal["file", "region"] = "file"
+    regions: tuple[Region, ...] = ()
+    confidence: float | None = None
+    decisions: tuple[Decision, ...] = ()
+    evidence: tuple[RowEvidence, ...] = ()
+    stats: RequestStats = _NO_STATS
+
+    @property
+    def merged(self) -> str:
+        """The result as text, with the file's own line endings."""
+        return self.file.join(self.lines)
+
+    @property
+    def by_reference(self) -> dict[str, ReferenceStats]:
+        """Draft figures by the reference that the drafts were copied from."""
+        return self.stats.by_reference
+
+    @property
+    def mean_accepted_length(self) -> float:
+        """Output tokens of a decoding pass."""
+        return _ratio(self.stats.num_output_tokens, self.stats.decode_passes)
+
+    @property
+    def tokens_per_target_pass(self) -> float:
+        """Output tokens of a forward pass, those of the prompt included."""
+        return _ratio(self.stats.num_output_tokens, self.stats.target_passes)
+
+
+def _ratio(value: int, count: int) -> float:
+    return round(value / count, 3) if count else 0.0

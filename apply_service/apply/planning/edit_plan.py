@@ -1,0 +1,167 @@
+"""What can be known of an edit before a model is asked: snippet, syntax, merge. Text alone."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass, replace
+
+from apply_service.apply.edit_request import EditRequest
+from apply_service.apply.errors import FileTooLargeError
+from apply_service.apply.outcome import Source
+from apply_service.edit.place.merge import MergePlan, plan_merge
+from apply_service.edit.place.merge_findings import too_much_to_compare
+from apply_service.edit.read.segment import Snippet
+from apply_service.edit.read.snippet import read_snippet
+from apply_service.edit.syntax.languages import language_of
+from apply_service.edit.syntax.syntax import SyntaxTree, parse
+from apply_service.edit.text.text_file import TextFile, check_no_lone_surrogate
+from apply_service.edit.text.work_budget import BudgetSpentError, limited_work
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A result that needs no model: its lines, and where they come from."""
+
+    lines: tuple[str, ...]
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditPlan:
+    """An edit with everything that text alone says about it.
+
+    `decision` is set if no model is needed. `file` is what the result is written as; `merge` and
+    `snippet` are there whenever there is an original that the update changes in part.
+    """
+
+    request_id: str
+    started_at: float
+    edit: EditRequest
+    file: TextFile
+    update_lines: tuple[str, ...]
+    language: str | None = None
+    tree: SyntaxTree | None = None
+    snippet: Snippet | None = None
+    merge: MergePlan | None = None
+    decision: Decision | None = None
+
+    @property
+    def original_lines(self) -> tuple[str, ...]:
+        """The lines that are edited."""
+        return self.edit.original.lines
+
+    @property
+    def deadline(self) -> float | None:
+        """When the edit is given up, on the clock of `started_at`."""
+        seconds = self.edit.deadline_s
+        return None if seconds is None else self.started_at + seconds
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether the update has no place in the file, so that no model should try."""
+        return (
+            self.merge is not None
+            and self.merge.best is None
+            and any(finding.severity == "error" for finding in self.merge.findings)
+        )
+
+
+def plan_edit(
+    edit: EditRequest, *, max_file_bytes: int, started_at: float | None = None
+) -> EditPlan:
+    """Check an edit and understand it. Raises ApplyError, SnippetError or TextFileError.
+
+    `started_at` is when the edit came, on the clock that all processes share; by default now.
+    """
+    _check_texts(edit)
+    _check_sizes(edit, max_file_bytes)
+    update_file = TextFile.from_text(edit.update)
+    plan = EditPlan(
+        request_id=_new_request_id(),
+        started_at=time.monotonic() if started_at is None else started_at,
+        edit=edit,
+        file=edit.original,
+        update_lines=update_file.lines,
+    )
+    try:
+        with limited_work():
+            return _understand(plan) if edit.original.lines else _plan_new_file(plan, update_file)
+    except BudgetSpentError as error:
+        return _unplanned(plan, error)
+
+
+def plan_edit_again(known: EditPlan, edit: EditRequest) -> EditPlan:
+    """The plan of an edit that differs from that of `known` in what planning does not look at.
+
+    Raises TextFileError.
+    """
+    _check_texts(edit)
+    return replace(known, request_id=_new_request_id(), started_at=time.monotonic(), edit=edit)
+
+
+def _new_request_id() -> str:
+    return f"apply-{uuid.uuid4().hex}"
+
+
+def _check_texts(edit: EditRequest) -> None:
+    for name in ("update", "instruction", "prediction", "path"):
+        check_no_lone_surrogate(getattr(edit, name) or "", name=f"the {name}")
+
+
+def _understand(plan: EditPlan) -> EditPlan:
+    edit, original = plan.edit, plan.original_lines
+    language = language_of(edit.path, edit.language, original)
+    tree = None if language is None else parse(original, language)
+    snippet = read_snippet(
+        plan.update_lines, original, path=edit.path, language=language, tree=tree
+    )
+    if not snippet.segments and not snippet.removals:
+        decision = Decision(original, "original")
+        return replace(plan, language=language, snippet=snippet, decision=decision)
+    if snippet.format == "whole":
+        whole = tuple(line for segment in snippet.segments for line in segment.texts)
+        decision = Decision(whole, "update")
+        return replace(plan, language=language, snippet=snippet, tree=tree, decision=decision)
+    merge = plan_merge(original, snippet, tree=tree, language=language)
+    plan = replace(plan, language=language, snippet=snippet, tree=tree, merge=merge)
+    if plan.is_impossible and edit.checks == "on":
+        return replace(plan, decision=Decision(original, "original"))
+    return plan
+
+
+def _unplanned(plan: EditPlan, error: BudgetSpentError) -> EditPlan:
+    """The plan of an edit that takes too many comparisons: the original, and why."""
+    merge = MergePlan(
+        original_lines=plan.original_lines,
+        candidates=(),
+        order=(),
+        findings=(too_much_to_compare(error.limit),),
+    )
+    return replace(plan, merge=merge, decision=Decision(plan.original_lines, "original"))
+
+
+def _plan_new_file(plan: EditPlan, update_file: TextFile) -> EditPlan:
+    """The update is the whole file when there is no original."""
+    snippet = read_snippet(plan.update_lines, (), path=plan.edit.path, language=plan.edit.language)
+    lines = tuple(line for segment in snippet.segments for line in segment.texts)
+    original = plan.edit.original
+    new_file = replace(
+        update_file, encoding=original.encoding, byte_order_mark=original.byte_order_mark
+    )
+    return replace(plan, file=new_file, snippet=snippet, decision=Decision(lines, "update"))
+
+
+def _check_sizes(edit: EditRequest, limit: int) -> None:
+    sizes = {
+        "original": len(edit.original.encode(edit.original.lines)),
+        "update": len(edit.update.encode()),
+    }
+    for name, size in sizes.items():
+        if size > limit:
+            raise FileTooLargeError(
+                f"the {name} has {size} bytes",
+                value=size,
+                limit=limit,
+                remedy="send a smaller file, or raise max_file_bytes",
+            )

@@ -1,0 +1,78 @@
+"""What is done with an edit before a model is needed: it is planned, and done if it needs none."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from apply_service.apply.apply_run import ApplyRun, RunObserver
+from apply_service.apply.conclusion import may_conclude_alone, try_conclude_alone
+from apply_service.apply.edit_request import EditRequest
+from apply_service.apply.planning.edit_plan import EditPlan, plan_edit, plan_edit_again
+from apply_service.apply.planning.plan_memory import PlanMemory
+from apply_service.apply.planning.text_work import TextWork, WorkTerms
+from apply_service.observe.private_text import TEXT_LOGGER
+from apply_service.observe.request_record import stage
+
+
+class Intake:
+    """Plans edits, and ends those that need no model. It knows no model and no engine.
+
+    `observer` is told of the outcomes. `text_work` is where files are planned and results judged.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_file_bytes: int,
+        observer: RunObserver | None = None,
+        text_work: TextWork | None = None,
+    ) -> None:
+        self._max_file_bytes = max_file_bytes
+        self._observer = observer
+        self._text_work = text_work or TextWork()
+        self._plans = PlanMemory()
+
+    async def plan(self, edit: EditRequest) -> EditPlan:
+        """Check and understand an edit. Raises ApplyError, SnippetError or TextFileError."""
+        terms = WorkTerms.of(edit, started_at=time.monotonic())
+        self._text_work.check_room(terms)
+        with stage("plan"):
+            plan = await self._plan(edit, terms)
+        if TEXT_LOGGER.isEnabledFor(logging.INFO):
+            TEXT_LOGGER.info("edit", extra={"id": plan.request_id, **_texts_of(edit)})
+        return plan
+
+    async def try_alone(self, plan: EditPlan) -> ApplyRun | None:
+        """The run of a plan that asks no model, with its outcome; None if a model is needed."""
+        with stage("verdict"):
+            outcome = None
+            if may_conclude_alone(plan):
+                terms = WorkTerms.of(plan.edit, started_at=plan.started_at)
+                outcome = await self._text_work.run(terms, try_conclude_alone, plan)
+        if outcome is None:
+            return None
+        return ApplyRun(plan, decided=outcome, observer=self._observer)
+
+    async def _plan(self, edit: EditRequest, terms: WorkTerms) -> EditPlan:
+        known = self._plans.recall(edit)
+        if known is not None:
+            return plan_edit_again(known, edit)
+        plan = await self._text_work.run(
+            terms,
+            plan_edit,
+            edit,
+            max_file_bytes=self._max_file_bytes,
+            started_at=terms.started_at,
+        )
+        self._plans.keep(plan)
+        return plan
+
+
+def _texts_of(edit: EditRequest) -> dict[str, str | None]:
+    return {
+        "original": edit.original.decode(),
+        "update": edit.update,
+        "instruction": edit.instruction,
+        "path": edit.path,
+    }

@@ -1,0 +1,85 @@
+"""The answer of one region: read while it comes in, kept with what the model said of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from apply_service.apply.confidence import Testimony
+from apply_service.apply.constrained_reading import ConstrainedReading
+from apply_service.apply.errors import WithdrawnError
+from apply_service.apply.planning.edit_plan import EditPlan
+from apply_service.apply.region_prompt import RegionPrompt
+from apply_service.edit.place.verdict import AnswerEnding
+from apply_service.edit.text.text_file import split_lines
+from apply_service.prompts.profile import AnswerFormatError
+from batching.events import Event, Failed, Finished, RowEvidence, Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the model wrote for one region, and what it thought of it under a constraint."""
+
+    region_prompt: RegionPrompt
+    lines: tuple[str, ...]
+    ending: AnswerEnding
+    token_ids: tuple[int, ...]
+    evidence: tuple[RowEvidence, ...] = ()
+
+    def testimony(self, plan: EditPlan, *, first_line: int) -> Testimony | None:
+        """What the model said of it; None without a constraint.
+
+        `first_line` is the number of lines of the result before it.
+        """
+        constraint = self.region_prompt.constraint
+        if constraint is None:
+            return None
+        reading = ConstrainedReading(
+            plan,
+            self.region_prompt.region,
+            constraint,
+            self.token_ids,
+            first_line=first_line,
+        )
+        return Testimony.of_region(reading, constraint, self.evidence)
+
+
+class AnswerReader:
+    """Takes the events of one region's request."""
+
+    def __init__(self, region_prompt: RegionPrompt) -> None:
+        self._region_prompt = region_prompt
+        self._decoder = region_prompt.prompt.stream_decoder()
+        self._token_ids: list[int] = []
+        self._shown: list[str] = []
+        self.answer: Answer | None = None
+
+    def push(self, event: Event) -> str:
+        """Take an event; text to show. Raises what ended the request early."""
+        if isinstance(event, Tokens):
+            self._token_ids.extend(event.token_ids)
+            text = self._decoder.push(event.token_ids)
+        elif isinstance(event, Finished):
+            text = self._decoder.finish()
+        elif isinstance(event, Failed):
+            raise event.error
+        else:
+            raise WithdrawnError(f"the request {event.request_id} was cancelled")
+        self._shown.append(text)
+        if isinstance(event, Finished):
+            self.answer = self._read(event)
+        return text
+
+    def _read(self, event: Finished) -> Answer:
+        """The lines of the answer; one that did not end properly is kept as the text it is."""
+        ending: AnswerEnding = "complete" if event.reason == "stop" else "length"
+        lines: list[str] | None = None
+        if ending == "complete":
+            try:
+                lines = self._region_prompt.prompt.parse_answer(self._token_ids)
+            except AnswerFormatError:
+                ending = "malformed"
+        if lines is None:
+            lines = split_lines("".join(self._shown))[0]
+        return Answer(
+            self._region_prompt, tuple(lines), ending, tuple(self._token_ids), event.evidence
+        )

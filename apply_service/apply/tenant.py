@@ -1,0 +1,34 @@
+"""Who shares cached keys and values with whom."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal
+
+from apply_service.http.guard.keys.caller import current_caller
+
+CacheSharing = Literal["key", "all"]
+
+
+def cache_salt_of(authorization: str | None, sharing: CacheSharing) -> bytes:
+    """The salt of a caller: by the API key that was verified, or the same one for all.
+
+    While a server needs no keys, any text that is sent as one keeps callers apart. A cache that is
+    shared tells by its speed what others have sent, so keys are kept apart. It is a digest, because
+    salts end up in hashes that leave the process.
+    """
+    if sharing == "all":
+        return b""
+    caller = current_caller()
+    if caller is not None and caller.key_sha256 is not None:
+        return _digest(b"key", caller.key_sha256)
+    if not authorization:
+        return b""
+    _, _, key = authorization.strip().rpartition(" ")
+    return _digest(b"text", key)
+
+
+def _digest(kind: bytes, text: str) -> bytes:
+    """Two kinds of the same text are two tenants: what a key's digest is may be sent by anybody."""
+    content = b"tenant\0" + kind + b"\0" + text.encode("utf-8", "replace")
+    return hashlib.sha256(content).digest()

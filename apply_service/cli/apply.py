@@ -1,0 +1,222 @@
+"""`apply-service apply`: one edit from the command line, here or on a running server."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from apply_service.apply.conclusion import try_conclude_alone
+from apply_service.apply.errors import UsageError
+from apply_service.apply.planning.edit_plan import plan_edit
+from apply_service.cli.file_writer import replace_file
+from apply_service.cli.progress import Progress
+from apply_service.cli.suggesting_parser import positive_int
+from apply_service.config import Settings
+from apply_service.edit.text.text_file import TextFile, TextFileError
+from apply_service.http.problems import Problem, RejectedError, answer_of
+from apply_service.http.schemas import (
+    ApplyBody,
+    ApplyResult,
+    Base64Content,
+    FindingBody,
+    SamplingBody,
+)
+from apply_service.http.wire_conversion import edit_of
+
+EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_REVIEW, EXIT_REJECTED = 0, 1, 2, 3, 4
+URL_VARIABLE = "APPLY_SERVICE_URL"
+# Read apart from the settings, because command lines can be seen by others.
+KEY_VARIABLE = "APPLY_API_KEY"
+
+_STDIN = Path("-")
+_EXIT_BY_STATUS = {
+    "applied": EXIT_OK,
+    "unchanged": EXIT_OK,
+    "needs_review": EXIT_REVIEW,
+    "rejected": EXIT_REJECTED,
+}
+
+
+class ApplyCommandError(Exception):
+    """The command cannot be carried out; the message says why."""
+
+
+def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
+    """Register `apply`; settings flags are added by the caller."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "apply",
+        usage="%(prog)s FILE --update SNIPPET_FILE [--diff | --json] [--write] [flags]",
+        help="merge a lazy update into a file",
+        description="Merge a lazy update into FILE. The merged file or its diff goes to stdout,"
+        " then findings to stderr. Exit codes: 0 applied or unchanged, 1 error, 2 usage, 3 needs"
+        f" review, 4 rejected, 130 Ctrl-C. With {URL_VARIABLE} a running server does the work,"
+        f" which is sent the API key of {KEY_VARIABLE}.",
+    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="the file to edit, - reads stdin")
+    parser.add_argument(
+        "--update", required=True, metavar="SNIPPET_FILE", help="the update, - reads stdin"
+    )
+    parser.add_argument(
+        "--path", metavar="NAME", help="its name for language and diff, by default FILE"
+    )
+    parser.add_argument("--instruction", help="one sentence that says what the edit is for")
+    parser.add_argument("--write", action="store_true", help="write the result into FILE")
+    parser.add_argument(
+        "--accept-review", action="store_true", help="with --write: write needs_review as well"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--diff", action="store_true", help="print a unified diff")
+    form.add_argument("--json", action="store_true", help="print the whole answer as JSON")
+    parser.add_argument("--scope", choices=("auto", "file", "region"), default="auto")
+    parser.add_argument("--checks", choices=("on", "off"), default="on")
+    parser.add_argument("--speculation", choices=("on", "off"), default="on")
+    parser.add_argument(
+        "--max-tokens", type=positive_int, help="longest answer, by default what is needed"
+    )
+    return parser
+
+
+def run_apply(args: argparse.Namespace, settings: Settings, environment: Mapping[str, str]) -> int:
+    """Carry the command out; the exit code. Raises what reading, applying or writing raises."""
+    _check_flags(args)
+    content = _read(args.file, remedy="create it, empty for a new file")
+    body = _body_of(args, content)
+    progress = Progress(sys.stderr)
+    try:
+        answer = _answer(body, settings, environment, progress)
+    finally:
+        progress.clear()
+    if isinstance(answer, Problem):
+        return _report_problem(args, answer)
+    return _report_result(args, answer, content)
+
+
+def _answer(
+    body: ApplyBody, settings: Settings, environment: Mapping[str, str], progress: Progress
+) -> ApplyResult | Problem:
+    # Both ways import much; neither is paid for by the other, nor by `--help`.
+    edit = edit_of(body, default_deadline_s=None, default_use_model=settings.use_model)
+    if url := environment.get(URL_VARIABLE):
+        from apply_service.cli.remote import apply_remotely
+
+        progress.show_stage(f"asking {url}")
+        api_key = environment.get(KEY_VARIABLE)
+        return apply_remotely(url, body, api_key=api_key, show_text=progress.show_text)
+    try:
+        plan = plan_edit(edit, max_file_bytes=settings.max_file_bytes)
+        alone = try_conclude_alone(plan)
+        if alone is not None:
+            return answer_of(body, alone, model=settings.model, fingerprint=None)
+        from apply_service.cli.local import apply_locally
+
+        return apply_locally(settings, body, plan, progress=progress)
+    except RejectedError as error:
+        return error.problem
+
+
+def _check_flags(args: argparse.Namespace) -> None:
+    """Raise UsageError for what stdin cannot be, and for bytes that are no text."""
+    for flag, text in (("--instruction", args.instruction), ("--path", args.path)):
+        if text is not None and text != _as_text(text):
+            raise UsageError(f"{flag} has bytes that are no UTF-8: {text!r}; send text in UTF-8")
+    if args.file != _STDIN:
+        return
+    if Path(args.update) == _STDIN:
+        raise UsageError(
+            "FILE and --update are both -, and stdin is one text; name a file for one of them"
+        )
+    if args.write:
+        raise UsageError("--write needs a FILE, and - is stdin; take the text from stdout")
+
+
+def _read(path: Path, *, remedy: str) -> bytes:
+    if path == _STDIN:
+        return sys.stdin.buffer.read()
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise ApplyCommandError(f"{path} does not exist; {remedy}") from error
+    except IsADirectoryError as error:
+        raise ApplyCommandError(f"{path} is a folder; name a file in it") from error
+    except OSError as error:
+        raise ApplyCommandError(
+            f"cannot read {path}: {error.strerror or error}; name a file that you may read"
+        ) from error
+
+
+def _shown_name(file: Path) -> str | None:
+    return None if file.is_absolute() or file == _STDIN else _as_text(file.as_posix())
+
+
+def _as_text(argument: str) -> str:
+    """What a name or flag says, with a mark in the place of bytes that are no UTF-8."""
+    return argument.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _body_of(args: argparse.Namespace, content: bytes) -> ApplyBody:
+    _decode(content, args.file)
+    update = _read(Path(args.update), remedy="name the file of the update, or - for stdin")
+    return ApplyBody(
+        original=Base64Content(content),
+        update=_decode(update, args.update),
+        instruction=args.instruction,
+        path=args.path or _shown_name(args.file),
+        scope=args.scope,
+        checks=args.checks,
+        speculation=args.speculation,
+        use_model=args.use_model,
+        model=args.model,
+        include=["decisions"] if args.json else [],
+        sampling=SamplingBody(max_tokens=args.max_tokens),
+    )
+
+
+def _decode(content: bytes, name: Path | str) -> str:
+    try:
+        return TextFile.from_bytes(content).decode()
+    except TextFileError as error:
+        raise ApplyCommandError(f"{'stdin' if str(name) == '-' else name}: {error}") from error
+
+
+def _report_problem(args: argparse.Namespace, problem: Problem) -> int:
+    if args.json:
+        print(msgspec.json.encode(problem).decode())
+    if problem.findings is None:
+        remedy = f"; {problem.remedy}" if problem.remedy else ""
+        raise ApplyCommandError(f"{problem.detail}{remedy}")
+    print("rejected: the result failed its checks", file=sys.stderr)
+    _print_findings(problem.findings)
+    return EXIT_REJECTED
+
+
+def _report_result(args: argparse.Namespace, result: ApplyResult, content: bytes) -> int:
+    exit_code = _EXIT_BY_STATUS[result.status]
+    merged = result.merged.base64 if isinstance(result.merged, Base64Content) else b""
+    if args.json:
+        print(msgspec.json.encode(result).decode())
+    elif args.diff:
+        sys.stdout.buffer.write((result.diff or "").encode())
+    elif not args.write:
+        sys.stdout.buffer.write(merged)
+    sys.stdout.flush()
+    if exit_code != EXIT_OK:
+        print(result.status.replace("_", " "), file=sys.stderr)
+        _print_findings(result.findings)
+    is_accepted = exit_code == EXIT_OK or (result.status == "needs_review" and args.accept_review)
+    if args.write and not is_accepted:
+        print(f"{args.file} was not written", file=sys.stderr)
+    elif args.write and merged != content:
+        for loss in replace_file(args.file, merged, expected=content):
+            print(f"warning: {args.file}: {loss}", file=sys.stderr)
+    return exit_code
+
+
+def _print_findings(findings: list[FindingBody]) -> None:
+    for finding in findings:
+        print(f"  {finding.severity} {finding.code}: {finding.message}", file=sys.stderr)
+        print(f"    {finding.hint}", file=sys.stderr)

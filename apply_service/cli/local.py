@@ -1,0 +1,53 @@
+"""Applies one edit with a model that is loaded for it alone."""
+
+from __future__ import annotations
+
+import asyncio
+
+from apply_service.apply.outcome import Outcome
+from apply_service.apply.pipeline import ApplyPipeline, PipelineLimits
+from apply_service.apply.planning.edit_plan import EditPlan
+from apply_service.apply.run_events import RegionText
+from apply_service.cli.progress import Progress
+from apply_service.config import Settings
+from apply_service.http.problems import answer_of
+from apply_service.http.schemas import ApplyBody, ApplyResult
+from apply_service.models.loading import load_model
+from apply_service.service import LoadedModel
+from batching.async_engine import AsyncEngine
+
+
+def apply_locally(
+    settings: Settings, body: ApplyBody, plan: EditPlan, *, progress: Progress
+) -> ApplyResult:
+    """The result of a planned edit.
+
+    Raises RejectedError, ModelStoreError, ApplyError, PromptError or EngineError.
+    """
+    progress.show_stage(f"loading the model {settings.model}")
+    loaded = load_model(settings, report=progress.show_stage)
+    progress.show_stage("reading the file")
+    outcome = asyncio.run(run_plan(loaded, settings, plan, progress=progress))
+    fingerprint = loaded.engine.model_info.fingerprint
+    return answer_of(body, outcome, model=loaded.name, fingerprint=fingerprint)
+
+
+async def run_plan(
+    loaded: LoadedModel, settings: Settings, plan: EditPlan, *, progress: Progress
+) -> Outcome:
+    """One edit on a model that is in memory; its engine is stopped afterwards."""
+    engine = AsyncEngine(loaded.engine)
+    engine.start()
+    limits = PipelineLimits(
+        max_file_bytes=settings.max_file_bytes, max_draft_tokens=settings.max_draft_tokens
+    )
+    try:
+        run = await ApplyPipeline(engine, loaded.profile, limits).run(plan)
+        async for item in run:
+            if isinstance(item, RegionText):
+                progress.show_text(item.text)
+            elif isinstance(item, Outcome):
+                return item
+    finally:
+        await engine.stop()
+    raise AssertionError("a run ends in its outcome")

@@ -1,0 +1,282 @@
+"""The command line: `apply-service serve|apply|key|model|cache|bench|config|doctor`."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from apply_service.apply.errors import DiskFullError, UsageError
+from apply_service.cli.standard_streams import drop_output, prepare_streams
+from apply_service.cli.suggesting_parser import SuggestingParser
+from apply_service.config import (
+    ConfigError,
+    LoadedSettings,
+    SettingField,
+    Settings,
+    load_settings,
+    setting_fields,
+)
+
+EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
+
+# Settings that mean something to one edit without a server.
+_APPLY_SETTINGS = frozenset(
+    {
+        "model",
+        "revision",
+        "profile",
+        "device",
+        "dtype",
+        "kv_memory",
+        "threads",
+        "cache_memory",
+        "redis_url",
+        "cache_chunk_tokens",
+        "cache_payload",
+        "cache_timeout_s",
+        "cache_ttl_s",
+        "max_tokens_per_step",
+        "max_draft_tokens",
+        "draft_budget",
+        "row_grouping",
+        "use_model",
+        "max_file_bytes",
+    }
+)
+# Of a command whose flags are the settings; `--help` lists them.
+_USAGE = "%(prog)s [flags]"
+_PLUGGED_COMMANDS = {
+    "key": "create, list and revoke API keys",
+    "model": "prepare, list, inspect and remove models",
+    "cache": "count or clear what is kept in Redis",
+    "bench": "measure accuracy, latency and settings on your own code",
+}
+# OpenMP's threads spin while they wait, by default for milliseconds. Beside another busy process
+# they keep each other from running, and a step takes twenty times as long.
+_OPENMP_SPIN_COUNT = "1000"
+# oneDNN keeps what it has compiled for up to 1,024 shapes of products, twice, and a step has a
+# shape of its own for each number of rows: hundreds of megabytes over a day.
+_PRIMITIVE_CACHE_CAPACITY = "64"
+_TORCH_VARIABLES = {
+    "GOMP_SPINCOUNT": _OPENMP_SPIN_COUNT,
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": _PRIMITIVE_CACHE_CAPACITY,
+    "LRU_CACHE_CAPACITY": _PRIMITIVE_CACHE_CAPACITY,
+}
+_BENCHES = {
+    "accuracy": "how often the merged file is right, and how often it says so",
+    "latency": "time whole edits: without a model, cold, and with the prompt cached",
+    "tune": "find the settings that suit your cases and machine",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    return run_to_exit_code(lambda: _run(build_parser(arguments).parse_args(arguments), os.environ))
+
+
+def run_to_exit_code(run: Callable[[], int]) -> int:
+    """Run a command with the environment that torch needs; say what went wrong on stderr."""
+    for name, value in _TORCH_VARIABLES.items():
+        os.environ.setdefault(name, value)  # read when torch is loaded
+    prepare_streams()
+    try:
+        code = run()
+        sys.stdout.flush()
+        return code
+    except (ConfigError, UsageError) as error:
+        return _fail(error, EXIT_USAGE)
+    except KeyboardInterrupt:
+        return _interrupted()
+    except BrokenPipeError:
+        drop_output()
+        return EXIT_ERROR
+    except Exception as error:
+        if _is_interrupt(error):
+            return _interrupted()
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            drop_output()
+            error = DiskFullError(f"{error}; make room and run the command again")
+        if not _is_foreseen(error):
+            traceback.print_exc()
+        return _fail(error, EXIT_ERROR)
+
+
+def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of all commands; `model` and the benches are imported only when asked for."""
+    parser = SuggestingParser(
+        prog="apply-service",
+        description="Merges lazy edits of coding agents into files and says whether to trust the"
+        " result.",
+    )
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    serve = subparsers.add_parser("serve", usage=_USAGE, help="serve edits over HTTP")
+    _add_setting_flags(serve, setting_fields())
+    _add_apply_command(subparsers)
+    if arguments[:1] == ["doctor"]:
+        from apply_service.cli.doctor.command import add_doctor_command
+
+        _add_setting_flags(add_doctor_command(subparsers), setting_fields())
+    else:
+        subparsers.add_parser("doctor", help="look whether everything is in place to serve")
+    config = subparsers.add_parser(
+        "config", usage=_USAGE, help="show the settings and where they come from"
+    )
+    pages = config.add_mutually_exclusive_group()
+    pages.add_argument("--markdown", action="store_true", help="write docs/configuration.md")
+    pages.add_argument("--openapi", action="store_true", help="write docs/openapi.json")
+    _add_setting_flags(config, setting_fields())
+    for name, text in _PLUGGED_COMMANDS.items():
+        if [name] == arguments[:1]:
+            _add_plugged_command(subparsers, arguments)
+        else:
+            subparsers.add_parser(name, help=text)
+    return parser
+
+
+def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    # Each command imports its own world: torch for the model, the web framework for the server.
+    if args.command == "model":
+        from apply_service.cli.model import run_model_command
+
+        return int(run_model_command(args))
+    if args.command == "bench":
+        return int(_bench_function("run", args.bench)(args))
+    if args.command == "config" and args.markdown:
+        from apply_service.cli.config_docs import format_markdown
+
+        sys.stdout.write(format_markdown())
+        return EXIT_OK
+    if args.command == "config" and args.openapi:
+        from apply_service.http.openapi_export import service_document
+
+        print(json.dumps(service_document(), indent=1))
+        return EXIT_OK
+    loaded = _load_settings(args, environment)
+    if args.command == "config":
+        from apply_service.cli.config_docs import format_table
+
+        sys.stdout.write(format_table(loaded))
+        return EXIT_OK
+    if args.command == "doctor":
+        from apply_service.cli.doctor.command import run_doctor
+
+        return run_doctor(args, loaded)
+    if args.command == "cache":
+        from apply_service.cli.cache import run_cache_command
+
+        return run_cache_command(args, loaded.settings.redis_url)
+    if args.command == "key":
+        from apply_service.cli.key import run_key_command
+
+        return run_key_command(args, loaded.settings.keys_file)
+    if args.command == "apply":
+        from apply_service.cli.apply import run_apply
+
+        return run_apply(args, loaded.settings, environment)
+    return _serve(loaded.settings)
+
+
+def _serve(settings: Settings) -> int:
+    from apply_service.http.server.listener import listen
+    from apply_service.http.server.single_process import check_single_process
+    from batching.cache.redis_url import parse_redis_url
+
+    check_single_process(settings.workers, os.environ)
+    if settings.redis_url is not None:
+        parse_redis_url(settings.redis_url)  # a wrong one is said before the model is loaded
+    with listen(settings.host, settings.port) as listener:
+        from apply_service.cli.serve import serve
+
+        return serve(settings, listener)
+
+
+def _bench_function(verb: str, name: str) -> Any:
+    """`add_NAME_command` or `run_NAME` of the module that the bench has its name from."""
+    module = import_module(f"apply_service.evaluate.{name}")
+    return getattr(module, f"add_{name}_command" if verb == "add" else f"run_{name}")
+
+
+def _add_apply_command(subparsers: Any) -> None:
+    from apply_service.cli.apply import add_apply_command
+
+    parser = add_apply_command(subparsers)
+    fields = [field for field in setting_fields() if field.name in _APPLY_SETTINGS]
+    _add_setting_flags(parser, fields)
+
+
+def _add_plugged_command(subparsers: Any, arguments: Sequence[str]) -> None:
+    if arguments[0] == "model":
+        from apply_service.cli.model import add_model_commands
+
+        add_model_commands(subparsers)
+        return
+    if arguments[0] == "key":
+        from apply_service.cli.key import add_key_commands
+
+        add_key_commands(subparsers)
+        return
+    if arguments[0] == "cache":
+        from apply_service.cli.cache import add_cache_commands
+
+        add_cache_commands(subparsers)
+        return
+    parser = subparsers.add_parser("bench", help=_PLUGGED_COMMANDS["bench"])
+    benches = parser.add_subparsers(dest="bench", required=True, metavar="BENCH")
+    for name, text in _BENCHES.items():
+        if [name] == arguments[1:2]:
+            _bench_function("add", name)(benches)
+        else:
+            benches.add_parser(name, help=text)
+
+
+def _add_setting_flags(parser: argparse.ArgumentParser, fields: Sequence[SettingField]) -> None:
+    group = parser.add_argument_group("settings")
+    group.add_argument("--config", type=Path, metavar="FILE", help="TOML file with settings")
+    for field in fields:
+        description = field.description.replace("%", "%%")
+        # What is true or false need not be said in full: `--allow-anonymous`.
+        is_switch = isinstance(field.default, bool)
+        group.add_argument(
+            field.flag,
+            dest=field.name,
+            metavar="VALUE",
+            help=description,
+            nargs="?" if is_switch else None,
+            const="true" if is_switch else None,
+        )
+
+
+def _load_settings(args: argparse.Namespace, environment: Mapping[str, str]) -> LoadedSettings:
+    flags = {field.name: getattr(args, field.name, None) for field in setting_fields()}
+    return load_settings(flags=flags, environment=environment, config_path=args.config)
+
+
+def _is_foreseen(error: Exception) -> bool:
+    """Errors of our own say all there is to say; the others are mistakes that need their trace."""
+    return type(error).__module__.partition(".")[0] in ("apply_service", "batching")
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error; some libraries turn it into one of their imports."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _interrupted() -> int:
+    print("interrupted", file=sys.stderr)
+    return EXIT_INTERRUPTED
+
+
+def _fail(error: Exception, exit_code: int) -> int:
+    print(f"apply-service: {error or type(error).__name__}", file=sys.stderr)
+    return exit_code

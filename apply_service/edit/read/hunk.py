@@ -1,0 +1,209 @@
+"""Lines with a sign in front: what a diff or a patch says, however loosely it was written.
+
+Agents put the sign before the line, over its first space, or with a space after it; they write
+context with the leading space or without. Which it is, the original tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from apply_service.edit.read.original_index import OriginalIndex, is_telling
+from apply_service.edit.read.segment import Segment, SegmentLine
+
+Change = Literal["context", "removed", "new"]
+
+# Looking for places where a hunk jumps costs steps; a hunk that needs more stays in one piece.
+MAX_STEPS = 200_000
+MAX_LOOK_BACK = 30
+
+
+class HunkLine(msgspec.Struct, frozen=True, gc=False):
+    """A line without its sign."""
+
+    change: Change
+    line: SegmentLine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hunk:
+    """Signed lines that stand together; `line_hint` is what its header points at, from 1."""
+
+    lines: tuple[SegmentLine, ...]
+    line_hint: int | None = None
+    is_at_end: bool = False
+
+
+class HunkReader:
+    """Takes the signs off, in the one style of an update."""
+
+    def __init__(self, original: OriginalIndex, hunks: Sequence[Hunk], *, is_spaced: bool) -> None:
+        self._original = original
+        self._texts = frozenset(original.lines)
+        lines = [line.text for hunk in hunks for line in hunk.lines if line.text.strip()]
+        self._is_spaced = self._vote_spaced(lines, default=is_spaced)
+        self._without_sign = self._vote_sign(lines)
+        self._num_steps = 0
+
+    def segments(self, hunk: Hunk) -> list[Segment]:
+        """The hunk as segments: one, or more where its old lines are no neighbours."""
+        signed = _trimmed([self._read_line(line) for line in hunk.lines])
+        if not signed:
+            return []
+        pieces = self._split(signed)
+        segments = [_segment(piece) for piece in pieces]
+        segments[0] = replace(segments[0], old_line_hint=hunk.line_hint)
+        segments[-1] = replace(segments[-1], has_gap_after=not hunk.is_at_end)
+        return segments
+
+    def _vote_spaced(self, lines: Iterable[str], *, default: bool) -> bool:
+        """Whether context lines have a space in front that is not theirs."""
+        vote = 0
+        for line in lines:
+            if line[0] == " ":
+                vote += (line[1:] in self._texts) - (line in self._texts)
+            elif line[0] not in "+-":
+                vote -= line in self._texts
+        return vote > 0 or (vote == 0 and default)
+
+    def _vote_sign(self, lines: Sequence[str]) -> Callable[[str], str]:
+        """How a sign is taken off so that removed lines stand in the original."""
+        styles = (_after_sign, _over_sign, _after_sign_and_space)
+        removed = [line for line in lines if line[0] == "-"]
+        votes = [sum(style(line) in self._texts for line in removed) for style in styles]
+        if not any(votes) and not self._is_spaced:
+            votes = self._vote_by_indent(lines, styles)
+        return styles[votes.index(max(votes))]
+
+    def _vote_by_indent(
+        self, lines: Sequence[str], styles: Sequence[Callable[[str], str]]
+    ) -> list[int]:
+        """Votes for the style that gives new lines the indentation of the line before."""
+        votes = [0] * len(styles)
+        for before, line in pairwise(lines):
+            if line[0] == "+" and before[0] not in "+-":
+                for number, style in enumerate(styles):
+                    votes[number] += _indent(style(line)) == _indent(before)
+        return votes
+
+    def _read_line(self, line: SegmentLine) -> HunkLine:
+        text = line.text
+        sign = text[:1]
+        bare = text[1:].strip()
+        if sign == "-" and not (text in self._texts and bare not in self._original.counts):
+            return HunkLine("removed", replace(line, text=self._without_sign(text)))
+        if sign == "+" and not (text in self._texts and not self._is_spaced):
+            return HunkLine("new", replace(line, text=self._without_sign(text), role="new"))
+        if sign == " " and text.strip():
+            has_shorter, has_whole = text[1:] in self._texts, text in self._texts
+            is_spaced = self._is_spaced if has_shorter == has_whole else has_shorter
+            text = text[1:] if is_spaced else text
+        elif not text.strip():
+            text = text[1:] if self._is_spaced else text
+        return HunkLine("context", replace(line, text=text, role="context"))
+
+    def _split(self, signed: Sequence[HunkLine]) -> list[list[HunkLine]]:
+        """Cut where two old lines that follow each other stand apart in the original."""
+        starts = self._jumps(signed)
+        pieces: list[list[HunkLine]] = [[]]
+        for place, line in enumerate(signed):
+            if place in starts:
+                pieces.append([])
+            pieces[-1].append(line)
+        return [piece for piece in map(_trimmed, pieces) if piece]
+
+    def _jumps(self, signed: Sequence[HunkLine]) -> set[int]:
+        """Places in `signed` where a run of old lines begins that stands further down."""
+        original = self._original
+        jumps: set[int] = set()
+        run: set[int] = set()
+        astray: list[int] = []
+        has_telling = False
+        for place, line in enumerate(signed):
+            text = line.line.text.strip()
+            if line.change == "new" or not text:
+                continue
+            found = original.filled_places.get(text, [])
+            self._num_steps += len(run) + len(found)
+            if self._num_steps > MAX_STEPS:
+                return set()
+            following = {rank + 1 for rank in run if original.filled_at(rank + 1) == text}
+            if following or not run:
+                run, astray = following or set(found), []
+                has_telling = has_telling or is_telling(text)
+                continue
+            floor = min(run) + 1
+            beyond = {rank for rank in found if rank > floor}
+            if beyond and has_telling and is_telling(text):
+                start = self._first_of(signed, [*astray, place], beyond)
+                jumps.add(_with_new_before(signed, start))
+                run, astray = beyond, []
+            else:
+                run = {rank + 1 for rank in run}
+                astray.append(place)
+        return jumps
+
+    def _first_of(
+        self, signed: Sequence[HunkLine], places: Sequence[int], ranks: Iterable[int]
+    ) -> int:
+        """The first of `places` from which on the lines lead up to one of `ranks`."""
+        nearby = places[-MAX_LOOK_BACK:]
+        first = len(nearby) - 1
+        for rank in islice(ranks, MAX_LOOK_BACK):
+            start = len(nearby) - 1
+            while start and (
+                self._original.filled_at(rank - (len(nearby) - start))
+                == signed[nearby[start - 1]].line.text.strip()
+            ):
+                start -= 1
+            first = min(first, start)
+        return nearby[first]
+
+
+def _segment(piece: Sequence[HunkLine]) -> Segment:
+    return Segment(
+        lines=tuple(line.line for line in piece if line.change != "removed"),
+        old=tuple(line.line.text for line in piece if line.change != "new"),
+    )
+
+
+def _trimmed(signed: Sequence[HunkLine]) -> list[HunkLine]:
+    """Without blank context at the borders: there it separates hunks as often as lines."""
+    filled = [
+        place
+        for place, line in enumerate(signed)
+        if line.change != "context" or line.line.text.strip()
+    ]
+    return list(signed[filled[0] : filled[-1] + 1]) if filled else []
+
+
+def _with_new_before(signed: Sequence[HunkLine], place: int) -> int:
+    """Where a piece begins whose first old line is at `place`: new lines may go before removed."""
+    start = place
+    while start and signed[start - 1].change == "new":
+        start -= 1
+    is_replaced = signed[place].change == "removed" and start < place
+    is_free = start == 0 or signed[start - 1].change == "context"
+    return start if is_replaced and is_free else place
+
+
+def _after_sign(line: str) -> str:
+    return line[1:]
+
+
+def _over_sign(line: str) -> str:
+    return " " + line[1:]
+
+
+def _after_sign_and_space(line: str) -> str:
+    return line[2:] if line[1:2] == " " else line[1:]
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]

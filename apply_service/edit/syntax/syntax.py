@@ -1,0 +1,228 @@
+"""The syntax of a file by tree-sitter: symbols, imports, borders and errors, by line."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from apply_service.edit.syntax.accessors import tell_accessors_apart
+from apply_service.edit.syntax.fragment import Frame, dedent, frames
+from apply_service.edit.syntax.grammars import Grammar, try_load_grammar
+from apply_service.edit.syntax.sections import hand_over_comments, nest_headings
+from apply_service.edit.syntax.symbol import Symbol
+from apply_service.edit.syntax.tree_walk import Harvest, harvest
+from apply_service.edit.text.alternatives import PREPROCESSED, without_directives
+from apply_service.edit.text.work_budget import spend
+
+MAX_RETRIED_BYTES = 200_000
+# What is parsed in the time of a comparison.
+BYTES_PER_COMPARISON = 4
+MAX_FRAGMENT_S = 0.4
+# Languages where a block ends by indentation, not by a sign.
+_INDENTED = frozenset({"python", "yaml"})
+_STATEMENT_WORDS = frozenset(
+    {"if", "for", "while", "switch", "catch", "return", "else", "do", "try", "with", "foreach"}
+)
+# A line of a fragment that rather declares a local variable than a field. Python's locals are
+# told from class attributes by depth: of those at eight columns 3 % were attributes.
+_LOCAL_VARIABLE = {
+    **dict.fromkeys(("javascript", "typescript", "tsx"), re.compile(r"\s+(?:const|let|var)\b")),
+    "python": re.compile(r"(?: {8}|\t\t)"),
+    "c": re.compile(r"\s"),
+}
+_KOTLIN_SPACED_BRACE = re.compile(rb"(?<=[^\s{;]) \}")
+
+
+@dataclass(frozen=True, slots=True)
+class SyntaxTree:
+    """What a file is made of; all numbers are lines from 0, spans are half open.
+
+    `symbols` are sorted by start, outer before inner. `error_lines` holds one entry a syntax
+    error, sorted. `border_depths` says for each line before which the file may be cut how deep
+    that cut is (0: between top-level statements). Touching imports are one span.
+    """
+
+    language: str
+    symbols: tuple[Symbol, ...]
+    error_lines: tuple[int, ...]
+    border_depths: Mapping[int, int]
+    imports: tuple[tuple[int, int], ...]
+
+    @property
+    def node_borders(self) -> frozenset[int]:
+        """Lines before which a statement or definition starts or after which it ends."""
+        return frozenset(self.border_depths)
+
+
+def parse(
+    lines: Sequence[str], language: str | None, *, max_s: float | None = None
+) -> SyntaxTree | None:
+    """Parse a file; None without a grammar for `language` or beyond the limits of the parser.
+
+    `max_s` is the time of this thread that the parser may take, by default by the file's size.
+    """
+    grammar = try_load_grammar(language) if language is not None else None
+    if grammar is None or language is None:
+        return None
+    source = _source_of(lines)
+    spend(len(source) // BYTES_PER_COMPARISON)
+    tree = grammar.parse(source, max_s=max_s)
+    found = None if tree is None else harvest(tree, source, grammar, lines=lines)
+    if found is None:
+        return None
+    if found.error_lines and len(source) <= MAX_RETRIED_BYTES:
+        found = _fewer_errors(found, lines, source, grammar)
+    return SyntaxTree(
+        language=language,
+        symbols=tuple(_refined(found.symbols, lines, language)),
+        error_lines=tuple(sorted(found.error_lines)),
+        border_depths=found.borders,
+        imports=tuple(found.imports),
+    )
+
+
+def _fewer_errors(found: Harvest, lines: Sequence[str], source: bytes, grammar: Grammar) -> Harvest:
+    """A second try where a grammar is known not to understand its whole language.
+
+    Kotlin's wants a line break or `;` before a closing brace: the sign takes the place of a space.
+    Those of preprocessed languages know conditions between some parts of a statement only: the
+    directives are left out, and that must leave fewer errors. All lines stay where they are.
+    """
+    max_errors = len(found.error_lines)
+    if grammar.name == "kotlin":
+        repaired = _KOTLIN_SPACED_BRACE.sub(b";}", source)
+    elif grammar.name in PREPROCESSED:
+        repaired = _source_of(without_directives(lines))
+        max_errors -= 1
+    else:
+        return found
+    tree = None if repaired == source else grammar.parse(repaired)
+    retried = None if tree is None else harvest(tree, repaired, grammar, lines=lines)
+    if retried is None or len(retried.error_lines) > max_errors:
+        return found
+    return retried
+
+
+def _source_of(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+
+
+def _refined(symbols: Sequence[Symbol], lines: Sequence[str], language: str) -> Sequence[Symbol]:
+    if language == "python":
+        return tell_accessors_apart(symbols, lines)
+    if language == "markdown":
+        return nest_headings(symbols, lines)
+    return hand_over_comments(symbols, lines) if language == "toml" else symbols
+
+
+def parse_fragment(
+    lines: Sequence[str], language: str | None, *, next_indent: int | None = None
+) -> tuple[Symbol, ...]:
+    """The symbols of a piece of a file: `parse` for what does not parse by itself.
+
+    Methods may lack their class and bodies their end; a definition that the fragment leaves open
+    is not complete. Where blocks end by indentation that takes `next_indent`, the columns of
+    white space before the marker that follows the fragment. Indented variables are left out
+    where they are rather local ones than fields.
+    """
+    if language is None or try_load_grammar(language) is None:
+        return ()
+    pieces = dedent(lines)
+    best: tuple[int, tuple[Symbol, ...]] | None = None
+    deadline = time.thread_time() + MAX_FRAGMENT_S
+    for frame in frames(pieces, language):
+        remaining_s = deadline - time.thread_time()
+        if remaining_s <= 0:
+            break
+        tree = parse([*frame.before, *pieces, *frame.after], language, max_s=remaining_s)
+        if tree is None:
+            continue
+        symbols = _unframed(tree.symbols, frame, len(pieces))
+        # In a class `if (x) {` reads as a method: the frame is wrong.
+        num_errors = len(tree.error_lines) + sum(s.name in _STATEMENT_WORDS for s in symbols)
+        if best is None or num_errors < best[0]:
+            best = (num_errors, symbols)
+        if best[0] == 0:
+            break
+    if best is None:
+        return ()
+    symbols = _without_bodies(_without_locals(best[1], lines, language), lines)
+    if next_indent is None or language not in _INDENTED:
+        return symbols
+    return _cut_by_indent(symbols, lines, next_indent)
+
+
+def _without_locals(
+    symbols: Sequence[Symbol], lines: Sequence[str], language: str
+) -> tuple[Symbol, ...]:
+    """Leave out what is no definition after all; children go to the symbol around."""
+    kept: list[Symbol] = []
+    new_places: dict[int, int | None] = {}
+    for place, symbol in enumerate(symbols):
+        parent = None if symbol.parent is None else new_places[symbol.parent]
+        if symbol.name in _STATEMENT_WORDS or _is_local(symbol, lines, language):
+            new_places[place] = parent
+            continue
+        new_places[place] = len(kept)
+        kept.append(replace(symbol, parent=parent))
+    return tuple(kept)
+
+
+def _without_bodies(symbols: Sequence[Symbol], lines: Sequence[str]) -> tuple[Symbol, ...]:
+    """What ends with a sign of equality goes on behind the fragment: its body is not shown."""
+    return tuple(
+        replace(symbol, is_complete=False)
+        if lines[symbol.end - 1].rstrip().endswith("=")
+        else symbol
+        for symbol in symbols
+    )
+
+
+def _is_local(symbol: Symbol, lines: Sequence[str], language: str) -> bool:
+    if symbol.kind != "constant" or symbol.parent is not None:
+        return False
+    pattern = _LOCAL_VARIABLE.get(language)
+    return pattern is not None and pattern.match(lines[symbol.header]) is not None
+
+
+def _unframed(symbols: Sequence[Symbol], frame: Frame, num_lines: int) -> tuple[Symbol, ...]:
+    """Symbols in the fragment's own lines, without those of the frame."""
+    num_before = len(frame.before)
+    kept: list[Symbol] = []
+    new_places: dict[int, int] = {}
+    for place, symbol in enumerate(symbols):
+        header, end = symbol.header - num_before, symbol.end - num_before
+        if not 0 <= header < num_lines:
+            continue
+        new_places[place] = len(kept)
+        parent = None if symbol.parent is None else new_places.get(symbol.parent)
+        kept.append(
+            replace(
+                symbol,
+                start=max(symbol.start - num_before, 0),
+                header=header,
+                end=min(end, num_lines),
+                parent=parent,
+                is_complete=symbol.is_complete and end <= num_lines,
+            )
+        )
+    return tuple(kept)
+
+
+def _cut_by_indent(
+    symbols: Sequence[Symbol], lines: Sequence[str], next_indent: int
+) -> tuple[Symbol, ...]:
+    """Definitions that reach the end and lie further left than what follows go on there."""
+    num_filled = max((row + 1 for row, line in enumerate(lines) if line.strip()), default=0)
+    cut: list[Symbol] = []
+    for symbol in symbols:
+        header = lines[symbol.header].expandtabs()
+        is_left_of_next = len(header) - len(header.lstrip()) < next_indent
+        if symbol.end >= num_filled and is_left_of_next and symbol.kind in ("function", "class"):
+            symbol = replace(symbol, is_complete=False)
+        cut.append(symbol)
+    return tuple(cut)

@@ -1,0 +1,159 @@
+"""Writes a segment with the indentation of the file it goes into."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+
+from apply_service.edit.text.line_index import LineIndex, indent_of, indent_unit
+from apply_service.edit.text.runs import Run
+
+
+def reindented(texts: Sequence[str], runs: Iterable[Run], index: LineIndex) -> list[str]:
+    """`texts` shifted as the lines that stand in the original say.
+
+    Nothing changes if any of those lines is indented as in the original, or if they disagree:
+    then the segment means what it says. So it does if its steps are as wide as the file's and only
+    some lines are deeper than they were, as where old code goes into a new block. But spaces in a
+    file of tabs become tabs, and the other way round.
+    """
+    seen: set[tuple[str, str]] = set()
+    for run in runs:
+        if not run.is_exact or run.is_definition:
+            seen.update(_aligned(run, texts, index))
+        elif any(text[:1].isspace() and text.strip() for text in texts[run.new : run.new_end]):
+            return list(texts)
+        elif not run.is_border:
+            seen.add(("", ""))
+    if any(new and new == old for new, old in seen):
+        return list(texts)
+    pairs = dict(seen)
+    agree = len(pairs) == len(seen)
+    shifted = _shifted(texts, pairs) if agree else None
+    if shifted is not None:
+        return shifted
+    units = indent_unit(texts), index.indent_unit
+    if units[0] == units[1]:
+        return list(texts)
+    in_units = _try_in_units(texts, pairs, units) if agree else None
+    return _with_other_characters(texts, seen, units) if in_units is None else in_units
+
+
+def reindented_by(texts: Sequence[str], pairs: dict[str, str]) -> list[str]:
+    """`texts` indented so that the indentations that are keys of `pairs` become their values.
+
+    Where no shift by the same amount does that, steps are made wider or narrower.
+    """
+    shifted = _shifted(texts, pairs)
+    if shifted is None:
+        shifted = _try_in_units(texts, pairs, None)
+    return list(texts) if shifted is None else shifted
+
+
+def lacks_first_indent(texts: Sequence[str], old: Sequence[str]) -> bool:
+    """Whether only the first line of `texts`, a new version of `old`, lost its indentation."""
+    is_less = len(indent_of(texts[0])) < len(indent_of(old[0]))
+    return is_less and _margin(texts[1:]) == _margin(old[1:])
+
+
+def _margin(texts: Sequence[str]) -> int:
+    """The least indentation of the lines with text."""
+    return min((len(indent_of(text)) for text in texts if text.strip()), default=0)
+
+
+def _shifted(texts: Sequence[str], pairs: dict[str, str]) -> list[str] | None:
+    """All lines moved by the same amount, None if that is not what the pairs say."""
+    if all(new == old for new, old in pairs.items()):
+        return list(texts)
+    added = _common_addition(pairs)
+    if added is not None:
+        return [added + text if text.strip() else text for text in texts]
+    dropped = _common_addition({old: new for new, old in pairs.items()})
+    if dropped is not None and all(text.startswith(dropped) for text in texts if text.strip()):
+        return [text[len(dropped) :] if text.strip() else text for text in texts]
+    return None
+
+
+def _aligned(run: Run, texts: Sequence[str], index: LineIndex) -> list[tuple[str, str]]:
+    """Indentations of the segment's lines and of the original's, where these are equal.
+
+    Of a definition also those of its first lines, whatever they say.
+    """
+    if not run.is_definition:
+        return [
+            (indent_of(texts[run.new + step]), indent_of(index.lines[run.old + step]))
+            for step in range(run.new_end - run.new)
+            if texts[run.new + step].strip()
+        ]
+    old_places: dict[str, list[int]] = {}
+    for place in range(run.old, run.old_end):
+        old_places.setdefault(index.stripped[place], []).append(place)
+    new_texts = Counter(text.strip() for text in texts[run.new : run.new_end])
+    return [
+        (indent_of(texts[run.new]), indent_of(index.lines[run.old])),
+        *(
+            (indent_of(text), indent_of(index.lines[old_places[text.strip()][0]]))
+            for text in texts[run.new : run.new_end]
+            if text.strip()
+            and len(old_places.get(text.strip(), ())) == 1
+            and new_texts[text.strip()] == 1
+        ),
+    ]
+
+
+def _common_addition(pairs: dict[str, str]) -> str | None:
+    """What stands before every key in its value, if it is always the same."""
+    additions = {
+        old[: len(old) - len(new)] if old.endswith(new) else None for new, old in pairs.items()
+    }
+    return additions.pop() if len(additions) == 1 else None
+
+
+def _try_in_units(
+    texts: Sequence[str], pairs: dict[str, str], units: tuple[str, str] | None
+) -> list[str] | None:
+    """Turn steps of one width into steps of another (four spaces into a tab, or back).
+
+    None if the pairs do not agree about these widths.
+    With the `units` of the texts and of the file, the former are no wider than the texts' own and
+    the latter no narrower than the file's.
+    """
+    rates = {(len(new), old) for new, old in pairs.items() if new}
+    best = min(rates, default=None)
+    if best is None or not best[1]:
+        return None
+    for steps in range(best[0], 0, -1):
+        if best[0] % steps or len(best[1]) % steps:
+            continue
+        width, unit = best[0] // steps, best[1][: len(best[1]) // steps]
+        if units and (width > len(units[0]) or len(unit) < len(units[1])):
+            continue
+        if all(_converted(new, width, unit) == old for new, old in pairs.items()):
+            return [_converted(text, width, unit) for text in texts]
+    return None
+
+
+def _with_other_characters(
+    texts: Sequence[str], seen: Collection[tuple[str, str]], units: tuple[str, str]
+) -> list[str]:
+    """Spaces as tabs, or tabs as spaces, where lines that stand in the original tell so.
+
+    How wide a step is most of these lines say; some may be deeper than they were.
+    """
+    new_unit, old_unit = units
+    told = [(new, old) for new, old in seen if new and old and not set(new) & set(old)]
+    if not told:
+        return list(texts)
+    widths = Counter(
+        len(new) // num_steps
+        for new, num_steps in ((new, len(old) // len(old_unit)) for new, old in told)
+        if num_steps and len(new) % num_steps == 0 and len(new) // num_steps <= len(new_unit)
+    )
+    width = min(widths, key=lambda one: (-widths[one], one), default=len(new_unit))
+    return [_converted(text, width, old_unit) for text in texts]
+
+
+def _converted(text: str, width: int, unit: str) -> str:
+    indent = indent_of(text)
+    num_steps, rest = divmod(len(indent), width)
+    return unit * num_steps + indent[len(indent) - rest :] + text[len(indent) :]

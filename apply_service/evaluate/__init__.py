@@ -1,0 +1,6 @@
+"""What users measure on their own code: `accuracy`, `latency`, `tune`.
+
+`cases` reads edits with expected answers; `contenders` answer them (merge, pipeline, endpoint).
+`edit_session` runs the pipeline here, `edit_worker` in another process (`worker_process`).
+Reports: `accuracy_report`, `latency_report`, `intervals`, `count_summary`, `machine`, `run_log`.
+"""

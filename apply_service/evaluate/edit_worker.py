@@ -1,0 +1,44 @@
+"""The whole pipeline in a process of its own, with the settings that its argument says.
+
+`python -m apply_service.evaluate.edit_worker SETTINGS` answers each line of stdin, an EditJob as
+JSON, with a GroupTiming on stdout, whose first line says that it is ready.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import msgspec
+
+from apply_service.config import Settings
+from apply_service.evaluate.cases.planned_case import edit_of_case
+from apply_service.evaluate.edit_job import EditJob
+from apply_service.evaluate.edit_session import EditSession, GroupTiming
+
+
+def run_job(session: EditSession, job: EditJob) -> GroupTiming:
+    """All cases of a job at once, each by a model."""
+    edits = [
+        replace(
+            edit_of_case(case, constraint=job.constraint),
+            use_model="always",
+            cache_salt=f"{job.salt} {case.id}".encode(),
+        )
+        for case in job.cases
+    ]
+    return session.run(edits)
+
+
+def _serve(settings: Settings) -> None:
+    # Answers have stdout for themselves; what a library prints goes to stderr.
+    answers, sys.stdout = sys.stdout, sys.stderr
+    with EditSession.load(settings) as session:
+        print("ready", file=answers, flush=True)
+        for line in sys.stdin:
+            timing = run_job(session, msgspec.json.decode(line, type=EditJob))
+            print(msgspec.json.encode(timing).decode(), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    _serve(msgspec.json.decode(sys.argv[1], type=Settings))

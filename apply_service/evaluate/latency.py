@@ -1,0 +1,216 @@
+"""`apply-service bench latency`: seconds of real edits, from text to verdict, by the way they take.
+
+The whole pipeline runs in this process with the service's settings. Each edit takes these ways:
+
+`no_model`: the merge decides alone (`use_model` auto); only edits that need no model take it.
+`cold`: the model is asked (`use_model` always), and nothing of the prompt was computed before.
+`warm`: the same code was sent before with another instruction, so its part of the prompt is there.
+`repeat`: the very same edit was sent before.
+`file_cold`, `file_warm`: cold and warm with scope "file", for files over `--min-lines` lines that
+fit the model.
+
+Finished edits are kept in `--out`, and another run with the same file goes on behind them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import random
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from apply_service.apply.conclusion import try_conclude_alone
+from apply_service.apply.edit_request import EditRequest
+from apply_service.apply.errors import ApplyError
+from apply_service.apply.planning.edit_plan import plan_edit
+from apply_service.edit.read.snippet_error import SnippetError
+from apply_service.evaluate.cases.case_file import Case, read_cases
+from apply_service.evaluate.cases.planned_case import edit_of_case
+from apply_service.evaluate.edit_session import (
+    EditSession,
+    EditTiming,
+    add_session_flags,
+    session_settings,
+)
+from apply_service.evaluate.latency_report import LatencyRow, TimedRun, format_report, summarise
+from apply_service.evaluate.run_log import RunLog
+
+# Sent before a warm run: with an instruction of its own a prompt differs behind the code.
+_EARLIER_INSTRUCTION = "Apply an earlier change of the same code."
+
+
+class LatencyBenchError(ApplyError):
+    """There is nothing to time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One case in one scope."""
+
+    case: Case
+    scope: Literal["auto", "file"]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.case.id, self.scope
+
+
+def add_latency_command(subparsers: Any) -> None:
+    """Register `latency` below `apply-service bench`."""
+    parser = subparsers.add_parser(
+        "latency",
+        help="time whole edits: without a model, cold, and with the prompt cached",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--cases", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--limit", type=int, default=60, help="number of edits to time")
+    parser.add_argument(
+        "--long-limit", type=int, default=12, help="edits of long files that are timed in both"
+    )
+    parser.add_argument("--min-lines", type=int, default=300, help="a long file has more lines")
+    parser.add_argument("--seed", type=int, default=0, help="which cases of the file are taken")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="keep finished edits as JSON lines"
+    )
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    add_session_flags(parser)
+
+
+def run_latency(args: argparse.Namespace) -> int:
+    """Run the bench and print its figures."""
+    cases = _shuffled_cases(args)
+    with EditSession.load(session_settings(args).settings) as session:
+        facts = {"bench": "latency", "cases": _digest(args.cases), "seed": args.seed}
+        facts |= session.describe()
+        log = RunLog(args.out, identity=facts, row_type=LatencyRow)
+        report = {**facts, **_measure(session, cases, log, args)}
+    if args.json:
+        print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+    else:
+        print(format_report(report))
+    return 0
+
+
+def _measure(
+    session: EditSession, cases: list[Case], log: RunLog[LatencyRow], args: argparse.Namespace
+) -> dict[str, Any]:
+    """Time what the log lacks; the figures of everything that was asked for."""
+    row_by_key = {(row.case_id, row.scope): row for row in log.rows}
+    _run_edit(session, replace(_edit_of(_Job(cases[0], "auto")), cache_salt=b"warm-up"))
+
+    def row_of(job: _Job) -> LatencyRow:
+        if job.key not in row_by_key:
+            row_by_key[job.key] = _time_job(session, job)
+            log.add(row_by_key[job.key])
+        return row_by_key[job.key]
+
+    rows = []
+    for number, case in enumerate(cases[: args.limit], start=1):
+        print(f"edit {number} of {min(args.limit, len(cases))}: {case.id}", file=sys.stderr)
+        rows.append(row_of(_Job(case, "auto")))
+    pairs: list[tuple[LatencyRow, LatencyRow]] = []
+    num_too_long = 0
+    for case in cases:
+        if len(pairs) == args.long_limit:
+            break
+        if case.original.count("\n") <= args.min_lines:
+            continue
+        print(f"long file {len(pairs) + 1} of {args.long_limit}: {case.id}", file=sys.stderr)
+        whole = row_of(_Job(case, "file"))
+        if whole.runs["file_cold"].timing.target_passes:
+            pairs.append((row_of(_Job(case, "auto")), whole))
+        else:
+            num_too_long += whole.runs["file_cold"].timing.problem == "prompt-too-long"
+    return {
+        "limit": args.limit,
+        "min_lines": args.min_lines,
+        "use_model": {"no_model": "auto", "all others": "always"},
+        "long_files_over_the_context": num_too_long,
+        **summarise(rows, pairs),
+    }
+
+
+def _time_job(session: EditSession, job: _Job) -> LatencyRow:
+    return LatencyRow(
+        case_id=job.case.id,
+        scope=job.scope,
+        num_lines=job.case.original.count("\n"),
+        runs=dict(_timed_runs(session, job)),
+    )
+
+
+def _timed_runs(session: EditSession, job: _Job) -> Iterator[tuple[str, TimedRun]]:
+    """The ways that an edit can take, one after another; salts keep their prompts apart."""
+    edit = _edit_of(job)
+    prefix = "file_" if job.scope == "file" else ""
+    if job.scope == "auto" and _needs_no_model(edit, session.settings.max_file_bytes):
+        yield "no_model", _run_edit(session, replace(edit, use_model="auto"))
+    first = replace(edit, cache_salt=f"{job.case.id} {job.scope} first".encode())
+    cold = _run_edit(session, first)
+    yield f"{prefix}cold", cold
+    if not cold.timing.target_passes:
+        return
+    if job.scope == "auto":
+        yield "repeat", _run_edit(session, first)
+    second = replace(edit, cache_salt=f"{job.case.id} {job.scope} second".encode())
+    _run_edit(session, _earlier(second))
+    yield f"{prefix}warm", _run_edit(session, second)
+
+
+def _earlier(edit: EditRequest) -> EditRequest:
+    """An edit of the same code by another prompt, of whose answer one token is written.
+
+    It is written freely: tokens that are known beforehand would need no prompt.
+    """
+    return replace(
+        edit,
+        instruction=_EARLIER_INSTRUCTION,
+        constraint="none",
+        sampling=replace(edit.sampling, max_tokens=1),
+        has_fallback=False,
+    )
+
+
+def _edit_of(job: _Job) -> EditRequest:
+    return replace(edit_of_case(job.case), scope=job.scope, use_model="always")
+
+
+def _needs_no_model(edit: EditRequest, max_file_bytes: int) -> bool:
+    try:
+        plan = plan_edit(replace(edit, use_model="auto"), max_file_bytes=max_file_bytes)
+    except (ApplyError, SnippetError):
+        return False
+    return try_conclude_alone(plan) is not None
+
+
+def _run_edit(session: EditSession, edit: EditRequest) -> TimedRun:
+    group = session.run([edit])
+    timing: EditTiming = group.edits[0]
+    return TimedRun(timing=timing, draft_s=group.schedule_s, model_s=group.execute_s)
+
+
+def _shuffled_cases(args: argparse.Namespace) -> list[Case]:
+    """All cases that have an answer, in an order that the seed decides."""
+    for name in ("limit", "long_limit"):
+        if getattr(args, name) < 0:
+            flag = "--" + name.replace("_", "-")
+            raise LatencyBenchError(f"{flag} is {getattr(args, name)}; give a number from 0 on")
+    cases = [case for case in read_cases(args.cases) if not case.must_refuse]
+    if not cases or not args.limit + args.long_limit:
+        raise LatencyBenchError(
+            f"{args.cases} has {len(cases)} cases with an answer, of which --limit {args.limit}"
+            f" and --long-limit {args.long_limit} are wanted; there must be at least one"
+        )
+    random.Random(args.seed).shuffle(cases)
+    return cases
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

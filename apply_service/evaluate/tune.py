@@ -1,0 +1,289 @@
+"""`apply-service bench tune`: the settings that are fastest on your own cases and machine.
+
+Tries values of `threads`, `max_tokens_per_step` (a step's chunk of prompts), `draft_budget` and
+`max_draft_tokens` (k), and of `dtype` if some are named, one setting at a time. Each value has a
+process of its own and takes turns, case by case, with the best settings so far; nothing of a prompt
+was computed before. A value is taken if it is faster beyond the noise (a bootstrap over cases, as
+strict as the number of trials demands) and no fewer results are trusted; all others stay as they
+are. The outcome is a configuration file for `apply-service serve --config`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from apply_service.apply.edit_request import Constraint
+from apply_service.apply.errors import ApplyError
+from apply_service.config import LoadedSettings, Settings, setting_fields
+from apply_service.evaluate.cases.case_file import Case, read_cases
+from apply_service.evaluate.edit_job import EditJob, EditProcess
+from apply_service.evaluate.edit_session import GroupTiming, add_session_flags, session_settings
+from apply_service.evaluate.intervals import geometric_mean
+from apply_service.evaluate.machine import describe_machine, num_cores
+from apply_service.evaluate.tune_search import Comparison, Knob, Trial, search
+from apply_service.evaluate.worker_process import WorkerEndedError
+from apply_service.models.loading import resolve_device, resolve_dtype
+
+MIN_JOBS = 5
+_STEP_TOKENS = (256, 512, 1024, 2048)
+_DRAFT_TOKENS = (16, 32, 64, 128, 256)
+_TRUSTED = ("applied", "unchanged")
+
+
+class TuneError(ApplyError):
+    """The search cannot run as asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Workload:
+    """The jobs that settings are compared by, each so many times."""
+
+    jobs: tuple[EditJob, ...]
+    num_rounds: int
+
+
+def add_tune_command(subparsers: Any) -> None:
+    """Register `tune` below `apply-service bench`."""
+    parser = subparsers.add_parser(
+        "tune", help="find the settings that suit your cases and machine", description=__doc__
+    )
+    parser.add_argument("--cases", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="TOML to write")
+    parser.add_argument("--limit", type=int, default=12, help="jobs to compare by")
+    parser.add_argument("--together", type=int, default=1, help="edits at once, which are one job")
+    parser.add_argument("--rounds", type=int, default=2, help="runs of each job by each side")
+    parser.add_argument("--constraint", choices=("merge", "none"), default=None)
+    parser.add_argument("--seed", type=int, default=0, help="which cases of the file are taken")
+    parser.add_argument("--dtypes", type=_names, default=(), help="number formats to try too")
+    parser.add_argument(
+        "--only", type=_names, default=None, metavar="SETTINGS", help="try these settings alone"
+    )
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    add_session_flags(parser)
+
+
+def run_tune(args: argparse.Namespace) -> int:
+    """Search, print the trials, write the file."""
+    _check(args)
+    loaded = session_settings(args)
+    # A Redis would carry prompts from one side to the other.
+    start = msgspec.structs.replace(loaded.settings, redis_url=None)
+    knobs = _knobs(start, args)
+    with _Arena(start) as arena:
+        workload = arena.choose(_jobs(args), num_rounds=args.rounds, limit=args.limit)
+        best, trials = search(
+            start, knobs, lambda mine, other: arena.compare(mine, other, workload)
+        )
+    device = resolve_device(best)
+    report = {
+        "bench": "tune",
+        **describe_machine(device=device, dtype=resolve_dtype(best, device)),
+        "threads": best.threads or num_cores(),
+        "model": best.model,
+        "jobs": len(workload.jobs),
+        "edits_at_once": args.together,
+        "rounds": args.rounds,
+        "constraint": args.constraint or "the model's default",
+        "trials": [msgspec.to_builtins(trial) for trial in trials],
+        "settings": {knob.name: getattr(best, knob.name) for knob in knobs},
+    }
+    if args.json:
+        print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+    else:
+        print(format_trials(trials))
+    _write(args.out, loaded, best, report=report, trials=trials)
+    print(f"wrote {args.out}; apply-service serve --config {args.out}", file=sys.stderr)
+    return 0
+
+
+def format_trials(trials: Sequence[Trial]) -> str:
+    """A line for each value that was tried."""
+    lines = [f"{'setting':<22}{'value':>10}{'against':>10}{'ratio':>8}{'least':>8}  outcome"]
+    for trial in trials:
+        outcome = "taken" if trial.is_taken else trial.note or "no gain beyond the noise"
+        lines.append(
+            f"{trial.name:<22}{_shown(trial.value):>10}{_shown(trial.against):>10}"
+            f"{trial.ratio:>8.3f}{trial.least:>8.3f}  {outcome}"
+        )
+    return "\n".join(lines)
+
+
+class _Arena:
+    """The process of the best settings, which goes on as long as they are the best."""
+
+    def __init__(self, start: Settings) -> None:
+        self._settings = start
+        self._process = EditProcess(start)
+        self._num_runs = 0
+
+    def __enter__(self) -> _Arena:
+        self._process.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._process.__exit__(*error)
+
+    def choose(self, jobs: Sequence[EditJob], *, num_rounds: int, limit: int) -> _Workload:
+        """The first jobs in which all edits ask the model. Raises TuneError if there are few."""
+        chosen: list[EditJob] = []
+        for job in jobs:
+            if len(chosen) == limit:
+                break
+            print(f"choosing edits: {len(chosen) + 1} of {limit}", file=sys.stderr)
+            timing = self._run(self._process, job)
+            if all(edit.target_passes for edit in timing.edits):
+                chosen.append(job)
+        if len(chosen) < MIN_JOBS:
+            raise TuneError(
+                f"only {len(chosen)} jobs of the case file can be compared, at least {MIN_JOBS} are"
+                " needed: edits that fit the model and ask it; give more cases, or a larger --limit"
+            )
+        return _Workload(tuple(chosen), num_rounds)
+
+    def compare(self, mine: Settings, other: Settings, workload: _Workload) -> Comparison:
+        """Both sides by turns, the challenger in a new process."""
+        changed = [
+            f"{name} {_shown(getattr(other, name))}"
+            for name in Settings.__struct_fields__
+            if getattr(mine, name) != getattr(other, name)
+        ]
+        print(f"trying {', '.join(changed)}", file=sys.stderr)
+        self._hold(mine)
+        challenger = EditProcess(other)
+        try:
+            with challenger:
+                return self._compare(challenger, workload)
+        except WorkerEndedError as error:
+            if not self._process.is_running:
+                raise
+            print(f"{', '.join(changed)}: {error}", file=sys.stderr)
+            return Comparison(has_run=False)
+
+    def _hold(self, settings: Settings) -> None:
+        """Have the process of these settings, which are the best by now."""
+        if settings != self._settings:
+            self._process.__exit__(None, None, None)
+            self._settings, self._process = settings, EditProcess(settings)
+            self._process.__enter__()
+
+    def _compare(self, challenger: EditProcess, workload: _Workload) -> Comparison:
+        sides = [self._process, challenger]
+        for side in sides:
+            self._run(side, workload.jobs[0])
+        ratios, num_trusted = [], [0, 0]
+        for place, job in enumerate(workload.jobs):
+            of_job = []
+            for turn in range(workload.num_rounds):
+                seconds = [0.0, 0.0]
+                for at in (0, 1) if (place + turn) % 2 else (1, 0):
+                    timing = self._run(sides[at], job)
+                    seconds[at] = timing.wall_s
+                    num_trusted[at] += sum(edit.status in _TRUSTED for edit in timing.edits)
+                of_job.append(seconds[0] / seconds[1])
+            ratios.append(geometric_mean(of_job))
+        return Comparison(ratios=tuple(ratios), is_worse=num_trusted[1] < num_trusted[0])
+
+    def _run(self, process: EditProcess, job: EditJob) -> GroupTiming:
+        """One job, with nothing computed before."""
+        self._num_runs += 1
+        return process.run(msgspec.structs.replace(job, salt=f"run {self._num_runs}"))
+
+
+def _knobs(start: Settings, args: argparse.Namespace) -> list[Knob]:
+    """What is tried, in this order; the first value of each is the one that is set now."""
+    cores = num_cores()
+    values: dict[str, tuple[Any, ...]] = {
+        "threads": tuple(sorted({1, max(1, cores // 2), cores} - {start.threads or cores})),
+        "dtype": tuple(args.dtypes),
+        "max_tokens_per_step": _STEP_TOKENS,
+        "draft_budget": ("auto", "fixed"),
+        "max_draft_tokens": _DRAFT_TOKENS,
+    }
+    knobs = []
+    for name, others in values.items():
+        if args.only is not None and name not in args.only:
+            continue
+        now = getattr(start, name)
+        knobs.append(Knob(name, (now, *(value for value in others if value != now))))
+    for name in args.only or ():
+        if name not in values:
+            raise TuneError(
+                f"--only has {name!r}; the settings that are tried are {', '.join(values)}"
+            )
+    return knobs
+
+
+def _jobs(args: argparse.Namespace) -> list[EditJob]:
+    """All cases that have an answer, in an order that the seed decides, so many at once."""
+    cases: list[Case] = [case for case in read_cases(args.cases) if not case.must_refuse]
+    random.Random(args.seed).shuffle(cases)
+    constraint = cast(Constraint | None, args.constraint)
+    starts = range(0, len(cases) - args.together + 1, args.together)
+    return [
+        EditJob(cases=tuple(cases[at : at + args.together]), salt="", constraint=constraint)
+        for at in starts
+    ]
+
+
+def _check(args: argparse.Namespace) -> None:
+    for name, least in (("limit", MIN_JOBS), ("together", 1), ("rounds", 1)):
+        if getattr(args, name) < least:
+            raise TuneError(f"--{name} is {getattr(args, name)}; give a number from {least} on")
+    if args.out.exists():
+        raise TuneError(
+            f"{args.out} exists and is not overwritten; name another file, or remove it"
+        )
+    if not args.out.parent.is_dir():
+        raise TuneError(f"{args.out.parent} is no folder; make it, or name a file elsewhere")
+    formats = msgspec.json.schema(Settings)["$defs"]["Settings"]["properties"]["dtype"]["enum"]
+    for name in args.dtypes:
+        if name not in formats:
+            raise TuneError(f"--dtypes has {name!r}; choose from {', '.join(formats)}")
+
+
+def _write(
+    path: Path,
+    loaded: LoadedSettings,
+    best: Settings,
+    *,
+    report: dict[str, Any],
+    trials: Sequence[Trial],
+) -> None:
+    """What was set by flag or file, and what was found; the trials as comments."""
+    lines = [
+        "# Found by `apply-service bench tune`; for `apply-service serve --config`.",
+        f"# {report['jobs']} jobs of {report['edits_at_once']} edits, {report['rounds']} rounds;"
+        f" {report['processor']}, {report['cores']} cores, model {report['model']}",
+    ]
+    tried = {trial.name for trial in trials}
+    for field in setting_fields():
+        origin, value = loaded.origins[field.name], getattr(loaded.settings, field.name)
+        is_changed = field.name in tried and getattr(best, field.name) != value
+        if is_changed:
+            value = getattr(best, field.name)
+        if is_changed and origin.startswith("environment"):
+            print(f"{field.variable} is set and goes before the file; unset it", file=sys.stderr)
+        if is_changed or origin.startswith(("file", "flag")):
+            lines.append(f"{field.name} = {json.dumps(value, ensure_ascii=False)}")
+    lines += ["#", *(f"# {line}" for line in format_trials(trials).split("\n"))]
+    try:
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise TuneError(f"{path}: {error.strerror}; name a file that can be written") from error
+
+
+def _shown(value: Any) -> str:
+    return "unset" if value is None else str(value)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))

@@ -1,0 +1,176 @@
+"""Plain chat: a conversation that no edit is in, answered by a model that can chat."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+
+from apply_service.apply.admission import Admission
+from apply_service.apply.edit_request import SamplingOptions
+from apply_service.apply.errors import PromptTooLongError, WithdrawnError
+from apply_service.http.compat.chat_answer import ChatAnswer, ChatEnd, ChatPiece
+from apply_service.http.compat.stop_texts import StopTokens
+from apply_service.http.problems import ProblemError, make_problem
+from apply_service.prompts.chat import ChatProfile
+from apply_service.prompts.chat_template import ChatMessage
+from apply_service.prompts.errors import ChatTemplateError
+from apply_service.prompts.prompt import Prompt
+from batching.async_engine import AsyncEngine, RequestHandle
+from batching.events import Cancelled, Failed, Finished, RequestStats
+from batching.request import EngineRequest, SamplingParams
+from lookup.edit_proposer import EditProposer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """A conversation and how its answer is to be written; `deadline_s` None waits forever.
+
+    `max_tokens` above what the model has room for means all of that room.
+    """
+
+    messages: Sequence[ChatMessage]
+    sampling: SamplingOptions
+    prediction: str | None = None
+    max_tokens: int | None = None
+    stops: tuple[str, ...] = ()
+    has_logprobs: bool = False
+    deadline_s: float | None = None
+    cache_salt: bytes = b""
+
+
+class ChatPipeline:
+    """Runs conversations on one engine, into which `admission` lets them.
+
+    `observe` takes the figures of each that finishes.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        profile: ChatProfile,
+        *,
+        admission: Admission,
+        max_draft_tokens: int,
+        observe: Callable[[RequestStats], None],
+    ) -> None:
+        self._observe_chat = observe
+        self._admission = admission
+        self._engine = engine
+        self._profile = profile
+        self._max_draft_tokens = max_draft_tokens
+
+    async def start(self, request: ChatRequest) -> ChatRun:
+        """Check and submit a conversation.
+
+        Raises PromptTooLongError, TextNotEncodableError, EngineError, and ProblemError (400) for
+        messages that the model's template has no place for.
+        """
+        started_at = time.monotonic()
+        prompt = await asyncio.to_thread(self._build, request)
+        engine_request = self._engine_request(request, prompt, started_at)
+        answer = ChatAnswer(prompt, request.stops)
+        (handle,) = self._admission.submit([engine_request])
+        return ChatRun(handle, answer, engine_request.request_id, observe=self._observe)
+
+    def _observe(self, stats: RequestStats) -> None:
+        self._admission.observe(stats)
+        self._observe_chat(stats)
+
+    def _build(self, request: ChatRequest) -> Prompt:
+        try:
+            return self._profile.build_conversation(request.messages, prediction=request.prediction)
+        except ChatTemplateError as error:
+            problem = make_problem(
+                400,
+                code="unsupported-messages",
+                title="The model cannot be given these messages",
+                detail=str(error),
+                field="messages",
+                remedy="send messages of the roles user and assistant in turn, user first",
+            )
+            raise ProblemError(problem) from error
+
+    def _engine_request(
+        self, request: ChatRequest, prompt: Prompt, started_at: float
+    ) -> EngineRequest:
+        sampling = request.sampling
+        return EngineRequest(
+            request_id=f"chat-{uuid.uuid4().hex}",
+            prompt_token_ids=tuple(prompt.token_ids),
+            sampling=SamplingParams(
+                max_tokens=self._answer_limit(request, prompt),
+                temperature=sampling.temperature,
+                top_k=sampling.top_k,
+                top_p=sampling.top_p,
+                seed=sampling.seed,
+                stop_token_ids=prompt.stop_token_ids,
+                has_logprobs=request.has_logprobs,
+            ),
+            proposer=_proposer_of(prompt) if self._max_draft_tokens else None,
+            stop_checker=StopTokens(request.stops, prompt) if request.stops else None,
+            max_draft_tokens=self._max_draft_tokens,
+            deadline=None if request.deadline_s is None else started_at + request.deadline_s,
+            cache_salt=request.cache_salt,
+        )
+
+    def _answer_limit(self, request: ChatRequest, prompt: Prompt) -> int:
+        info = self._engine.model_info
+        limit = min(info.max_position, info.num_kv_tokens)
+        room = limit - len(prompt.token_ids)
+        if room < 1:
+            raise PromptTooLongError(
+                f"the conversation has {len(prompt.token_ids)} tokens and needs one for its answer",
+                value=len(prompt.token_ids) + 1,
+                limit=limit,
+                remedy="send a shorter conversation, or use a longer context (the model has"
+                f" {info.max_position} tokens, its KV cache {info.num_kv_tokens}: see kv_memory)",
+            )
+        return room if request.max_tokens is None else min(request.max_tokens, room)
+
+
+class ChatRun:
+    """One answer under way. Iterate for its pieces and, last, its end; `cancel` withdraws it."""
+
+    def __init__(
+        self,
+        handle: RequestHandle,
+        answer: ChatAnswer,
+        request_id: str,
+        *,
+        observe: Callable[[RequestStats], None],
+    ) -> None:
+        self.request_id = request_id
+        self._handle = handle
+        self._answer = answer
+        self._observe = observe
+
+    def cancel(self) -> None:
+        """Give the answer up."""
+        self._handle.cancel()
+
+    async def __aiter__(self) -> AsyncIterator[ChatPiece | ChatEnd]:
+        async for event in self._handle:
+            if isinstance(event, Failed):
+                raise event.error
+            if isinstance(event, Cancelled):
+                raise WithdrawnError(f"the request {event.request_id} was cancelled")
+            piece = self._answer.push(event)
+            if piece.text:
+                yield piece
+            if isinstance(event, Finished):
+                self._observe(event.stats)
+                yield self._answer.end(event)
+
+
+def _proposer_of(prompt: Prompt) -> EditProposer:
+    """Drafts from the prediction and from what the answer has said before."""
+    prediction = prompt.prediction_token_ids
+    return EditProposer(
+        original=(),
+        snippet_segments=(),
+        prediction=prediction,
+        end_token_ids=prompt.end_token_ids if prediction else (),
+    )

@@ -1,0 +1,117 @@
+"""From the requests of other APIs to edits, which all take the way of `/v1/apply`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from apply_service.apply.edit_request import EditRequest
+from apply_service.edit.text.text_file import TextFile
+from apply_service.http.compat.chat_schemas import ChatBody
+from apply_service.http.compat.code_apply_schemas import CodeApplyBody
+from apply_service.http.compat.compacted_code import (
+    Compaction,
+    check_not_announced,
+    check_not_compacted,
+    expand_message,
+)
+from apply_service.http.compat.messages import messages_of, prediction_of
+from apply_service.http.compat.morph_message import EXAMPLE, MorphMessage, parse_morph_message
+from apply_service.http.compat.parameters import max_tokens_of, sampling_of
+from apply_service.http.problems import ProblemError, make_problem
+
+
+@dataclass(frozen=True, slots=True)
+class ChatEdit:
+    """An edit that came as a chat message, and the message that says how it wants its answer."""
+
+    edit: EditRequest
+    message: MorphMessage
+    compaction: Compaction | None = None
+
+    def answer(self, merged: str) -> str:
+        """The answer as the message wants it. Raises ProblemError if the client would garble it."""
+        if self.compaction is not None:
+            self.compaction.check_free(merged, name="the result")
+        return self.message.enclose(merged)
+
+
+def chat_edit_of(body: ChatBody, *, apply_context: str | None = None) -> ChatEdit | None:
+    """The edit in the last message of the user, None if it has none. Raises ProblemError.
+
+    `apply_context` is the value of the header that announces a compacted file.
+    """
+    texts = [message.content for message in messages_of(body) if message.role == "user"]
+    is_compacted = apply_context is not None
+    message = parse_morph_message(texts[-1], is_compacted=is_compacted) if texts else None
+    if message is None:
+        check_not_announced(apply_context)
+        return None
+    message, compaction = expand_message(message, apply_context)
+    edit = EditRequest(
+        original=TextFile.from_text(message.code),
+        update=message.update,
+        instruction=message.instruction,
+        prediction=prediction_of(body),
+        sampling=sampling_of(body, temperature=0.0, seed=0),
+        max_answer_tokens=max_tokens_of(body),
+    )
+    return ChatEdit(edit, message, compaction)
+
+
+def code_apply_edit_of(body: CodeApplyBody, *, apply_context: str | None = None) -> EditRequest:
+    """The edit of a body. Raises ProblemError (400) if a field is missing or said twice.
+
+    Compacted files are read in messages alone.
+    """
+    check_not_announced(apply_context)
+    original = _one_of(body, "initial_code", "initialCode")
+    update = _one_of(body, "edit_snippet", "editSnippet")
+    if original is None:
+        _refuse("initial_code", "`initial_code` (or `initialCode`) is missing", "send the file")
+    if update is None:
+        _refuse("edit_snippet", "`edit_snippet` (or `editSnippet`) is missing", "send the update")
+    check_not_compacted(original)
+    return EditRequest(
+        original=TextFile.from_text(original),
+        update=update,
+        instruction=_one_of(body, "instruction", "instructions") or None,
+        prediction=body.prediction,
+    )
+
+
+def no_edit_problem(model: str) -> ProblemError:
+    """That a model which only applies edits was asked something else."""
+    return ProblemError(
+        make_problem(
+            400,
+            code="code-and-update-missing",
+            title="The request has no edit",
+            detail=f"the model {model!r} applies edits and does not chat, and the last user message"
+            " has no `<code>` that is followed by an `<update>`",
+            field="messages",
+            remedy=f"send one user message of this form:\n{EXAMPLE}",
+        )
+    )
+
+
+def _one_of(body: CodeApplyBody, first: str, second: str) -> str | None:
+    """The value of a field with two names, which may be said twice if it is the same."""
+    values: list[str | None] = [getattr(body, first), getattr(body, second)]
+    said = [value for value in values if value is not None]
+    if len(set(said)) > 1:
+        _refuse(second, f"`{first}` and `{second}` are different", "send one of them")
+    return said[0] if said else None
+
+
+def _refuse(field: str, detail: str, remedy: str) -> NoReturn:
+    raise ProblemError(
+        make_problem(
+            400,
+            code="invalid-field",
+            title="The body has a wrong field",
+            detail=detail,
+            field=field,
+            remedy=remedy,
+        )
+    )

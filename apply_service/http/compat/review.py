@@ -1,0 +1,49 @@
+"""Which results an API gets that has no word for doubt: those that may be used as they are."""
+
+from __future__ import annotations
+
+from apply_service.apply.outcome import Outcome
+from apply_service.http.compat.chat_schemas import ApplyNote
+from apply_service.http.compat.settings import Review
+from apply_service.http.problems import VerdictError
+from apply_service.http.wire_conversion import finding_body
+
+STATUS_HEADER = "X-Apply-Status"
+CONFIDENCE_HEADER = "X-Apply-Confidence"
+
+
+def check_verdict(outcome: Outcome, review: Review) -> None:
+    """Raise VerdictError (422) for a rejected result, and one in doubt unless that is accepted."""
+    status = outcome.verdict.status
+    if status == "rejected":
+        raise VerdictError(
+            outcome,
+            code="rejected",
+            title="The result failed its checks",
+            remedy="send the edit again as the hints say",
+        )
+    if status == "needs_review" and review == "refuse":
+        raise VerdictError(
+            outcome,
+            code="needs-review",
+            title="The result is in doubt",
+            remedy="send the edit again as the hints say; /v1/apply returns such results, and with"
+            " --compat-review=accept so does this address",
+        )
+
+
+def note_of(outcome: Outcome) -> ApplyNote:
+    """The verdict as it stands in an answer."""
+    return ApplyNote(
+        status=outcome.verdict.status,
+        confidence=outcome.confidence,
+        findings=[finding_body(finding) for finding in outcome.verdict.findings],
+    )
+
+
+def headers_of(outcome: Outcome) -> dict[str, str]:
+    """The verdict in headers; without a confidence there is none of it."""
+    headers: dict[str, str] = {STATUS_HEADER: outcome.verdict.status}
+    if outcome.confidence is not None:
+        headers[CONFIDENCE_HEADER] = f"{outcome.confidence:.6g}"
+    return headers

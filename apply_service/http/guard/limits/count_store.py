@@ -1,0 +1,123 @@
+"""Counts that expire: in memory for one process, or in a Redis that replicas share."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+from litestar.stores.memory import MemoryStore
+from litestar.stores.redis import RedisStore
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from batching.cache.host_resolver import HostResolver
+from batching.cache.redis_url import RedisAddress
+
+_NAMESPACE = "apply-service-limits"
+
+
+class MemoryCounts(MemoryStore):
+    """Counts of this process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._turn = asyncio.Lock()
+
+    async def add(self, amounts: Mapping[str, int], *, expires_in: int) -> dict[str, int]:
+        """Add to each count and tell what it is then; 0 only reads. Seconds from the last add."""
+        totals = {}
+        async with self._turn:
+            for key, amount in amounts.items():
+                total = int(await self.get(key) or 0) + amount
+                if amount:
+                    await self.set(key, str(total), expires_in=expires_in)
+                totals[key] = total
+        return totals
+
+
+class RedisCounts(RedisStore):
+    """Counts that all replicas add to. Every method may raise RedisError or OSError."""
+
+    def __init__(self, address: RedisAddress, *, timeout_s: float) -> None:
+        """Connects when it is first asked; no answer takes longer than `timeout_s`."""
+        self._address = address
+        self._resolver = HostResolver()
+        self._is_host_found = False
+        self._client = _connect(address, timeout_s)
+        super().__init__(self._client, namespace=_NAMESPACE, handle_client_shutdown=True)
+
+    async def find_host(self) -> None:
+        """Wait until the system knows the server's name, once, and again after `lose_host`.
+
+        The client would search on a thread of the event loop's few, and stay there after its time
+        is up, while everything else that needs a thread waits.
+        """
+        if self._is_host_found or self._address.unix_path is not None:
+            return
+        search = self._resolver.begin(self._address.host, self._address.port)
+        try:
+            await asyncio.shield(asyncio.wrap_future(search))
+        finally:
+            self._resolver.forget(search)
+        self._is_host_found = True
+
+    def lose_host(self) -> None:
+        """Find the server's name anew before it is asked again: it has failed."""
+        self._is_host_found = False
+
+    async def add(self, amounts: Mapping[str, int], *, expires_in: int) -> dict[str, int]:
+        """As of `MemoryCounts`, in one round trip and one step."""
+        async with self._client.pipeline(transaction=True) as pipeline:
+            for key, amount in amounts.items():
+                name = self._make_key(key)
+                if amount:
+                    pipeline.incrby(name, amount)
+                    pipeline.expire(name, expires_in)
+                else:
+                    pipeline.get(name)
+            replies = iter(await pipeline.execute())
+        totals = {}
+        for key, amount in amounts.items():
+            totals[key] = int(next(replies) or 0)
+            if amount:
+                next(replies)  # that of `expire`
+        return totals
+
+    async def hold(self, key: str, lease_id: str, *, now: float, lease_s: float) -> int:
+        """Take a lease that ends by itself, and tell how many are held with it."""
+        name = self._make_key(key)
+        async with self._client.pipeline(transaction=True) as pipeline:
+            pipeline.zremrangebyscore(name, "-inf", now)
+            pipeline.zadd(name, {lease_id: now + lease_s})
+            pipeline.zcard(name)
+            pipeline.expire(name, int(lease_s) + 1)
+            replies = await pipeline.execute()
+        return int(replies[2])
+
+    async def release(self, key: str, lease_id: str) -> None:
+        """Give a lease back."""
+        await self._client.zrem(self._make_key(key), lease_id)
+
+
+def _connect(address: RedisAddress, timeout_s: float) -> Redis:
+    options: dict[str, Any] = {
+        "db": address.db,
+        "username": address.username,
+        "password": address.password,
+        "socket_timeout": timeout_s,
+        "socket_connect_timeout": timeout_s,
+        "retry": Retry(NoBackoff(), 0),
+    }
+    if address.unix_path is not None:
+        return Redis(unix_socket_path=address.unix_path, **options)
+    if address.has_tls:
+        options["ssl"] = True
+        options["ssl_ca_certs"] = address.ca_path
+        options["ssl_check_hostname"] = address.checks_certificate
+        options["ssl_cert_reqs"] = (
+            ssl.CERT_REQUIRED if address.checks_certificate else ssl.CERT_NONE
+        )
+    return Redis(host=address.host, port=address.port, **options)

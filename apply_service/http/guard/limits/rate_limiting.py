@@ -1,0 +1,57 @@
+"""Middleware: 429 for callers over their limits, and the state of these in every answer."""
+
+from __future__ import annotations
+
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+
+from apply_service.http.guard.keys.caller import current_caller
+from apply_service.http.guard.limits.allowance import Allowance, allowing
+from apply_service.http.guard.limits.rate_limits import RateLimits, rate_problem
+from apply_service.http.guard.paths import is_streamed, needed_scope
+from apply_service.http.guard.refusal import refuse
+from apply_service.observe.request_record import current_record
+
+
+class RateLimiting:
+    """Counts what makes the engine work; looking at models or figures costs nothing.
+
+    Where a body is worked on while it comes, its parts are charged by an `Allowance`.
+    """
+
+    def __init__(self, app: ASGIApp, limits: RateLimits) -> None:
+        self._app = app
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse, or serve and charge the caller for the tokens."""
+        caller = current_caller()
+        is_work = needed_scope(scope["path"]) in ("apply", "batch")
+        if caller is None or not caller.is_limited or not is_work:
+            await self._app(scope, receive, send)
+            return
+        admission = await self._limits.admit(caller.name)
+        headers = admission.headers()
+        if admission.refusal is not None:
+            await refuse(scope, send, rate_problem(admission.refusal), headers=headers)
+            return
+
+        async def send_with_limits(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                added = [(name.encode(), value.encode()) for name, value in headers.items()]
+                message["headers"] = [*message["headers"], *added]
+            await send(message)
+
+        has_parts = is_streamed(scope["path"])
+        allowance = Allowance(self._limits, caller.name) if has_parts else None
+        try:
+            with allowing(allowance):
+                await self._app(scope, receive, send_with_limits)
+        finally:
+            num_tokens = 0 if has_parts else _num_tokens()
+            await self._limits.finish(admission, num_tokens=num_tokens)
+
+
+def _num_tokens() -> int:
+    """What the edits of the request that is served have cost."""
+    record = current_record()
+    return 0 if record is None else record.num_prompt_tokens + record.num_output_tokens

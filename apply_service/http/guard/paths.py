@@ -1,0 +1,47 @@
+"""What a key must be good for, by path, and which paths need none."""
+
+from __future__ import annotations
+
+from litestar.utils import normalize_path
+
+from apply_service.http.guard.keys import key_file
+
+_HEALTH = "/health"
+_METRICS = "/metrics"
+
+_BATCHES = "/batches"
+
+# With or without `/v1` before them. None is any key; whatever stands not here needs `apply`.
+_SCOPES: dict[str, key_file.Scope | None] = {
+    _BATCHES: "batch",
+    "/models": None,
+    "/tools": None,
+    "/schema": None,
+    _METRICS: "admin",
+}
+
+
+def is_open(path: str) -> bool:
+    """Whether a path tells nothing but that the server lives, so that anybody may ask."""
+    return _is_under(path, _HEALTH)
+
+
+def is_metrics(path: str) -> bool:
+    """Whether the server's figures are asked for."""
+    return normalize_path(path) == _METRICS
+
+
+def is_streamed(path: str) -> bool:
+    """Whether bodies are worked on while they come."""
+    return _is_under(path, _BATCHES)
+
+
+def needed_scope(path: str) -> key_file.Scope | None:
+    """What a key must be good for to ask for this path."""
+    return next((scope for prefix, scope in _SCOPES.items() if _is_under(path, prefix)), "apply")
+
+
+def _is_under(path: str, prefix: str) -> bool:
+    """Whether a path, as the router reads it, is this one or one below it."""
+    path = normalize_path(path).removeprefix("/v1")
+    return path == prefix or path.startswith(prefix + "/")

@@ -1,0 +1,52 @@
+"""All middleware, in order: the request passes from the first line of `protect` to the last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from litestar.types import ASGIApp
+
+from apply_service.http.guard.body_deadline import BodyDeadline
+from apply_service.http.guard.hosts import AllowedHosts, HostCheck
+from apply_service.http.guard.keys.authentication import AccessRules, Authentication
+from apply_service.http.guard.keys.key_ring import KeyRing
+from apply_service.http.guard.limits.rate_limiting import RateLimiting
+from apply_service.http.guard.limits.rate_limits import RateLimits
+from apply_service.http.guard.origins import OriginCheck
+from apply_service.http.guard.root_path import RootPath
+from apply_service.http.server.draining import Drain, Draining
+from apply_service.http.server.keep_alive import KeepAlive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """What the middleware needs to know; `allowed_hosts` None is all, times are seconds."""
+
+    keys: KeyRing
+    rules: AccessRules
+    limits: RateLimits
+    drain: Drain
+    allowed_hosts: AllowedHosts | None = None
+    allowed_origins: tuple[str, ...] = ()
+    root_path: str = "/"
+    receive_timeout_s: float = 30.0
+    keep_alive_s: float = 10.0
+
+
+def protect(app: ASGIApp, protection: Protection) -> ASGIApp:
+    """The app behind everything that guards it."""
+    hosts = protection.allowed_hosts
+    layers: list[Callable[[ASGIApp], ASGIApp]] = [
+        lambda app: RootPath(app, protection.root_path) if protection.root_path != "/" else app,
+        lambda app: HostCheck(app, hosts) if hosts is not None else app,
+        lambda app: OriginCheck(app, protection.allowed_origins),
+        lambda app: Draining(app, protection.drain),
+        lambda app: Authentication(app, protection.keys, protection.rules),
+        lambda app: RateLimiting(app, protection.limits),
+        lambda app: BodyDeadline(app, timeout_s=protection.receive_timeout_s),
+        lambda app: KeepAlive(app, interval_s=protection.keep_alive_s),
+    ]
+    for layer in reversed(layers):
+        app = layer(app)
+    return app

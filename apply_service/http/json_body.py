@@ -1,0 +1,150 @@
+"""Reads JSON bodies strictly, with errors that name the field or the position."""
+
+import itertools
+import json
+import re
+from array import array
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+from litestar import Request
+from litestar.exceptions import InternalServerException
+
+from apply_service.apply.errors import WithdrawnError
+from apply_service.http.problems import ProblemError, make_problem
+from apply_service.http.schemas import ApplyBody
+
+T = TypeVar("T")
+
+# Arrays and objects inside one another, which a parser follows on the stack. The tools of a chat,
+# the deepest bodies that are sent in earnest, need a dozen.
+MAX_DEPTH = 100
+_DEPTH_STEPS = bytes(1 if one in b"[{" else 255 if one in b"]}" else 0 for one in range(256))
+_NO_BRACKETS = bytes(one for one in range(256) if one not in b"[]{}")
+_SCANNED_BRACKETS = 1 << 12
+
+_FIELD = re.compile(r"`\$\.?(?P<path>[^`]*)`$")
+_UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
+_MISSING = re.compile(r"missing required field `(?P<name>[^`]*)`")
+
+
+class JsonRequest(Request[Any, Any, Any]):
+    """A request whose JSON is a `body_type`; types are never converted."""
+
+    body_type: ClassVar[type]
+
+    async def body(self) -> bytes:
+        """The raw body. Raises ProblemError (400) if there is none, or WithdrawnError."""
+        try:
+            body = await super().body()
+        except InternalServerException as error:  # what the framework makes of a disconnect
+            raise WithdrawnError("the client went away before its body was complete") from error
+        if not body:
+            raise _invalid_json(b"", "the body is empty")
+        return body
+
+    async def json(self) -> Any:
+        """The decoded body. Raises ProblemError (400)."""
+        return decode_body(await self.body(), self.body_type)
+
+
+class ApplyBodyRequest(JsonRequest):
+    """A request to `/v1/apply`."""
+
+    body_type = ApplyBody
+
+
+def decode_body(body: bytes, body_type: type[T]) -> T:
+    """Decode strictly. Raises ProblemError with the field, or the position of what is no JSON."""
+    if _is_too_deep(body):
+        raise _too_deep()
+    try:
+        return msgspec.json.decode(body, type=body_type)
+    except msgspec.ValidationError as error:
+        raise _invalid_field(str(error)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _invalid_json(body, str(error)) from error
+
+
+def _is_too_deep(body: bytes) -> bool:
+    """Whether JSON has arrays and objects more than `MAX_DEPTH` deep; stops where it knows."""
+    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+        return False
+    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outside_strings = b"".join(unescaped.split(b'"')[::2])
+    steps = array("b", outside_strings.translate(_DEPTH_STEPS, _NO_BRACKETS))
+    depth = 0
+    for start in range(0, len(steps), _SCANNED_BRACKETS):
+        depths = list(itertools.accumulate(steps[start : start + _SCANNED_BRACKETS], initial=depth))
+        if max(depths) > MAX_DEPTH:
+            return True
+        depth = depths[-1]
+    return False
+
+
+def _too_deep() -> ProblemError:
+    return ProblemError(
+        make_problem(
+            400,
+            code="too-deeply-nested",
+            title="The JSON is nested too deeply",
+            detail=f"arrays and objects stand inside one another more than {MAX_DEPTH} deep",
+            limit=MAX_DEPTH,
+            remedy=f"send at most {MAX_DEPTH} levels; /schema describes the body",
+        )
+    )
+
+
+def _invalid_field(message: str) -> ProblemError:
+    place = _FIELD.search(message)
+    named = _UNKNOWN.search(message) or _MISSING.search(message)
+    parts = [place["path"] if place else "", named["name"] if named else ""]
+    detail = message.split(" - at `$", 1)[0]
+    field = ".".join(part for part in parts if part) or None
+    return ProblemError(
+        make_problem(
+            400,
+            code="unknown-field" if _UNKNOWN.search(message) else "invalid-field",
+            title="The body has a wrong field",
+            detail=f"{field}: {detail}" if field else detail,
+            field=field,
+            remedy="/schema describes the body",
+        )
+    )
+
+
+def _invalid_json(body: bytes, message: str) -> ProblemError:
+    """What is wrong with a body that is no JSON, or holds text that is no text."""
+    code, title = "invalid-json", "The body is not JSON"
+    field = None
+    try:
+        path, position = _find_lone_surrogate(json.loads(body), "")
+        code, title, field = "lone-surrogate", "The text has a lone surrogate", path or None
+        detail = f"{path or 'the body'} has a lone surrogate at character {position}"
+    except json.JSONDecodeError as error:
+        detail = f"{error.msg} at line {error.lineno}, column {error.colno}"
+    except UnicodeDecodeError as error:
+        detail = f"the body is not UTF-8 at byte {error.start}"
+    except (LookupError, ValueError):  # such as a number with more digits than Python reads
+        detail = message
+    return ProblemError(make_problem(400, code=code, title=title, detail=detail, field=field))
+
+
+def _find_lone_surrogate(value: Any, path: str) -> tuple[str, int]:
+    """Path and position of the first lone surrogate in decoded JSON. Raises LookupError."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            return path, error.start
+    children: list[tuple[str, Any]] = []
+    if isinstance(value, dict):
+        children = [(f"{path}.{name}" if path else str(name), item) for name, item in value.items()]
+    elif isinstance(value, list):
+        children = [(f"{path}[{place}]", item) for place, item in enumerate(value)]
+    for child_path, child in children:
+        try:
+            return _find_lone_surrogate(child, child_path)
+        except LookupError:
+            continue
+    raise LookupError("no lone surrogate")

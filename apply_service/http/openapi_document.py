@@ -1,0 +1,115 @@
+"""The OpenAPI document: the routes as Litestar knows them, types and errors as they are.
+
+Litestar's schemas lose the limits of optional fields and that unknown fields are refused; msgspec,
+which decodes the bodies, writes both. What each route may answer besides, errors in the shape of
+its path and events instead of one body, is said here for all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from litestar import Request
+from litestar.openapi.plugins import JsonRenderPlugin
+
+from apply_service.http.batch_schemas import BatchAnswer, BatchEdit
+from apply_service.http.compat.chat_schemas import ChatBody, ChatCompletion
+from apply_service.http.compat.code_apply_schemas import CodeApplyBody, CodeApplyResult
+from apply_service.http.compat.error_shapes import (
+    FlatErrorBody,
+    OpenAIErrorBody,
+    flat_error,
+    shape_of,
+)
+from apply_service.http.edit_tool import AnthropicTool, McpTool, OpenAITool
+from apply_service.http.errors import MEDIA_TYPE
+from apply_service.http.problems import Problem
+from apply_service.http.schemas import (
+    ApplyBody,
+    ApplyResult,
+    Health,
+    ModelCard,
+    ModelList,
+    Readiness,
+    RegionEndEvent,
+    RegionEvent,
+    TokenEvent,
+)
+
+Document = dict[str, Any]
+
+# Everything else that goes over the wire is a part of one of these.
+_TYPES: tuple[type[msgspec.Struct], ...] = (
+    *(ApplyBody, ApplyResult, RegionEvent, TokenEvent, RegionEndEvent),
+    *(BatchEdit, BatchAnswer, ChatBody, ChatCompletion, CodeApplyBody, CodeApplyResult),
+    *(ModelCard, ModelList, OpenAITool, AnthropicTool, McpTool, Health, Readiness),
+    *(Problem, OpenAIErrorBody, FlatErrorBody),
+)
+_REFERENCE = "#/components/schemas/{name}"
+_KEY: Document = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "An API key; needed once the server has any, except by /health.",
+}
+_STREAMING_ENDS = ("/apply", "/chat/completions")
+_EVENTS: Document = {
+    "schema": {"type": "string", "description": "Server-sent events, if `stream` is true."}
+}
+
+
+class OpenApiPlugin(JsonRenderPlugin):
+    """Serves the completed document."""
+
+    def __init__(self) -> None:
+        super().__init__(path=["/", "/openapi.json"])
+        self._document: Document | None = None
+
+    def render(self, request: Request[Any, Any, Any], openapi_schema: Document) -> bytes:
+        """The document as JSON, completed once."""
+        if self._document is None:
+            self._document = complete(openapi_schema)
+        return self.render_json(request, self._document)
+
+
+def complete(document: Document) -> Document:
+    """A copy of Litestar's document with our own types, errors and streams."""
+    # Litestar leaves defaults of fields as the objects that they are.
+    document = msgspec.json.decode(msgspec.json.encode(document))
+    _, types = msgspec.json.schema_components(_TYPES, ref_template=_REFERENCE)
+    document["components"]["schemas"].update(types)
+    document["components"]["securitySchemes"] = {"key": _KEY}
+    document["security"] = [{"key": []}, {}]
+    document["paths"] = dict(sorted(document["paths"].items()))
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            _complete_operation(path, operation)
+    return document
+
+
+def _complete_operation(path: str, operation: Document) -> None:
+    responses = operation["responses"]
+    for status in [status for status in responses if _is_foreign_error(responses[status])]:
+        del responses[status]
+    responses["default"] = _error_of(path)
+    if "requestBody" in operation and path.endswith(_STREAMING_ENDS):
+        responses["200"]["content"]["text/event-stream"] = _EVENTS
+
+
+def _is_foreign_error(response: Document) -> bool:
+    """Whether a response is one that Litestar adds on its own and that our handler replaces."""
+    schemas = [media["schema"] for media in response.get("content", {}).values()]
+    return any("status_code" in schema.get("properties", {}) for schema in schemas)
+
+
+def _error_of(path: str) -> Document:
+    """Every other answer at a path is an error, in its one shape."""
+    shape = shape_of(path)
+    media_type = MEDIA_TYPE if shape is None else "application/json"
+    body = FlatErrorBody if shape is flat_error else OpenAIErrorBody
+    name = (Problem if shape is None else body).__name__
+    reference = {"$ref": _REFERENCE.format(name=name)}
+    return {
+        "description": "An error; `Retry-After` says when to come back after 429 and 503",
+        "content": {media_type: {"schema": reference}},
+    }

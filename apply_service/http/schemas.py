@@ -1,0 +1,298 @@
+"""The wire format of the native API: what `POST /v1/apply` takes and gives."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from apply_service.apply.outcome import Source
+from apply_service.edit.place.verdict import Status
+
+PriorityName = Literal["interactive", "batch"]
+
+
+_BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+
+class Base64Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file as its bytes, in any text encoding; the answer comes in the same form."""
+
+    base64: Annotated[bytes, Meta(extra_json_schema={"pattern": _BASE64})]
+
+
+class SamplingBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How the answer is drawn. The default is greedy; a seed makes a draw repeatable."""
+
+    temperature: Annotated[float, Meta(ge=0, le=2)] = 0.0
+    top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    top_k: Annotated[int, Meta(ge=0)] = 0
+    seed: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+
+
+class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One edit: a file, a lazy update of it, and options."""
+
+    original: Annotated[str | Base64Content, Meta(description="The whole file as it is now.")]
+    update: Annotated[
+        str, Meta(description="Changed code, with markers such as `// ... existing code ...`.")
+    ]
+    instruction: str | None = None
+    path: Annotated[str | None, Meta(description="Name of the file, for the diff.")] = None
+    language: Annotated[
+        str | None, Meta(description="Language of the file; unset, by its name and content.")
+    ] = None
+    scope: Annotated[
+        Literal["auto", "file", "region"],
+        Meta(description="What the model rewrites: the whole file or the regions around the edit."),
+    ] = "auto"
+    checks: Annotated[
+        Literal["on", "off"], Meta(description="`off` returns rejected results as well.")
+    ] = "on"
+    stream: bool = False
+    prediction: Annotated[
+        str | None, Meta(description="A guess of the result; it only makes the answer faster.")
+    ] = None
+    constraint: Annotated[
+        Literal["merge", "none"] | None,
+        Meta(
+            description="`merge`: the answer is one of the valid merges; `none`: the model writes"
+            " freely. Unset, what suits the model."
+        ),
+    ] = None
+    use_model: Annotated[
+        Literal["auto", "always", "never"] | None,
+        Meta(
+            description="`never`: the deterministic merge with its verdict; `auto`: that, where it"
+            " is known to need no model; `always`: the model is asked. Unset, what the server is"
+            " set to, by default `auto`."
+        ),
+    ] = None
+    sampling: SamplingBody = SamplingBody()
+    speculation: Literal["on", "off"] = "on"
+    k: Annotated[
+        Annotated[int, Meta(ge=1, le=256)] | None, Meta(description="Longest draft in tokens.")
+    ] = None
+    priority: PriorityName = "interactive"
+    model: str | None = None
+    response: Annotated[
+        Literal["file", "diff", "both", "edits"],
+        Meta(
+            description="Which form the result is wanted in; `edits` are text edits as in the"
+            " Language Server Protocol."
+        ),
+    ] = "both"
+    include: Annotated[
+        list[Literal["decisions"]],
+        Meta(description="What else the answer should have: the `decisions` of the model."),
+    ] = []
+    deadline_s: (
+        Annotated[
+            float,
+            Meta(
+                gt=0,
+                description="Seconds until the edit is given up, waiting included; of more than the"
+                " server's `max_deadline_s` that is taken, and the answer says so.",
+            ),
+        ]
+        | None
+    ) = None
+
+
+class FindingBody(msgspec.Struct, frozen=True, kw_only=True):
+    """One finding of the verdict; the codes stand in docs/verdicts.md."""
+
+    code: str
+    severity: Literal["error", "warning"]
+    message: str
+    hint: str
+    line: int | None = None
+
+
+class PositionBody(msgspec.Struct, frozen=True):
+    """A place in the original as the Language Server Protocol counts: from 0, in UTF-16 units."""
+
+    line: int
+    character: int
+
+
+class TextEditBody(msgspec.Struct, frozen=True):
+    """The text between two places of the original becomes `text`."""
+
+    start: PositionBody
+    end: PositionBody
+    text: str
+
+
+class RegionBody(msgspec.Struct, frozen=True):
+    """Lines of the original that the model rewrote, both included, counted from 1."""
+
+    start_line: int
+    end_line: int
+
+
+class RemovedLine(msgspec.Struct, frozen=True):
+    """A line of the original that is not in the result, counted from 1."""
+
+    line: int
+    text: str
+
+
+class BranchBody(msgspec.Struct, frozen=True, kw_only=True):
+    """One way on: the line that it writes, where that comes from, and how probable it was."""
+
+    text: str
+    origin: str
+    probability: float
+
+
+class DecisionBody(msgspec.Struct, frozen=True, kw_only=True):
+    """A choice of the model among valid merges, at a line of the result, counted from 1.
+
+    `probability` is that of `chosen` among all ways that were valid; `outside_mass` is what the
+    model gave to everything else.
+    """
+
+    line: int
+    chosen: BranchBody
+    alternatives: list[BranchBody]
+    probability: float
+    outside_mass: float
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of the request; `cached_tokens` of the prompt were not computed again."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    cached_tokens: int
+
+
+class ReferenceUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """Draft tokens that were copied from one reference."""
+
+    drafted: int
+    accepted: int
+
+
+class Speculation(msgspec.Struct, frozen=True, kw_only=True):
+    """How far drafts carried the answer; `forced` tokens left the model no choice."""
+
+    drafted: int
+    accepted: int
+    forced: int = 0
+    target_passes: int
+    decode_passes: int
+    mean_accepted_length: float
+    tokens_per_target_pass: float
+    by_reference: dict[str, ReferenceUsage]
+
+
+class PrefixLookupBody(msgspec.Struct, frozen=True, kw_only=True):
+    """One search for a prompt's beginning below the KV cache: what was decided, and why.
+
+    Estimates are seconds, null where nothing has been measured yet.
+    """
+
+    tier: Literal["host", "redis"]
+    decision: Literal["load", "compute", "miss"]
+    reason: str | None
+    tokens: int
+    seconds: float
+    load_estimate: float | None
+    compute_estimate: float | None
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds; `load` is the part of `queue` that passed in searching the prefix cache, and `total`
+    includes text work before and after the model. All but `total` are summed over the regions,
+    which are computed side by side.
+    """
+
+    queue: float
+    load: float = 0.0
+    prefill: float
+    decode: float
+    total: float
+    prefix_lookups: list[PrefixLookupBody] = []
+
+
+class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A result with its verdict and figures."""
+
+    id: str
+    status: Status
+    confidence: float | None
+    merged: str | Base64Content | None
+    diff: str | None
+    edits: list[TextEditBody] | None
+    findings: list[FindingBody]
+    removed_lines: list[RemovedLine]
+    decisions: list[DecisionBody] | None
+    source: Source
+    scope: Literal["file", "region"]
+    regions: list[RegionBody]
+    usage: Usage
+    speculation: Speculation
+    timing: Timing
+    model: str
+    system_fingerprint: str | None
+    deadline_s: Annotated[
+        float | None,
+        Meta(description="The seconds that the edit had, where `deadline_s` asked for more."),
+    ] = None
+
+
+class RegionEvent(msgspec.Struct, frozen=True):
+    """The model begins to rewrite lines of the original, both included, counted from 1."""
+
+    region: int
+    start_line: int
+    end_line: int
+
+
+class TokenEvent(msgspec.Struct, frozen=True):
+    """A piece of a region's new text while it is written."""
+
+    text: str
+    region: int
+
+
+class RegionEndEvent(msgspec.Struct, frozen=True):
+    """A region is complete (`region_done`), or to be forgotten (`region_restart`)."""
+
+    region: int
+
+
+class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
+    """A model that is served, or with `root` another name for it."""
+
+    id: str
+    created: int
+    root: str
+    system_fingerprint: str
+    max_context_tokens: int
+    profile: str
+    object: Literal["model"] = "model"
+    owned_by: str = "apply-service"
+
+
+class ModelList(msgspec.Struct, frozen=True, kw_only=True):
+    """The model that is served, then its other names."""
+
+    data: list[ModelCard]
+    object: Literal["list"] = "list"
+
+
+class Health(msgspec.Struct, frozen=True):
+    """That the server works."""
+
+    status: Literal["live"]
+
+
+class Readiness(msgspec.Struct, frozen=True):
+    """That the server takes edits, and whether those that need the model wait for it."""
+
+    status: Literal["ready"]
+    model: Literal["loading", "ready"]

@@ -1,0 +1,79 @@
+"""Lets a server end: what runs goes on, what is new is refused."""
+
+from __future__ import annotations
+
+import asyncio
+
+from litestar.types import ASGIApp, Receive, Scope, Send
+
+from apply_service.http.guard.paths import is_open
+from apply_service.http.guard.refusal import refuse
+from apply_service.http.problems import make_problem
+
+
+class Drain:
+    """How many requests are being served, and whether more are taken."""
+
+    def __init__(self) -> None:
+        self.is_draining = False
+        self._num_active = 0
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is being served."""
+        return self._is_idle.is_set()
+
+    def begin(self) -> None:
+        """Take no more requests."""
+        self.is_draining = True
+
+    async def wait_until_idle(self, timeout_s: float) -> bool:
+        """Wait for all requests to end; False if that takes longer."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._is_idle.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def enter(self) -> None:
+        """A request has come."""
+        self._num_active += 1
+        self._is_idle.clear()
+
+    def leave(self) -> None:
+        """A request has been answered to its end."""
+        self._num_active -= 1
+        if not self._num_active:
+            self._is_idle.set()
+
+
+class Draining:
+    """Counts requests, and answers 503 to new ones once the drain has begun."""
+
+    def __init__(self, app: ASGIApp, drain: Drain) -> None:
+        self._app = app
+        self._drain = drain
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse, or serve and count."""
+        if is_open(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        if self._drain.is_draining:
+            problem = make_problem(
+                503,
+                code="shutting_down",
+                title="The server is shutting down",
+                detail="the server ends what it has begun and takes no new requests",
+                remedy="send the request to another server, or again in a moment",
+            )
+            await refuse(scope, send, problem, closes=True)
+            return
+        self._drain.enter()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._drain.leave()

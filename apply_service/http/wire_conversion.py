@@ -1,0 +1,224 @@
+"""From the wire to an edit, and from its events and outcome back to the wire."""
+
+from __future__ import annotations
+
+import msgspec
+
+from apply_service.apply.decision import Branch
+from apply_service.apply.edit_request import EditRequest, SamplingOptions, UseModel
+from apply_service.apply.outcome import Outcome
+from apply_service.apply.run_events import RegionDone, RegionStarted, RegionText, RunEvent
+from apply_service.edit.finding import Finding
+from apply_service.edit.regions import Region
+from apply_service.edit.text.text_edits import text_edits
+from apply_service.edit.text.text_file import TextFile
+from apply_service.http.schemas import (
+    ApplyBody,
+    ApplyResult,
+    Base64Content,
+    BranchBody,
+    DecisionBody,
+    FindingBody,
+    PositionBody,
+    PrefixLookupBody,
+    ReferenceUsage,
+    RegionBody,
+    RegionEndEvent,
+    RegionEvent,
+    RemovedLine,
+    Speculation,
+    TextEditBody,
+    Timing,
+    TokenEvent,
+    Usage,
+)
+from batching.cache.stats import PrefixLookup
+from batching.request import Priority
+
+_PRIORITIES = {"interactive": Priority.INTERACTIVE, "batch": Priority.BATCH}
+
+
+def edit_of(
+    body: ApplyBody,
+    *,
+    default_deadline_s: float | None,
+    max_deadline_s: float | None = None,
+    default_use_model: UseModel,
+) -> EditRequest:
+    """The edit that a body describes, with no more time than the maximum. Raises TextFileError."""
+    original = body.original
+    if isinstance(original, Base64Content):
+        file = TextFile.from_bytes(original.base64)
+    else:
+        file = TextFile.from_text(original)
+    sampling = body.sampling
+    deadline_s = default_deadline_s if body.deadline_s is None else body.deadline_s
+    capped_s = capped_deadline_s(body, max_deadline_s)
+    return EditRequest(
+        original=file,
+        update=body.update,
+        instruction=body.instruction,
+        prediction=body.prediction,
+        path=body.path,
+        language=body.language,
+        scope=body.scope,
+        checks=body.checks,
+        has_fallback=body.checks == "on",
+        constraint=body.constraint,
+        use_model=body.use_model or default_use_model,
+        sampling=SamplingOptions(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            seed=sampling.seed,
+            max_tokens=sampling.max_tokens,
+        ),
+        max_draft_tokens=0 if body.speculation == "off" else body.k,
+        priority=_PRIORITIES[body.priority],
+        deadline_s=deadline_s if capped_s is None else capped_s,
+        is_deadline_capped=capped_s is not None,
+    )
+
+
+def capped_deadline_s(body: ApplyBody, max_deadline_s: float | None) -> float | None:
+    """The most that a server gives, where a body asks for more; else None."""
+    if body.deadline_s is None or max_deadline_s is None:
+        return None
+    return max_deadline_s if body.deadline_s > max_deadline_s else None
+
+
+def result_of(
+    body: ApplyBody,
+    outcome: Outcome,
+    *,
+    model: str,
+    fingerprint: str | None,
+    max_deadline_s: float | None = None,
+) -> ApplyResult:
+    """The answer to a body; the file comes back in the form in which it was sent."""
+    stats = outcome.stats
+    is_bytes = isinstance(body.original, Base64Content)
+    merged = Base64Content(outcome.file.encode(outcome.lines)) if is_bytes else outcome.merged
+    form = body.response
+    return ApplyResult(
+        id=outcome.request_id,
+        status=outcome.verdict.status,
+        confidence=outcome.confidence,
+        merged=merged if form in ("file", "both") else None,
+        diff=outcome.diff if form in ("diff", "both") else None,
+        edits=_edits_of(outcome) if form == "edits" else None,
+        findings=[finding_body(finding) for finding in outcome.verdict.findings],
+        removed_lines=[
+            RemovedLine(line.number, line.text) for line in outcome.verdict.removed_lines
+        ],
+        decisions=_decisions_of(outcome) if "decisions" in body.include else None,
+        source=outcome.source,
+        scope=outcome.scope,
+        regions=[region_body(region) for region in outcome.regions],
+        usage=Usage(
+            prompt_tokens=stats.num_prompt_tokens,
+            completion_tokens=stats.num_output_tokens,
+            total_tokens=stats.num_prompt_tokens + stats.num_output_tokens,
+            cached_tokens=stats.num_cached_tokens,
+        ),
+        speculation=_speculation_of(outcome),
+        timing=Timing(
+            queue=round(stats.queue_s, 6),
+            load=round(stats.load_s, 6),
+            prefill=round(stats.prefill_s, 6),
+            decode=round(stats.decode_s, 6),
+            total=round(outcome.total_s, 6),
+            prefix_lookups=[_lookup_body(lookup) for lookup in stats.prefix_lookups],
+        ),
+        model=model,
+        system_fingerprint=fingerprint,
+        deadline_s=capped_deadline_s(body, max_deadline_s),
+    )
+
+
+def finding_body(finding: Finding) -> FindingBody:
+    """A finding on the wire."""
+    return FindingBody(
+        code=finding.code,
+        severity=finding.severity,
+        message=finding.message,
+        hint=finding.hint,
+        line=finding.line,
+    )
+
+
+def region_body(region: Region) -> RegionBody:
+    """A region on the wire."""
+    return RegionBody(region.start + 1, region.end)
+
+
+def event_of(event: RunEvent) -> tuple[str, msgspec.Struct]:
+    """Name and payload of an event of a stream."""
+    if isinstance(event, RegionStarted):
+        return "region", RegionEvent(event.index, event.start + 1, event.end)
+    if isinstance(event, RegionText):
+        return "token", TokenEvent(event.text, event.index)
+    name = "region_done" if isinstance(event, RegionDone) else "region_restart"
+    return name, RegionEndEvent(event.index)
+
+
+def _edits_of(outcome: Outcome) -> list[TextEditBody]:
+    """The change as text edits of the original, decoded and with its own line endings."""
+    return [
+        TextEditBody(
+            PositionBody(edit.start.line, edit.start.character),
+            PositionBody(edit.end.line, edit.end.character),
+            edit.text,
+        )
+        for edit in text_edits(outcome.original.decode(), outcome.merged)
+    ]
+
+
+def _decisions_of(outcome: Outcome) -> list[DecisionBody]:
+    return [
+        DecisionBody(
+            line=decision.line,
+            chosen=_branch_body(decision.chosen),
+            alternatives=[_branch_body(branch) for branch in decision.alternatives],
+            probability=decision.probability,
+            outside_mass=decision.outside_mass,
+        )
+        for decision in outcome.decisions
+    ]
+
+
+def _lookup_body(lookup: PrefixLookup) -> PrefixLookupBody:
+    return PrefixLookupBody(
+        tier=lookup.tier,
+        decision=lookup.decision,
+        reason=lookup.reason,
+        tokens=lookup.num_tokens,
+        seconds=round(lookup.seconds, 6),
+        load_estimate=_rounded(lookup.load_estimate_s),
+        compute_estimate=_rounded(lookup.compute_estimate_s),
+    )
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 6)
+
+
+def _branch_body(branch: Branch) -> BranchBody:
+    return BranchBody(text=branch.text, origin=branch.origin, probability=branch.probability)
+
+
+def _speculation_of(outcome: Outcome) -> Speculation:
+    stats = outcome.stats
+    return Speculation(
+        drafted=stats.drafted,
+        accepted=stats.accepted,
+        forced=stats.forced,
+        target_passes=stats.target_passes,
+        decode_passes=stats.decode_passes,
+        mean_accepted_length=outcome.mean_accepted_length,
+        tokens_per_target_pass=outcome.tokens_per_target_pass,
+        by_reference={
+            name: ReferenceUsage(drafted=figures.drafted, accepted=figures.accepted)
+            for name, figures in outcome.by_reference.items()
+        },
+    )

@@ -1,0 +1,6 @@
+"""Models on this machine: found, prepared, described and loaded.
+
+`store` prepares the embedded model and finds others; `source` and `hub` say where they come from.
+`manifest` describes a prepared folder, `info` prints it; `adapter` is the shipped adapter.
+`found` names a model without torch, `loading` brings it into memory, `slot` lets requests wait.
+"""

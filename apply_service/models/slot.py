@@ -1,0 +1,102 @@
+"""The place of a model that takes its time: who needs it waits, and is told if it never comes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Generic, Literal, TypeVar
+
+from apply_service.apply.errors import BusyError, ModelFailedError, NotReadyError, ShuttingDownError
+
+T = TypeVar("T")
+
+ModelState = Literal["loading", "ready", "failed"]
+MODEL_STATES: tuple[ModelState, ...] = ("loading", "ready", "failed")
+
+# Loading has no end that is known beforehand, so those who find no room come back soon.
+_RETRY_AFTER_S = 1.0
+
+
+class ModelSlot(Generic[T]):
+    """Holds one model from when it is loaded; to be used on the event loop alone.
+
+    Up to `max_waiting` wait for it at the same time, as many as the engine would let wait.
+    """
+
+    def __init__(self, *, max_waiting: int) -> None:
+        self._max_waiting = max_waiting
+        self._num_waiting = 0
+        self._model: T | None = None
+        self._make_error: Callable[[], Exception] | None = None
+        self._is_settled = asyncio.Event()
+
+    @property
+    def state(self) -> ModelState:
+        """What has become of the model."""
+        if self._model is not None:
+            return "ready"
+        return "loading" if self._make_error is None else "failed"
+
+    def put(self, model: T) -> None:
+        """The model is there; all who wait go on."""
+        self._model = model
+        self._is_settled.set()
+
+    def fail(self, make_error: Callable[[], Exception]) -> None:
+        """The model will not come; who waits or comes later gets an error of its own.
+
+        A model that is there stays.
+        """
+        self._make_error = make_error
+        self._is_settled.set()
+
+    def get(self) -> T:
+        """The model. Raises NotReadyError while it is being loaded, or what it failed with."""
+        if self._model is not None:
+            return self._model
+        if self._make_error is not None:
+            raise self._make_error()
+        raise NotReadyError("the model is still being loaded; ask /health/ready and try again")
+
+    async def wait(self, *, until: float | None) -> T:
+        """The model, as soon as it is there; `until` is a time of the monotonic clock.
+
+        Raises NotReadyError if it takes longer, BusyError if too many wait, or what it failed with.
+        """
+        if self._is_settled.is_set():
+            return self.get()
+        if self._num_waiting >= self._max_waiting:
+            raise BusyError(
+                f"{self._num_waiting} edits wait for the model to be loaded, the limit is"
+                f" {self._max_waiting}; send the edit again later",
+                retry_after_s=_RETRY_AFTER_S,
+            )
+        self._num_waiting += 1
+        try:
+            async with asyncio.timeout(None if until is None else until - time.monotonic()):
+                await self._is_settled.wait()
+        except TimeoutError:
+            raise NotReadyError(
+                "the edit needs the model, which was still being loaded when the edit's deadline"
+                ' passed; send it again later, or with use_model "never"'
+            ) from None
+        finally:
+            self._num_waiting -= 1
+        return self.get()
+
+
+def model_failed() -> ModelFailedError:
+    """What an edit is told that needs a model which could not be loaded.
+
+    The reason may name paths of the server, so it stands in the log.
+    """
+    return ModelFailedError(
+        "the model could not be loaded, the server's log says why; edits that need no model are"
+        ' done, and use_model "never" gives the deterministic merge with its verdict'
+    )
+
+
+def shutting_down() -> ShuttingDownError:
+    """What an edit is told that waits for a model when the server ends."""
+    return ShuttingDownError("the server is shutting down and takes no new requests")

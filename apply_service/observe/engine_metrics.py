@@ -1,0 +1,98 @@
+"""Figures of the engine for Prometheus, read at the moment of a scrape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from apply_service.observe.cache_metrics import tier_metrics
+from batching.stats import EngineStats, Histogram
+
+# By name, without the prefix of all: the field of EngineStats, and the text.
+_GAUGES = {
+    "num_requests_running": ("num_running", "Requests to the model that are being computed."),
+    "num_requests_waiting": ("num_waiting", "Requests to the model that wait for a first step."),
+    "kv_cache_blocks": ("num_blocks", "Blocks of the KV cache."),
+}
+_TOTALS = {
+    "num_preemptions": ("preemptions", "Requests that had to give their blocks back."),
+    "prompt_tokens": ("prompt_tokens", "Tokens of the prompts of finished requests."),
+    "generation_tokens": ("output_tokens", "Tokens of finished answers."),
+    "prefix_cache_queries": ("prompt_tokens", "Prompt tokens looked for in the prefix cache."),
+    "prefix_cache_hits": ("cached_tokens", "Prompt tokens that were found there."),
+    "forced_tokens": ("forced", "Output tokens that left the model no choice."),
+    "spec_decode_num_drafts": ("drafts", "Drafts that were verified."),
+    "spec_decode_num_draft_tokens": ("drafted", "Draft tokens that were verified."),
+    "spec_decode_num_accepted_tokens": ("accepted", "Draft tokens that held."),
+}
+_STEPS = {
+    "iteration_tokens_total": ("step_tokens", "Tokens of a forward pass."),
+    "iteration_requests": ("step_requests", "Requests in a forward pass: the batch size."),
+}
+
+
+class EngineCollector:
+    """The engine's counters and gauges, one family a figure."""
+
+    def __init__(self, read_stats: Callable[[], EngineStats]) -> None:
+        self._read_stats = read_stats
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by the registry for each scrape, and once to learn the names."""
+        stats = self._read_stats()
+        for name, (field, text) in _GAUGES.items():
+            yield GaugeMetricFamily(f"apply_{name}", text, value=getattr(stats, field))
+        used = 1.0 - stats.num_free_blocks / stats.num_blocks if stats.num_blocks else 0.0
+        yield GaugeMetricFamily(
+            "apply_kv_cache_usage_perc", "Share of the KV cache that requests hold, 0 to 1.", used
+        )
+        for name, (field, text) in _TOTALS.items():
+            yield CounterMetricFamily(f"apply_{name}", text, value=getattr(stats, field))
+        yield _accepted_by_position(stats)
+        yield _ended(stats)
+        for name, (field, text) in _STEPS.items():
+            yield _histogram(f"apply_{name}", text, getattr(stats, field))
+        yield from tier_metrics(stats.tiers)
+
+
+def _accepted_by_position(stats: EngineStats) -> Metric:
+    family = CounterMetricFamily(
+        "apply_spec_decode_num_accepted_tokens_per_pos",
+        "Draft tokens that held, by their place in the draft, counted from 0.",
+        labels=["position"],
+    )
+    for position, count in enumerate(stats.accepted_by_position):
+        family.add_metric([str(position)], count)
+    return family
+
+
+def _ended(stats: EngineStats) -> Metric:
+    family = CounterMetricFamily(
+        "apply_request_success",
+        "Requests to the model by how they ended: stop, length, abort or error.",
+        labels=["finished_reason"],
+    )
+    ends: dict[str, int] = {
+        **stats.finished_by_reason,
+        "abort": stats.cancelled,
+        "error": stats.failed,
+    }
+    for reason, count in ends.items():
+        family.add_metric([reason], count)
+    return family
+
+
+def _histogram(name: str, text: str, histogram: Histogram) -> Metric:
+    """Counts by bucket, added up from the smallest as the format wants them."""
+    buckets: list[tuple[str, float]] = []
+    total = 0
+    for limit, count in zip((*histogram.limits, None), histogram.counts, strict=True):
+        total += count
+        buckets.append(("+Inf" if limit is None else f"{float(limit)}", total))
+    return HistogramMetricFamily(name, text, buckets=buckets, sum_value=histogram.sum)

@@ -1,0 +1,175 @@
+"""Figures for Prometheus, in a registry of its own. They are served, never sent anywhere.
+
+What vLLM has too has its name here, with `apply_` where it says `vllm:`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+
+from apply_service.apply.outcome import Outcome
+from apply_service.models.slot import MODEL_STATES, ModelState
+from apply_service.observe.engine_metrics import EngineCollector
+from apply_service.observe.request_record import current_record
+from batching.events import RequestStats
+from batching.stats import EngineStats
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0)
+_TOKEN_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+_TOKENS = (16, 64, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
+_TOKENS_PER_PASS = (1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 128)
+# Problems that are verdicts.
+_VERDICTS = ("rejected", "needs-review")
+_CONFIDENCES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)
+
+_REQUEST_HISTOGRAMS = {
+    "time_to_first_token_seconds": (_SECONDS, "Seconds until an answer's first token."),
+    "request_queue_time_seconds": (_SECONDS, "Seconds that a request to the model waited."),
+    "request_prefill_time_seconds": (_SECONDS, "Seconds in which a prompt was computed."),
+    "request_decode_time_seconds": (_SECONDS, "Seconds in which an answer was written."),
+    "request_time_per_output_token_seconds": (
+        _TOKEN_SECONDS,
+        "Seconds of decoding for each token behind an answer's first.",
+    ),
+    "request_prompt_tokens": (_TOKENS, "Tokens of a prompt."),
+    "request_generation_tokens": (_TOKENS, "Tokens of an answer."),
+}
+
+
+class Telemetry:
+    """Counts requests and edits; the engine's own figures are read when they are asked for."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        self._edits = self._counter(
+            "requests", "Edits by result: a status of the verdict, or a problem's code.", "result"
+        )
+        self._findings = self._counter("findings", "Findings of verdicts by code.", "code")
+        self._sources = self._counter("answers", "Edits by where the text comes from.", "source")
+        self._http_requests = self._counter(
+            "http_requests", "HTTP requests.", "method", "route", "status"
+        )
+        self._http_seconds = self._histogram(
+            "http_request_duration_seconds", _SECONDS, "Seconds of an HTTP request.", "route"
+        )
+        self._edit_seconds = self._histogram(
+            "e2e_request_latency_seconds", _SECONDS, "Seconds of an edit from first to last."
+        )
+        self._confidence = self._histogram(
+            "confidence", _CONFIDENCES, "The model's confidence in an edit.", "verdict"
+        )
+        self._tokens_per_pass = self._histogram(
+            "tokens_per_target_pass", _TOKENS_PER_PASS, "Output tokens of a forward pass, by edit."
+        )
+        self._of_requests = {
+            name: self._histogram(name, buckets, text)
+            for name, (buckets, text) in _REQUEST_HISTOGRAMS.items()
+        }
+        self._model = Gauge(
+            "apply_model_info",
+            "1 for the model that is served.",
+            ["model_name", "profile", "fingerprint"],
+            registry=self._registry,
+        )
+        self._model_state = Gauge(
+            "apply_model_state",
+            "1 for the state that the model is in: loading, ready or failed.",
+            ["state"],
+            registry=self._registry,
+        )
+
+    def watch_model(self, read_state: Callable[[], ModelState]) -> None:
+        """Serve what has become of the model: 1 for its state, 0 for the others."""
+        for state in MODEL_STATES:
+            self._model_state.labels(state).set_function(partial(_is_in, state, read_state))
+
+    def watch_engine(
+        self, read_stats: Callable[[], EngineStats], *, name: str, profile: str, fingerprint: str
+    ) -> None:
+        """Serve the figures of a model's engine as well."""
+        self._registry.register(EngineCollector(read_stats))
+        self._model.labels(name, profile, fingerprint).set(1)
+
+    def observe_outcome(self, outcome: Outcome) -> None:
+        """Add an edit that has its verdict; every edit that is run comes here once."""
+        record = current_record()
+        if record is not None:
+            record.add_outcome(outcome)
+        status = outcome.verdict.status
+        self._edits.labels(status).inc()
+        self._sources.labels(outcome.source).inc()
+        for finding in outcome.verdict.findings:
+            self._findings.labels(finding.code).inc()
+        self._edit_seconds.observe(outcome.total_s)
+        if outcome.confidence is not None:
+            self._confidence.labels(status).observe(outcome.confidence)
+        if outcome.stats.target_passes:
+            self._tokens_per_pass.observe(outcome.tokens_per_target_pass)
+
+    def observe_request(self, stats: RequestStats) -> None:
+        """Add a request to the model that ended; an edit makes one for each region it tries."""
+        record = current_record()
+        if record is not None:
+            record.add_generation(stats)
+        values = {
+            "time_to_first_token_seconds": stats.queue_s + stats.prefill_s,
+            "request_queue_time_seconds": stats.queue_s,
+            "request_prefill_time_seconds": stats.prefill_s,
+            "request_decode_time_seconds": stats.decode_s,
+            "request_prompt_tokens": stats.num_prompt_tokens,
+            "request_generation_tokens": stats.num_output_tokens,
+        }
+        if stats.num_output_tokens > 1:
+            seconds = stats.decode_s / (stats.num_output_tokens - 1)
+            values["request_time_per_output_token_seconds"] = seconds
+        for name, value in values.items():
+            self._of_requests[name].observe(value)
+
+    def observe_chat(self, stats: RequestStats) -> None:
+        """Add a chat, which is a request to the model without an edit around it."""
+        record = current_record()
+        if record is not None:
+            record.add_tokens(stats)
+        self.observe_request(stats)
+
+    def count_problem(self, code: str) -> None:
+        """Add an edit that ended in a problem; a verdict was counted when it was made."""
+        record = current_record()
+        if record is not None:
+            record.problems[code] += 1
+        if code not in _VERDICTS:
+            self._edits.labels(code).inc()
+
+    def count_http(self, method: str, route: str, status: int | None, *, seconds: float) -> None:
+        """Add an HTTP request; without a status the client had gone before there was an answer."""
+        self._http_requests.labels(method, route, str(status or "none")).inc()
+        self._http_seconds.labels(route).observe(seconds)
+
+    def render(self) -> bytes:
+        """All figures in the text format of Prometheus."""
+        return bytes(generate_latest(self._registry))
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"apply_{name}", text, labels, registry=self._registry)
+
+    def _histogram(
+        self, name: str, buckets: tuple[float, ...], text: str, *labels: str
+    ) -> Histogram:
+        return Histogram(f"apply_{name}", text, labels, buckets=buckets, registry=self._registry)
+
+
+def _is_in(state: ModelState, read_state: Callable[[], ModelState]) -> float:
+    return float(read_state() == state)

@@ -1,0 +1,318 @@
+"""The only object that touches the device: weights, KV cache, forward pass and verification."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from batching.cache.kv_namespace import kv_namespace
+from batching.cache.kv_transfer import KVTransfer
+from batching.config import Dtype, EngineConfig, ModelInfo, resolve_num_blocks
+from batching.cost_measurement import StepPlans, measure_step_costs
+from batching.errors import CacheConfigError
+from batching.model.cuda_graphs import CudaGraphs, GraphGrid
+from batching.model.forward_batch import ForwardBatch
+from batching.model.head_choice import HeadChoice, TimeMs, measure_head_choice
+from batching.model.loading import (
+    ModelShape,
+    PagedKV,
+    compute_logits,
+    fingerprint_model,
+    is_quantised,
+    load_model,
+    run_decoder,
+    torch_dtype,
+)
+from batching.model.row_bits_choice import load_row_bits
+from batching.model.verifier import pack_outcome, read_outcome, verify_logits, wants_logits
+from batching.pending_step import DeviceStep, FinishedStep, PendingStep
+from batching.request import SamplingParams
+from batching.step_costs import StepCosts
+from batching.step_plan import ScheduledRequest, StepPlan, StepResult
+from kernels.int8_linear import count_parameters
+from kernels.linear import group_rows
+from kernels.op_set import FusedOps
+from kernels.ops import select_ops
+from kernels.row_grouping import RowBits, RowGrouping
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model on its device, what the cache needs to know of it, and what tells it from others."""
+
+    model: nn.Module
+    shape: ModelShape
+    fingerprint: str
+
+
+class ModelRunner:
+    """Executes step plans. Owns the weights and the paged KV cache; one thread at a time."""
+
+    def __init__(self, config: EngineConfig, *, loaded: LoadedModel | None = None) -> None:
+        """Load the model, unless one is given, and take the memory of the KV cache.
+
+        Raises ModelLoadError.
+        """
+        if config.num_threads is not None:
+            torch.set_num_threads(config.num_threads)
+        self._device = torch.device(config.device)
+        self._block_size = config.scheduler.block_size
+        self._max_rows = config.scheduler.max_tokens_per_step
+        loaded = loaded or _load(config, self._device)
+        self._model, shape = loaded.model, loaded.shape
+        self.row_bits: RowBits | None = None
+        attention_rows = RowGrouping.ALL
+        if self._device.type == "cpu":
+            self.row_bits = load_row_bits(
+                self._model,
+                shape,
+                dtype=torch_dtype(config.dtype),
+                mode=config.row_grouping,
+                folder=config.step_cost_dir,
+            )
+            group_rows(self._model, self.row_bits.linear)
+            attention_rows = self.row_bits.attention
+        self._ops = select_ops(self._device, attention_rows=attention_rows)
+        is_fused = self._ops.fused is not None and _fuse(self._model, self._ops.fused)
+        dtype = torch_dtype(config.dtype)
+        kv_bytes_per_token = shape.kv_bytes_per_token(dtype)
+        self.num_blocks = resolve_num_blocks(
+            config.kv_memory_bytes,
+            kv_bytes_per_token=kv_bytes_per_token,
+            block_size=self._block_size,
+        )
+        cache_shape = (
+            shape.num_layers,
+            self.num_blocks,
+            self._block_size,
+            shape.num_kv_heads,
+            shape.head_dim,
+        )
+        self._paged_kv = PagedKV(
+            keys=torch.zeros(cache_shape, dtype=dtype, device=self._device),
+            values=torch.zeros(cache_shape, dtype=dtype, device=self._device),
+        )
+        self.kv_transfer = self._make_transfer(config)
+        self.kv_namespace = b"" if self.kv_transfer is None else self._make_namespace(config)
+        self.model_info = ModelInfo(
+            max_position=shape.max_position,
+            vocab_size=shape.vocab_size,
+            kv_bytes_per_token=kv_bytes_per_token,
+            num_kv_tokens=self.num_blocks * self._block_size,
+            dtype=config.dtype,
+            num_parameters=count_parameters(self._model),
+            fingerprint=_fingerprint_of(loaded, config.dtype),
+            row_bits=self.row_bits,
+        )
+        self._head_choice = HeadChoice()
+        self._graphs: CudaGraphs | None = None
+        # Layers of other weight formats may ask the host for something, which no graph can hold.
+        can_capture = is_fused and not is_quantised(self._model)
+        if can_capture and self._device.type == "cuda" and config.use_cuda_graphs:
+            self._graphs = CudaGraphs(
+                self._decode,
+                grid=GraphGrid.build(
+                    max_rows=config.scheduler.max_tokens_per_step,
+                    max_context=min(shape.max_position, self.model_info.num_kv_tokens),
+                ),
+                max_requests=config.scheduler.max_running,
+                block_size=self._block_size,
+                device=self._device,
+            )
+
+    @property
+    def num_graphs(self) -> int:
+        """How many sizes of steps are captured."""
+        return self._graphs.num_graphs if self._graphs is not None else 0
+
+    @property
+    def num_graph_steps(self) -> int:
+        """How many steps ran in one of them."""
+        return self._graphs.num_replays if self._graphs is not None else 0
+
+    @property
+    def head_choice(self) -> HeadChoice:
+        """For which numbers of rows greedy steps leave the logits out."""
+        return self._head_choice
+
+    def _make_transfer(self, config: EngineConfig) -> KVTransfer | None:
+        """The way to the lower tiers of the prefix cache, if there are any."""
+        cache = config.cache
+        if not cache.memory_bytes:
+            if cache.redis_url is not None:
+                raise CacheConfigError(
+                    "the cache memory is 0 bytes and there is a Redis URL: all that comes from"
+                    " Redis goes through this memory; give it some, such as 256MiB"
+                )
+            return None
+        if cache.chunk_tokens < 1 or cache.chunk_tokens % self._block_size:
+            raise CacheConfigError(
+                f"a chunk of the cache has {cache.chunk_tokens} tokens; take a multiple of"
+                f" {self._block_size}"
+            )
+        chunk_blocks = cache.chunk_tokens // self._block_size
+        return KVTransfer(self._paged_kv, chunk_blocks=chunk_blocks, payload=cache.payload)
+
+    def _make_namespace(self, config: EngineConfig) -> bytes:
+        """What keys in shared tiers begin with; for a process alone weights are not read."""
+        if config.cache.redis_url is None:
+            return b"this process"
+        return kv_namespace(
+            config.model_path,
+            dtype=config.dtype,
+            device=config.device,
+            computed_by=self.computed_by,
+            block_size=config.scheduler.block_size,
+            chunk_tokens=config.cache.chunk_tokens,
+            payload=config.cache.payload,
+        )
+
+    @property
+    def computed_by(self) -> dict[str, str]:
+        """Everything beside the model that decides the bits of what is computed."""
+        if self.row_bits is None:
+            return {"torch": torch.__version__, "gpu": torch.cuda.get_device_name(self._device)}
+        return {
+            "torch": torch.__version__,
+            "instruction_set": self.row_bits.instruction_set,
+            "linear_rows": self.row_bits.linear,
+            "attention_rows": self.row_bits.attention,
+            "row_bits": self.row_bits.digest,
+        }
+
+    def execute(self, plan: StepPlan) -> StepResult:
+        """Compute every row of the plan and verify its drafts."""
+        return self.launch(plan).wait()
+
+    @torch.inference_mode()
+    def launch(self, plan: StepPlan) -> PendingStep:
+        """Give a step to the device; on the CPU it is computed on return.
+
+        One step at a time: wait for it before the next one.
+        """
+        if self._device.type != "cuda":
+            began = time.perf_counter()
+            outcome, logits = self._compute(plan)
+            result = read_outcome(outcome.tolist(), plan, logits=logits)
+            return FinishedStep(result, time.perf_counter() - began)
+        started = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        started.record()
+        outcome, logits = self._compute(plan)
+        return DeviceStep(outcome, partial(self._read, plan, logits), started=started)
+
+    def _compute(self, plan: StepPlan) -> tuple[Tensor, Tensor | None]:
+        """The packed outcome of a step, and its logits where they are wanted."""
+        batch, rows = self._hidden_rows(plan)
+        greedy_head = self._ops.greedy_head
+        if (
+            greedy_head is not None
+            and self._head_choice.is_fused(rows.shape[0])
+            and not wants_logits(plan, batch)
+        ):
+            weight = cast(Tensor, cast(nn.Module, self._model.lm_head).weight)
+            verification = greedy_head(rows, weight, batch.draft_token_ids, cu_rows=batch.cu_rows)
+            return pack_outcome(verification), None
+        logits = compute_logits(self._model, rows)
+        return verify_logits(logits, batch, ops=self._ops), logits
+
+    def _hidden_rows(self, plan: StepPlan) -> tuple[ForwardBatch, Tensor]:
+        """Hidden rows [num_rows, hidden_size] of `logits_rows`, in a graph where there is one."""
+        if self._graphs is not None:
+            host_batch = ForwardBatch.from_plan(
+                plan, block_size=self._block_size, device=torch.device("cpu")
+            )
+            rows = self._graphs.try_run(host_batch)
+            if rows is not None:
+                return host_batch.with_verification_on(self._device), rows
+        batch = ForwardBatch.from_plan(plan, block_size=self._block_size, device=self._device)
+        return batch, self._decode(batch)[batch.logits_rows]
+
+    @torch.inference_mode()
+    def _read(self, plan: StepPlan, logits: Tensor | None, outcome: list[int]) -> StepResult:
+        return read_outcome(outcome, plan, logits=logits)
+
+    def measure_costs(self, *, budget_s: float) -> StepCosts:
+        """What steps cost on this machine; only before the cache holds anything of requests."""
+        plans = StepPlans(
+            num_blocks=self.num_blocks,
+            block_size=self._block_size,
+            max_rows=self._max_rows,
+            max_context=self.model_info.max_position,
+        )
+        return measure_step_costs(self.execute, plans, budget_s=budget_s)
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What the time of a step depends on, the machine's processor apart."""
+        return {
+            "model": self.model_info.fingerprint,
+            "dtype": self.model_info.dtype,
+            "device": self._device.type,
+            "threads": torch.get_num_threads(),
+            "graphs": self.num_graphs,
+            "block_size": self._block_size,
+            **self.computed_by,
+        }
+
+    def _decode(self, batch: ForwardBatch) -> Tensor:
+        return run_decoder(self._model, batch, paged_kv=self._paged_kv, ops=self._ops)
+
+    @torch.inference_mode()
+    def warm_up(self) -> None:
+        """Run one token through block 0, so that the first request pays for no initialisation.
+
+        On a GPU the graphs are captured and the faster way through the head is found, too.
+        """
+        if self._graphs is not None:
+            self._graphs.capture_all()
+        if self._device.type == "cuda":
+            self.measure_head()
+        warm_up = ScheduledRequest(
+            request_id="warm-up",
+            token_ids=(0,),
+            start=0,
+            block_ids=(0,),
+            draft=None,
+            has_logits=True,
+            output_position=0,
+            sampling=SamplingParams(max_tokens=1),
+        )
+        self.execute(StepPlan((warm_up,)))
+
+    @torch.inference_mode()
+    def measure_head(self, time_ms: TimeMs | None = None) -> HeadChoice:
+        """Find out for which numbers of rows greedy steps go past the logits; they do from now on.
+
+        `time_ms` None takes the clock of the CUDA device.
+        """
+        lm_head = cast(nn.Module, self._model.lm_head)
+        if type(lm_head) is nn.Linear and getattr(lm_head, "bias", None) is None:
+            self._head_choice = measure_head_choice(
+                lm_head.weight, ops=self._ops, max_rows=self._max_rows, time_ms=time_ms
+            )
+        return self._head_choice
+
+
+def _load(config: EngineConfig, device: torch.device) -> LoadedModel:
+    model, shape = load_model(config.model_path, dtype=config.dtype, device=device)
+    return LoadedModel(model, shape, fingerprint_model(config.model_path))
+
+
+def _fingerprint_of(loaded: LoadedModel, dtype: Dtype) -> str:
+    """Quantised, a model is another one; other formats round what it computes."""
+    if dtype != "int8":
+        return loaded.fingerprint
+    return hashlib.sha256(f"{loaded.fingerprint}\0{dtype}".encode()).hexdigest()
+
+
+def _fuse(model: nn.Module, fused: FusedOps) -> bool:
+    # Knows several families by their classes, whose import a start on the CPU need not wait for.
+    from batching.model.fused_layers import fuse_decoder
+
+    return fuse_decoder(model, fused)

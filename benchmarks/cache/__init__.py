@@ -1,0 +1,1 @@
+"""What the prefix cache saves over one process and over several; `command` leads."""

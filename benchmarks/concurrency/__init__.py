@@ -1,0 +1,1 @@
+"""Whether the draft budget is ever slower than no drafts; `command` leads."""

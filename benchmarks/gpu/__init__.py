@@ -1,0 +1,1 @@
+"""Steps of real sizes with random weights against the roofline; `command` leads."""

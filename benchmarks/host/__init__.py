@@ -1,0 +1,1 @@
+"""What a step costs the host beside its pass; `command` leads."""

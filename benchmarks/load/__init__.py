@@ -1,0 +1,1 @@
+"""Latency and goodput of a running service at rising rates; `command` leads."""

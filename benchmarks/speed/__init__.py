@@ -1,0 +1,1 @@
+"""End-to-end time of whole answers, ours against rivals; `command` leads."""

@@ -1,0 +1,66 @@
+"""The runs of an update between its markers, with the places where they stand in the original."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from snippets.hunks import Hunk
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSegment:
+    """A run of the snippet without markers: `old` of the original is shown as `new_lines`."""
+
+    old_start: int
+    old_end: int
+    new_lines: list[str]
+    style: str
+
+
+class Offsets:
+    """Maps borders between lines of the original to borders of the expected text."""
+
+    def __init__(self, hunks: Sequence[Hunk]) -> None:
+        self._hunks = hunks
+
+    def new(self, old: int) -> int:
+        """The border in the expected text; `old` is not inside a hunk. At a hunk: before it."""
+        shift = 0
+        for hunk in self._hunks:
+            if hunk.old_start >= old:
+                break
+            shift = hunk.new_end - hunk.old_end
+        return old + shift
+
+    def new_after(self, old: int) -> int:
+        """As `new`, but after a hunk that ends at `old`."""
+        shift = 0
+        for hunk in self._hunks:
+            if hunk.old_end > old:
+                break
+            shift = hunk.new_end - hunk.old_end
+        return old + shift
+
+    def span(self, old_start: int, old_end: int) -> slice:
+        """Where the expected text has what becomes of these lines, hunks at both borders too."""
+        return slice(self.new(old_start), self.new_after(old_end))
+
+
+def splice(segments: Sequence[WrittenSegment], original: Sequence[str]) -> list[str]:
+    """What the segments make of the original; they may not overlap, so this is a check of them."""
+    spliced: list[str] = []
+    shown_until = 0
+    for segment in segments:
+        spliced += original[shown_until : segment.old_start]
+        spliced += [] if segment.style == "remove_directive" else segment.new_lines
+        shown_until = segment.old_end
+    return spliced + list(original[shown_until:])
+
+
+def style_name(segments: Sequence[WrittenSegment], original: Sequence[str]) -> str:
+    """The different styles of the segments; "whole" if one shows all of the file."""
+    if len(segments) == 1 and segments[0].old_start == 0 and segments[0].old_end == len(original):
+        return "whole"
+    names = sorted({segment.style for segment in segments})
+    return "+".join(names)

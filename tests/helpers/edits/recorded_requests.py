@@ -1,0 +1,63 @@
+"""Requests as clients of other services send them, and how to read the answers to them.
+
+`tests/cases/compat_requests.jsonl` has one a line: name, path, body and the answer's text.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PATH = Path(__file__).parents[2] / "cases" / "compat_requests.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRequest:
+    """One request, and the text that must come back."""
+
+    name: str
+    path: str
+    body: dict[str, Any]
+    expected: str
+
+    @property
+    def is_streamed(self) -> bool:
+        return bool(self.body.get("stream"))
+
+
+def recorded_requests() -> list[RecordedRequest]:
+    """All of them, in the order of the file."""
+    return [RecordedRequest(**json.loads(line)) for line in PATH.read_text().splitlines()]
+
+
+def events_of(text: str) -> list[dict[str, Any]]:
+    """The events of a stream, which must be closed as OpenAI's are."""
+    *blocks, end, nothing = text.split("\n\n")
+    assert (end, nothing) == ("data: [DONE]", "")
+    assert all(block.startswith("data: ") for block in blocks)
+    return [json.loads(block.removeprefix("data: ")) for block in blocks]
+
+
+def streamed_text(events: list[dict[str, Any]]) -> str:
+    """The text of a stream, whose only reason to end stands in the last piece."""
+    choices = [event["choices"][0] for event in events if event["choices"]]
+    reasons = [choice["finish_reason"] for choice in choices]
+    assert reasons[:-1] == [None] * (len(reasons) - 1)
+    assert reasons[-1] in ("stop", "length")
+    assert choices[0]["delta"]["role"] == "assistant"
+    return "".join(choice["delta"].get("content", "") for choice in choices)
+
+
+def text_of(request: RecordedRequest, answer: str) -> str:
+    """The text in the body of an answer, which must have the form that its path promises."""
+    if request.is_streamed:
+        return streamed_text(events_of(answer))
+    content = json.loads(answer)
+    if request.path.endswith("/code/apply"):
+        assert content["mergedCode"] == content["merged_code"]
+        return str(content["mergedCode"])
+    (choice,) = content["choices"]
+    assert (content["object"], choice["finish_reason"]) == ("chat.completion", "stop")
+    return str(choice["message"]["content"])

@@ -1,0 +1,200 @@
+"""A pipeline over an oracle's engine for the length of a test, and the promises of every run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from oracle_service import OracleService
+
+from apply_service.apply.apply_run import ApplyRun
+from apply_service.apply.attempt import Attempt, attempts_of
+from apply_service.apply.edit_request import EditRequest
+from apply_service.apply.outcome import Outcome
+from apply_service.apply.pipeline import ApplyPipeline
+from apply_service.apply.planning.edit_plan import EditPlan, plan_edit
+from apply_service.apply.planning.text_work import TextWork
+from apply_service.apply.run_events import (
+    RegionDone,
+    RegionRestart,
+    RegionStarted,
+    RegionText,
+    RunEvent,
+)
+from apply_service.edit.place.merge import splice
+from apply_service.edit.regional_update import marker_of, regional_update
+from apply_service.edit.text.text_file import TextFile
+from batching.async_engine import AsyncEngine
+
+MAX_FILE_BYTES = 4_000_000
+IDLE_LIMIT_S = 10.0
+
+Items = Sequence[RunEvent | Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A pipeline that takes edits, and the engine behind it."""
+
+    pipeline: ApplyPipeline
+    engine: AsyncEngine
+
+    async def collect(self, edit: EditRequest) -> list[RunEvent | Outcome]:
+        """All that a run tells, checked; raises what it raises."""
+        items = await self.follow(await self.pipeline.start(edit))
+        check_items(items)
+        return items
+
+    async def follow(self, run: ApplyRun) -> list[RunEvent | Outcome]:
+        return [item async for item in run]
+
+    async def wait_until_idle(self) -> None:
+        """Every block is free soon, and no request is left."""
+        deadline = time.monotonic() + IDLE_LIMIT_S
+        while not self.is_idle:
+            assert time.monotonic() < deadline, self.engine.stats()
+            await asyncio.sleep(0.005)
+
+    async def wait_until_ended(self, *, num_cancelled: int, num_finished: int) -> None:
+        """So many requests have ended in these two ways, and nothing is left of them."""
+        deadline = time.monotonic() + IDLE_LIMIT_S
+        while (stats := self.engine.stats()).cancelled < num_cancelled or not self.is_idle:
+            assert time.monotonic() < deadline, stats
+            await asyncio.sleep(0.005)
+        assert (stats.cancelled, stats.finished) == (num_cancelled, num_finished)
+
+    @property
+    def is_idle(self) -> bool:
+        stats = self.engine.stats()
+        is_empty = stats.num_running == stats.num_waiting == 0
+        return is_empty and stats.num_free_blocks == stats.num_blocks
+
+
+@asynccontextmanager
+async def session(
+    oracle: OracleService, text_work: TextWork | None = None
+) -> AsyncIterator[Session]:
+    """A started engine that must be idle when the test has had what it wants."""
+    engine = AsyncEngine(oracle.make_engine())
+    engine.start()
+    pipeline = ApplyPipeline(engine, oracle.profile, oracle.limits, text_work=text_work)
+    here = Session(pipeline, engine)
+    try:
+        yield here
+        await here.wait_until_idle()
+    finally:
+        oracle.runner.gate.set()
+        await engine.stop()
+
+
+def run_edit(oracle: OracleService, edit: EditRequest) -> list[RunEvent | Outcome]:
+    """One edit in a session of its own."""
+
+    async def scenario() -> list[RunEvent | Outcome]:
+        async with session(oracle) as here:
+            return await here.collect(edit)
+
+    return asyncio.run(scenario())
+
+
+def outcome_of(items: Items) -> Outcome:
+    assert isinstance(items[-1], Outcome)
+    return items[-1]
+
+
+def check_items(items: Items) -> None:
+    """One outcome, at the end; each region begins, grows, and is done or thrown away, once.
+
+    What is done may still be thrown away.
+    """
+    assert [isinstance(item, Outcome) for item in items] == [False] * (len(items) - 1) + [True]
+    stages: dict[int, str] = {}
+    for item in items:
+        match item:
+            case RegionStarted(index, start, end):
+                assert index == len(stages), "regions are numbered as they begin"
+                assert 0 <= start <= end
+                stages[index] = "open"
+            case RegionText(index, text):
+                assert stages[index] == "open"
+                assert text
+            case RegionDone(index):
+                assert stages[index] == "open"
+                stages[index] = "done"
+            case RegionRestart(index):
+                assert stages[index] in ("open", "done")
+                stages[index] = "forgotten"
+    assert "open" not in stages.values(), "nothing is left that a client would wait for"
+
+
+def text_of(items: Items, index: int) -> str:
+    """The text of one region as it was shown."""
+    return "".join(
+        item.text for item in items if isinstance(item, RegionText) and item.index == index
+    )
+
+
+def make_plan(edit: EditRequest) -> EditPlan:
+    return plan_edit(edit, max_file_bytes=MAX_FILE_BYTES)
+
+
+def make_edit(original: str | bytes, update: str, **options: object) -> EditRequest:
+    """An edit of a text or of the bytes of a file; in Python, by the model's word, if not told."""
+    if isinstance(original, str):
+        file = TextFile.from_text(original)
+    else:
+        file = TextFile.from_bytes(original)
+    options.setdefault("language", "python")
+    options.setdefault("constraint", "none")
+    options.setdefault("use_model", "always")
+    return EditRequest(original=file, update=update, **options)  # type: ignore[arg-type]
+
+
+def tries_of(plan: EditPlan, oracle: OracleService) -> list[Attempt]:
+    return list(attempts_of(plan, max_region_tokens=oracle.profile.max_region_tokens))
+
+
+def teach(oracle: OracleService, plan: EditPlan, attempt: Attempt) -> None:
+    """Have the model write the best merge of each region of an attempt."""
+    assert plan.merge is not None
+    assert plan.merge.best is not None
+    for region in attempt.regions:
+        update = regional_update(
+            plan.original_lines, plan.merge.best, region, marker=marker_of((), (), None)
+        )
+        oracle.will_rewrite(region.start, region.end, update.predicted)
+
+
+def merge_of(plan: EditPlan) -> list[str]:
+    assert plan.merge is not None
+    assert plan.merge.best is not None
+    return splice(plan.original_lines, plan.merge.best)
+
+
+def functions(names: Sequence[str]) -> str:
+    """A Python file with one function of five lines for every name, two blank lines apart."""
+    return "\n\n".join(
+        f"def {name}(value):\n"
+        f"    total_{name} = value + {number}\n"
+        f"    for step in range({number}):\n"
+        f"        total_{name} += step * {number}\n"
+        f"    return total_{name}\n"
+        for number, name in enumerate(names)
+    )
+
+
+def hopeless_edit() -> tuple[str, str]:
+    """An original and an update whose only likely merge drops most of the file, and is rejected.
+
+    Behind what would be dropped the file is so large that there is more than one try.
+    """
+    steps = [f"    step_{number}({number}, {number * 7})" for number in range(24)]
+    rest = [
+        f"rest_{first}({', '.join(map(str, range(first, first + 150)))})" for first in range(12)
+    ]
+    head, tail = ["try:", "    start(a)"], ["    finish(a)", "finally:", "    close(a)"]
+    original = "\n".join([*head, *steps, *tail, *rest, ""])
+    return original, "\n".join(["# ...", *head, *tail, "# ...", ""])

@@ -1,0 +1,117 @@
+"""Whether a server that is used and abused for long holds no more than at its start. By hand.
+
+`python tests/oracle.py service.soak_run` starts a server with a tiny random model, or
+with the one that `--model` names, and for 30 minutes sends it requests of all kinds from 16
+clients: edits whole and streamed, by every API and in batches, large ones, wrong ones, clients that
+leave in a stream and in the middle of a body, nested bodies, and edits that are dear to plan. Once
+a minute the clients pause and what the server holds is looked at. Its memory is the lowest of that
+minute, in which the server gives back once what malloc keeps free. It exits with 1 if a request is
+lost or ends in a fault of the server, if files, processes or blocks of the KV cache are held that
+were not at first, or if memory grew in the second half by more than `MAX_GROWTH_BYTES`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+from serve_process import serve_process, wait_until_ready
+from server_holdings import Server, check_as_before, slope_of
+from tiny_model import write_tiny_model
+from traffic import HOSTILE, run_clients
+
+WARM_UP_S = 60.0
+SLICE_S = 65.0
+LOOK_EVERY_S = 0.5
+MAX_GROWTH_BYTES = 8 << 20
+SETTINGS = (
+    *("--port", "0", "--profile", "embedded", "--compat-review", "accept"),
+    *("--requests-per-minute", "0", "--tokens-per-minute", "0", "--max-concurrent", "0"),
+    *("--kv-memory", "16MiB", "--cache-memory", "1MiB"),
+)
+# What a server may say to requests such as these; everything else is a fault.
+GOOD_STATUSES = ("2", "4", "left", "503 overloaded", "504 deadline-exceeded")
+
+
+def soak(server: Server, *, num_clients: int, for_s: float) -> bool:
+    """Use a server for so long and print what it holds; whether that is as it should be."""
+    endings: Counter[str] = Counter()
+
+    def use(seconds: float) -> int:
+        """Send requests for so long; the lowest memory of that time."""
+        looks = [server.memory_bytes()]
+        is_over = threading.Event()
+
+        def look() -> None:
+            while not is_over.wait(LOOK_EVERY_S):
+                looks.append(server.memory_bytes())
+
+        looking = threading.Thread(target=look)
+        looking.start()
+        try:
+            tally = asyncio.run(
+                run_clients(server.url, HOSTILE, num_clients=num_clients, for_s=seconds)
+            )
+        finally:
+            is_over.set()
+            looking.join()
+        endings.update(tally.endings)
+        endings["lost"] += tally.num_lost
+        return min(looks)
+
+    use(WARM_UP_S)
+    before = server.holdings()
+    own: list[int] = []
+    children: list[int] = []
+    began = time.monotonic()
+    while time.monotonic() < began + for_s:
+        own.append(use(SLICE_S))
+        check_as_before(server, before)
+        children.append(server.children_bytes())
+        print(
+            f"{(time.monotonic() - began) / 60:5.1f} min: {own[-1] / 2**20:.1f} MiB and"
+            f" {children[-1] / 2**20:.1f} of children, {server.holdings()},"
+            f" {endings.total()} requests"
+        )
+        sys.stdout.flush()
+    late = own[len(own) // 2 :]
+    growth = slope_of(late) * (len(late) - 1)
+    faults = {
+        ending: count
+        for ending, count in endings.items()
+        if count and not ending.startswith(GOOD_STATUSES)
+    }
+    print(f"at first {before}, in the end {server.holdings()}")
+    print(f"in the second half memory grew by {growth / 2**20:.2f} MiB; faults {faults or 0}")
+    print(f"endings {dict(endings.most_common())}")
+    return growth <= MAX_GROWTH_BYTES and not faults
+
+
+def main() -> int:
+    """Run the soak and judge it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", help="the model to serve, by default a tiny random one")
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--minutes", type=float, default=30.0)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if chosen.model is None:
+            write_tiny_model(Path(folder), seed=0)
+        model = chosen.model or folder
+        with serve_process("--model", model, *SETTINGS) as (started, url):
+            wait_until_ready(url, limit_s=600)
+            server = Server(url, started.process.pid)
+            is_good = soak(server, num_clients=chosen.clients, for_s=60 * chosen.minutes)
+            tracebacks = [line for line in started.log if "Traceback" in line]
+            print(f"{len(tracebacks)} tracebacks in the log")
+    return 0 if is_good and not tracebacks else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
