@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from http import HTTPMethod
 from typing import TYPE_CHECKING, Any
 
-from litestar.enums import ScopeType
-from litestar.types import ASGIApp, HTTPScope, Message, Receive, ReceiveMessage, Scope, Send
 from structlog.contextvars import bound_contextvars
 
 from apply_service.observe.request_record import Attributes, RequestRecord, recording
@@ -19,6 +18,13 @@ from apply_service.observe.tracing import Tracing
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
+
+# The types of ASGI 3, whichever framework is behind them.
+Scope = Any  # a mapping
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+ASGIApp = Callable[[Any, Any, Any], Awaitable[None]]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -40,13 +46,13 @@ class RequestLog:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, and say at its end what it came to."""
-        if scope["type"] != ScopeType.HTTP:
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         watch = _Watch(time.monotonic(), RequestRecord())
 
-        async def note_disconnect() -> ReceiveMessage:
-            message = await receive()
+        async def note_disconnect() -> Message:
+            message: Message = await receive()
             watch.is_client_gone |= message["type"] == "http.disconnect"
             return message
 
@@ -65,7 +71,7 @@ class RequestLog:
             finally:
                 self._tell(scope, watch)
 
-    def _tell(self, scope: HTTPScope, watch: _Watch) -> None:
+    def _tell(self, scope: Scope, watch: _Watch) -> None:
         """The figures, the line and the end of the trace."""
         seconds = time.monotonic() - watch.started
         method = scope["method"] if scope["method"] in _METHODS else OTHER_METHOD
@@ -84,7 +90,7 @@ class RequestLog:
         attributes |= {f"apply.{name}": _plain(value) for name, value in figures.items()}
         self._tracing.end(watch.span, watch.record, attributes)
 
-    def _traced(self, tracing: Tracing, scope: HTTPScope, watch: _Watch) -> Any:
+    def _traced(self, tracing: Tracing, scope: Scope, watch: _Watch) -> Any:
         """Begin the request's span; the names of both are in the log until it ends."""
         span = tracing.begin(scope)
         watch.span = span

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-from litestar.types import HTTPScope
+from typing import TYPE_CHECKING, Any
 
 from apply_service.config import SettingValueError
 from apply_service.observe.request_record import Attributes, RequestRecord
@@ -32,7 +30,7 @@ class Tracing:
         self._tracer = provider.get_tracer(_SERVICE_NAME)
         self._propagator = TraceContextTextMapPropagator()
 
-    def begin(self, scope: HTTPScope) -> Span:
+    def begin(self, scope: Mapping[str, Any]) -> Span:
         """The span of a request that has just come in."""
         from opentelemetry.trace import SpanKind
 

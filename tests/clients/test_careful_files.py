@@ -17,7 +17,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.oracles.file_races import PAIRS, WRITERS, kill_while_writing, race, swap_links
+
+from tests.oracles.service.file_races import PAIRS, WRITERS, kill_while_writing, race, swap_links
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = {
@@ -363,7 +364,7 @@ FULL_DISK = """
 import resource, sys
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-from tests.oracles.file_races import WRITERS
+from tests.oracles.service.file_races import WRITERS
 WRITERS[sys.argv[1]](Path(sys.argv[2]), b"new" * 10000, b"old\\n")
 """
 

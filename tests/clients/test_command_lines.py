@@ -14,8 +14,8 @@ import pytest
 from apply_client.__main__ import main as client_main
 
 import apply_service
-from apply_service import __main__ as service_module
-from apply_service.__main__ import main as service_main
+from apply_service.cli import main as service_module
+from apply_service.cli.main import main as service_main
 
 Main = Callable[[Sequence[str]], int]
 MAINS = {"apply-service": service_main, "apply-client": client_main}

@@ -13,8 +13,8 @@ import pytest
 from oracle_service import OracleService
 from server_thread import serving
 
-from apply_service.__main__ import main
 from apply_service.cli import local
+from apply_service.cli.main import main
 
 ORIGINAL = "import os\r\n\r\n\r\ndef name(path):\r\n    return os.path.basename(path)"
 MERGED = ORIGINAL.replace("basename(path)", "basename(path).lower()")

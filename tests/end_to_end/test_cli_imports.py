@@ -16,7 +16,7 @@ HEAVY = (
 )
 PROGRAM = f"""
 import sys
-from apply_service.__main__ import main
+from apply_service.cli.main import main
 code = main(sys.argv[1:])
 loaded = sorted(set({HEAVY!r}) & set(sys.modules))
 assert not loaded, loaded

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from serve_process import ServeProcess, serve_process
 
-from apply_service.__main__ import main
+from apply_service.cli.main import main
 
 EDIT = {
     "original": "".join(f"line_{number} = {number}\n" for number in range(40)),

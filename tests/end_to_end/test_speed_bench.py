@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from apply_service.__main__ import main
+from apply_service.cli.main import main
 
 CASE_FILE = Path(__file__).parents[1] / "cases" / "short_edits.jsonl"
 LLAMA_PYTHON = os.environ.get("APPLY_TEST_LLAMA_PYTHON")

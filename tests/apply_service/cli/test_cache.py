@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from redis_process import RedisProcess, find_redis_server, free_port
 
-from apply_service.__main__ import EXIT_ERROR, EXIT_OK, main
+from apply_service.cli.main import EXIT_ERROR, EXIT_OK, main
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from apply_service.__main__ import main
+from apply_service.cli.main import main
 from apply_service.http.guard.keys.key_file import KeyFile, has_key_form
 
 Capture = pytest.CaptureFixture[str]

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from edit_endpoint import EditEndpoint, Scripted, edit_endpoint
 
-from apply_service.__main__ import main
+from apply_service.cli.main import main
 from apply_service.evaluate.cases.case_file import Case, read_cases
 
 SHORT_EDITS = Path(__file__).parents[2] / "cases" / "short_edits.jsonl"
@@ -74,7 +74,7 @@ def test_the_limit_takes_the_first_cases(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_the_merge_alone_needs_no_torch() -> None:
     script = (
-        "import sys; from apply_service.__main__ import main;"
+        "import sys; from apply_service.cli.main import main;"
         f" main(['bench', 'accuracy', '--cases', {str(SHORT_EDITS)!r}, '--merge-only', '--json']);"
         " sys.exit('torch' in sys.modules or 'litestar' in sys.modules)"
     )

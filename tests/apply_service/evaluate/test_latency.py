@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from apply_service.__main__ import main
+from apply_service.cli.main import main
 from apply_service.evaluate.edit_session import EditTiming
 from apply_service.evaluate.latency_report import LatencyRow, TimedRun, format_report, summarise
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from apply_service.__main__ import main
+from apply_service.cli.main import main
 from apply_service.config import Settings, load_settings
 from apply_service.evaluate import tune
 from apply_service.evaluate.edit_job import EditJob, EditProcess

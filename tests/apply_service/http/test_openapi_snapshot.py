@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from openapi_growth import losses
 
-from apply_service.__main__ import main
+from apply_service.cli.main import main
 from apply_service.http.openapi_export import service_document
 
 SNAPSHOT = Path(__file__).parents[3] / "docs" / "openapi.json"

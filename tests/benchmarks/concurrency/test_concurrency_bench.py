@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tiny_model import write_tiny_model
 
-from apply_service.__main__ import EXIT_ERROR, EXIT_OK, main
+from apply_service.cli.main import EXIT_ERROR, EXIT_OK, main
 from apply_service.config import Settings
 from apply_service.evaluate.cases.case_file import read_cases
 from apply_service.models.loading import resolve_dtype

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from apply_service.__main__ import main
+from apply_service.cli.main import main
 from batching.config import ModelInfo
 from batching.model.random_model import SHAPE_NAMES, make_random_model
 from batching.pending_step import FinishedStep

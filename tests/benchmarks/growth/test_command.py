@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from apply_service.__main__ import main
+from apply_service.cli.main import main
 from apply_service.config import Settings
 from apply_service.evaluate.edit_session import EditSession
 from benchmarks.growth import axes as growth_axes

@@ -10,7 +10,7 @@ import random
 import re
 from collections.abc import Callable
 
-from oracles import losses
+from oracles.damage import losses
 from oracles.damage.truth import IMPORT, Truth, cut, random_untouched
 
 from apply_service.edit.read.markers import MarkerReader

@@ -1,6 +1,6 @@
 """How much slower an interactive edit is beside a batch that never ends.
 
-    python -m tests.oracles.batch_interference --model MODEL --pairs 20
+    python -m tests.oracles.service.batch_interference --model MODEL --pairs 20
 
 Each pair is one interactive edit without and one with a batch, in turns, so that whatever else the
 machine does meets both alike. The figure is the quotient of the medians with its 95 % interval by a

@@ -1,6 +1,6 @@
 """What comes of files when writers race each other, are killed, or have links put in their way.
 
-    python -m tests.oracles.file_races --writes 3000 --kills 200 --swaps 5000
+    python -m tests.oracles.service.file_races --writes 3000 --kills 200 --swaps 5000
 
 - Lost updates: two processes write one file in a tight loop. Each has a line of the file with a
   number; it reads the file, raises its number by one and writes the file by one of the product's

@@ -13,9 +13,9 @@ from typing import Any, Literal
 import pytest
 from redis_process import RedisProcess, find_redis_server, free_port
 
-from apply_service.__main__ import main
 from apply_service.cli.doctor import machine_checks
 from apply_service.cli.doctor.model_checks import check_context
+from apply_service.cli.main import main
 from apply_service.config import Settings
 from apply_service.http.guard.keys.key_file import SCOPES, KeyFile
 from apply_service.models.info import model_info

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from apply_service.__main__ import main
+from apply_service.cli.main import main
 from apply_service.http.guard.exposure import (
     FIRST_KEY_NAME,
     ExposedWithoutKeysError,

@@ -13,7 +13,7 @@ from guarded_server import MAX_BODY_BYTES, PRIVATE, RELOAD_S, GuardedServer, gua
 from litestar.routes import HTTPRoute
 from oracle_service import OracleService
 
-from apply_service.__main__ import main
+from apply_service.cli.main import main
 from apply_service.http.app import create_app
 from apply_service.http.guard.keys.authentication import AccessRules
 from apply_service.http.guard.keys.key_file import KeyFile
