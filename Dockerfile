@@ -23,6 +23,7 @@ COPY apply_service ./apply_service
 COPY batching ./batching
 COPY kernels ./kernels
 COPY lookup ./lookup
+COPY snippets ./snippets
 RUN pip install --constraint constraints.txt ".[service,otel]"
 
 FROM packages AS cuda-packages
@@ -32,6 +33,7 @@ COPY apply_service ./apply_service
 COPY batching ./batching
 COPY kernels ./kernels
 COPY lookup ./lookup
+COPY snippets ./snippets
 RUN pip install --constraint constraints.txt ".[service,gpu,otel]"
 
 # The model is part of the image, so a container starts without a network.

@@ -14,7 +14,6 @@ from apply_service.apply.conclusion import try_conclude_alone
 from apply_service.apply.errors import UsageError
 from apply_service.apply.planning.edit_plan import plan_edit
 from apply_service.cli.file_writer import replace_file
-from apply_service.cli.progress import Progress
 from apply_service.cli.suggesting_parser import positive_int
 from apply_service.config import Settings
 from apply_service.edit.text.text_file import TextFile, TextFileError
@@ -27,6 +26,7 @@ from apply_service.http.schemas import (
     SamplingBody,
 )
 from apply_service.http.wire_conversion import edit_of
+from apply_service.observe.progress import Progress
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_REVIEW, EXIT_REJECTED = 0, 1, 2, 3, 4
 URL_VARIABLE = "APPLY_SERVICE_URL"

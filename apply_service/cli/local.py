@@ -8,11 +8,11 @@ from apply_service.apply.outcome import Outcome
 from apply_service.apply.pipeline import ApplyPipeline, PipelineLimits
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.apply.run_events import RegionText
-from apply_service.cli.progress import Progress
 from apply_service.config import Settings
 from apply_service.http.problems import answer_of
 from apply_service.http.schemas import ApplyBody, ApplyResult
 from apply_service.models.loading import load_model
+from apply_service.observe.progress import Progress
 from apply_service.service import LoadedModel
 from batching.async_engine import AsyncEngine
 

@@ -201,7 +201,7 @@ def _serve(settings: Settings) -> int:
 
 def _bench_function(verb: str, name: str) -> Any:
     """`add_NAME_command` or `run_NAME` of the module that the bench has its name from."""
-    module = import_module(f"apply_service.evaluate.{name}")
+    module = import_module(f"apply_service.cli.bench.{name}")
     return getattr(module, f"add_{name}_command" if verb == "add" else f"run_{name}")
 
 

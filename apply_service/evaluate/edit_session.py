@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,12 +19,12 @@ from apply_service.apply.edit_request import EditRequest
 from apply_service.apply.outcome import Outcome
 from apply_service.apply.pipeline import ApplyPipeline, PipelineLimits
 from apply_service.apply.planning.text_work import TextWork
-from apply_service.cli.progress import Progress
 from apply_service.config import LoadedSettings, Settings, load_settings
 from apply_service.evaluate.contenders.pipeline import FORESEEN_ERRORS
 from apply_service.evaluate.machine import describe_machine
 from apply_service.http.problems import problem_of
 from apply_service.models.loading import load_to_stay, resolve_device
+from apply_service.observe.progress import Progress
 from apply_service.observe.request_record import RequestRecord, recording
 from apply_service.service import LoadedModel
 from batching.async_engine import AsyncEngine
@@ -186,17 +186,18 @@ def _timing_of(outcome: Outcome, record: RequestRecord, *, total_s: float) -> Ed
     )
 
 
-def add_session_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags that `session_settings` reads."""
-    group = parser.add_argument_group("settings", "as for `apply-service serve`")
-    group.add_argument("--config", type=Path, metavar="FILE", help="TOML file with settings")
-    group.add_argument("--model", default=None, help="model name or folder")
-    group.add_argument("--profile", default=None, help="prompt profile, by default the model's")
-    group.add_argument("--dtype", default=None, help="number format of the weights")
-    group.add_argument("--threads", default=None, help="CPU threads of the model")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOptions:
+    """Settings of a session that were named; None leaves one to environment, file or default."""
+
+    config: Path | None = None
+    model: str | None = None
+    profile: str | None = None
+    dtype: str | None = None
+    threads: str | None = None
 
 
-def session_settings(args: argparse.Namespace) -> LoadedSettings:
+def session_settings(options: SessionOptions) -> LoadedSettings:
     """The settings that a server would have: flags, environment, file. Raises ConfigError."""
-    flags = {name: getattr(args, name) for name in ("model", "profile", "dtype", "threads")}
-    return load_settings(flags=flags, environment=os.environ, config_path=args.config)
+    flags = {name: getattr(options, name) for name in ("model", "profile", "dtype", "threads")}
+    return load_settings(flags=flags, environment=os.environ, config_path=options.config)

@@ -14,7 +14,6 @@ Finished edits are kept in `--out`, and another run with the same file goes on b
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import random
 import sys
@@ -35,7 +34,7 @@ from apply_service.evaluate.cases.planned_case import edit_of_case
 from apply_service.evaluate.edit_session import (
     EditSession,
     EditTiming,
-    add_session_flags,
+    SessionOptions,
     session_settings,
 )
 from apply_service.evaluate.latency_report import LatencyRow, TimedRun, format_report, summarise
@@ -61,37 +60,29 @@ class _Job:
         return self.case.id, self.scope
 
 
-def add_latency_command(subparsers: Any) -> None:
-    """Register `latency` below `apply-service bench`."""
-    parser = subparsers.add_parser(
-        "latency",
-        help="time whole edits: without a model, cold, and with the prompt cached",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--cases", type=Path, required=True, metavar="FILE")
-    parser.add_argument("--limit", type=int, default=60, help="number of edits to time")
-    parser.add_argument(
-        "--long-limit", type=int, default=12, help="edits of long files that are timed in both"
-    )
-    parser.add_argument("--min-lines", type=int, default=300, help="a long file has more lines")
-    parser.add_argument("--seed", type=int, default=0, help="which cases of the file are taken")
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="keep finished edits as JSON lines"
-    )
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    add_session_flags(parser)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyOptions:
+    """How many edits of which cases are timed, and how long a long file is."""
+
+    cases: Path
+    limit: int
+    long_limit: int
+    min_lines: int
+    seed: int
+    out: Path | None
+    json: bool
+    session: SessionOptions
 
 
-def run_latency(args: argparse.Namespace) -> int:
+def run_latency(options: LatencyOptions) -> int:
     """Run the bench and print its figures."""
-    cases = _shuffled_cases(args)
-    with EditSession.load(session_settings(args).settings) as session:
-        facts = {"bench": "latency", "cases": _digest(args.cases), "seed": args.seed}
+    cases = _shuffled_cases(options)
+    with EditSession.load(session_settings(options.session).settings) as session:
+        facts = {"bench": "latency", "cases": _digest(options.cases), "seed": options.seed}
         facts |= session.describe()
-        log = RunLog(args.out, identity=facts, row_type=LatencyRow)
-        report = {**facts, **_measure(session, cases, log, args)}
-    if args.json:
+        log = RunLog(options.out, identity=facts, row_type=LatencyRow)
+        report = {**facts, **_measure(session, cases, log, options)}
+    if options.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
         print(format_report(report))
@@ -99,7 +90,7 @@ def run_latency(args: argparse.Namespace) -> int:
 
 
 def _measure(
-    session: EditSession, cases: list[Case], log: RunLog[LatencyRow], args: argparse.Namespace
+    session: EditSession, cases: list[Case], log: RunLog[LatencyRow], options: LatencyOptions
 ) -> dict[str, Any]:
     """Time what the log lacks; the figures of everything that was asked for."""
     row_by_key = {(row.case_id, row.scope): row for row in log.rows}
@@ -112,25 +103,25 @@ def _measure(
         return row_by_key[job.key]
 
     rows = []
-    for number, case in enumerate(cases[: args.limit], start=1):
-        print(f"edit {number} of {min(args.limit, len(cases))}: {case.id}", file=sys.stderr)
+    for number, case in enumerate(cases[: options.limit], start=1):
+        print(f"edit {number} of {min(options.limit, len(cases))}: {case.id}", file=sys.stderr)
         rows.append(row_of(_Job(case, "auto")))
     pairs: list[tuple[LatencyRow, LatencyRow]] = []
     num_too_long = 0
     for case in cases:
-        if len(pairs) == args.long_limit:
+        if len(pairs) == options.long_limit:
             break
-        if case.original.count("\n") <= args.min_lines:
+        if case.original.count("\n") <= options.min_lines:
             continue
-        print(f"long file {len(pairs) + 1} of {args.long_limit}: {case.id}", file=sys.stderr)
+        print(f"long file {len(pairs) + 1} of {options.long_limit}: {case.id}", file=sys.stderr)
         whole = row_of(_Job(case, "file"))
         if whole.runs["file_cold"].timing.target_passes:
             pairs.append((row_of(_Job(case, "auto")), whole))
         else:
             num_too_long += whole.runs["file_cold"].timing.problem == "prompt-too-long"
     return {
-        "limit": args.limit,
-        "min_lines": args.min_lines,
+        "limit": options.limit,
+        "min_lines": options.min_lines,
         "use_model": {"no_model": "auto", "all others": "always"},
         "long_files_over_the_context": num_too_long,
         **summarise(rows, pairs),
@@ -196,19 +187,20 @@ def _run_edit(session: EditSession, edit: EditRequest) -> TimedRun:
     return TimedRun(timing=timing, draft_s=group.schedule_s, model_s=group.execute_s)
 
 
-def _shuffled_cases(args: argparse.Namespace) -> list[Case]:
+def _shuffled_cases(options: LatencyOptions) -> list[Case]:
     """All cases that have an answer, in an order that the seed decides."""
     for name in ("limit", "long_limit"):
-        if getattr(args, name) < 0:
+        if getattr(options, name) < 0:
             flag = "--" + name.replace("_", "-")
-            raise LatencyBenchError(f"{flag} is {getattr(args, name)}; give a number from 0 on")
-    cases = [case for case in read_cases(args.cases) if not case.must_refuse]
-    if not cases or not args.limit + args.long_limit:
+            raise LatencyBenchError(f"{flag} is {getattr(options, name)}; give a number from 0 on")
+    cases = [case for case in read_cases(options.cases) if not case.must_refuse]
+    if not cases or not options.limit + options.long_limit:
         raise LatencyBenchError(
-            f"{args.cases} has {len(cases)} cases with an answer, of which --limit {args.limit}"
-            f" and --long-limit {args.long_limit} are wanted; there must be at least one"
+            f"{options.cases} has {len(cases)} cases with an answer, of which --limit"
+            f" {options.limit} and --long-limit {options.long_limit} are wanted; there must be at"
+            " least one"
         )
-    random.Random(args.seed).shuffle(cases)
+    random.Random(options.seed).shuffle(cases)
     return cases
 
 

@@ -10,14 +10,13 @@ are. The outcome is a configuration file for `apply-service serve --config`.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -26,7 +25,7 @@ from apply_service.apply.errors import ApplyError
 from apply_service.config import LoadedSettings, Settings, setting_fields
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.edit_job import EditJob, EditProcess
-from apply_service.evaluate.edit_session import GroupTiming, add_session_flags, session_settings
+from apply_service.evaluate.edit_session import GroupTiming, SessionOptions, session_settings
 from apply_service.evaluate.intervals import geometric_mean
 from apply_service.evaluate.machine import describe_machine, num_cores
 from apply_service.evaluate.tune_search import Comparison, Knob, Trial, search
@@ -51,35 +50,32 @@ class _Workload:
     num_rounds: int
 
 
-def add_tune_command(subparsers: Any) -> None:
-    """Register `tune` below `apply-service bench`."""
-    parser = subparsers.add_parser(
-        "tune", help="find the settings that suit your cases and machine", description=__doc__
-    )
-    parser.add_argument("--cases", type=Path, required=True, metavar="FILE")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="TOML to write")
-    parser.add_argument("--limit", type=int, default=12, help="jobs to compare by")
-    parser.add_argument("--together", type=int, default=1, help="edits at once, which are one job")
-    parser.add_argument("--rounds", type=int, default=2, help="runs of each job by each side")
-    parser.add_argument("--constraint", choices=("merge", "none"), default=None)
-    parser.add_argument("--seed", type=int, default=0, help="which cases of the file are taken")
-    parser.add_argument("--dtypes", type=_names, default=(), help="number formats to try too")
-    parser.add_argument(
-        "--only", type=_names, default=None, metavar="SETTINGS", help="try these settings alone"
-    )
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    add_session_flags(parser)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuneOptions:
+    """Which settings are tried on which cases; `only` names settings, None tries all."""
+
+    cases: Path
+    out: Path
+    limit: int
+    together: int
+    rounds: int
+    constraint: Constraint | None
+    seed: int
+    dtypes: tuple[str, ...]
+    only: tuple[str, ...] | None
+    json: bool
+    session: SessionOptions
 
 
-def run_tune(args: argparse.Namespace) -> int:
+def run_tune(options: TuneOptions) -> int:
     """Search, print the trials, write the file."""
-    _check(args)
-    loaded = session_settings(args)
+    _check(options)
+    loaded = session_settings(options.session)
     # A Redis would carry prompts from one side to the other.
     start = msgspec.structs.replace(loaded.settings, redis_url=None)
-    knobs = _knobs(start, args)
+    knobs = _knobs(start, options)
     with _Arena(start) as arena:
-        workload = arena.choose(_jobs(args), num_rounds=args.rounds, limit=args.limit)
+        workload = arena.choose(_jobs(options), num_rounds=options.rounds, limit=options.limit)
         best, trials = search(
             start, knobs, lambda mine, other: arena.compare(mine, other, workload)
         )
@@ -90,18 +86,18 @@ def run_tune(args: argparse.Namespace) -> int:
         "threads": best.threads or num_cores(),
         "model": best.model,
         "jobs": len(workload.jobs),
-        "edits_at_once": args.together,
-        "rounds": args.rounds,
-        "constraint": args.constraint or "the model's default",
+        "edits_at_once": options.together,
+        "rounds": options.rounds,
+        "constraint": options.constraint or "the model's default",
         "trials": [msgspec.to_builtins(trial) for trial in trials],
         "settings": {knob.name: getattr(best, knob.name) for knob in knobs},
     }
-    if args.json:
+    if options.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
         print(format_trials(trials))
-    _write(args.out, loaded, best, report=report, trials=trials)
-    print(f"wrote {args.out}; apply-service serve --config {args.out}", file=sys.stderr)
+    _write(options.out, loaded, best, report=report, trials=trials)
+    print(f"wrote {options.out}; apply-service serve --config {options.out}", file=sys.stderr)
     return 0
 
 
@@ -198,23 +194,23 @@ class _Arena:
         return process.run(msgspec.structs.replace(job, salt=f"run {self._num_runs}"))
 
 
-def _knobs(start: Settings, args: argparse.Namespace) -> list[Knob]:
+def _knobs(start: Settings, options: TuneOptions) -> list[Knob]:
     """What is tried, in this order; the first value of each is the one that is set now."""
     cores = num_cores()
     values: dict[str, tuple[Any, ...]] = {
         "threads": tuple(sorted({1, max(1, cores // 2), cores} - {start.threads or cores})),
-        "dtype": tuple(args.dtypes),
+        "dtype": tuple(options.dtypes),
         "max_tokens_per_step": _STEP_TOKENS,
         "draft_budget": ("auto", "fixed"),
         "max_draft_tokens": _DRAFT_TOKENS,
     }
     knobs = []
     for name, others in values.items():
-        if args.only is not None and name not in args.only:
+        if options.only is not None and name not in options.only:
             continue
         now = getattr(start, name)
         knobs.append(Knob(name, (now, *(value for value in others if value != now))))
-    for name in args.only or ():
+    for name in options.only or ():
         if name not in values:
             raise TuneError(
                 f"--only has {name!r}; the settings that are tried are {', '.join(values)}"
@@ -222,30 +218,31 @@ def _knobs(start: Settings, args: argparse.Namespace) -> list[Knob]:
     return knobs
 
 
-def _jobs(args: argparse.Namespace) -> list[EditJob]:
+def _jobs(options: TuneOptions) -> list[EditJob]:
     """All cases that have an answer, in an order that the seed decides, so many at once."""
-    cases: list[Case] = [case for case in read_cases(args.cases) if not case.must_refuse]
-    random.Random(args.seed).shuffle(cases)
-    constraint = cast(Constraint | None, args.constraint)
-    starts = range(0, len(cases) - args.together + 1, args.together)
+    cases: list[Case] = [case for case in read_cases(options.cases) if not case.must_refuse]
+    random.Random(options.seed).shuffle(cases)
+    starts = range(0, len(cases) - options.together + 1, options.together)
     return [
-        EditJob(cases=tuple(cases[at : at + args.together]), salt="", constraint=constraint)
+        EditJob(
+            cases=tuple(cases[at : at + options.together]), salt="", constraint=options.constraint
+        )
         for at in starts
     ]
 
 
-def _check(args: argparse.Namespace) -> None:
+def _check(options: TuneOptions) -> None:
     for name, least in (("limit", MIN_JOBS), ("together", 1), ("rounds", 1)):
-        if getattr(args, name) < least:
-            raise TuneError(f"--{name} is {getattr(args, name)}; give a number from {least} on")
-    if args.out.exists():
+        if getattr(options, name) < least:
+            raise TuneError(f"--{name} is {getattr(options, name)}; give a number from {least} on")
+    if options.out.exists():
         raise TuneError(
-            f"{args.out} exists and is not overwritten; name another file, or remove it"
+            f"{options.out} exists and is not overwritten; name another file, or remove it"
         )
-    if not args.out.parent.is_dir():
-        raise TuneError(f"{args.out.parent} is no folder; make it, or name a file elsewhere")
+    if not options.out.parent.is_dir():
+        raise TuneError(f"{options.out.parent} is no folder; make it, or name a file elsewhere")
     formats = msgspec.json.schema(Settings)["$defs"]["Settings"]["properties"]["dtype"]["enum"]
-    for name in args.dtypes:
+    for name in options.dtypes:
         if name not in formats:
             raise TuneError(f"--dtypes has {name!r}; choose from {', '.join(formats)}")
 
@@ -283,7 +280,3 @@ def _write(
 
 def _shown(value: Any) -> str:
     return "unset" if value is None else str(value)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(text.split(","))

@@ -19,8 +19,9 @@ from typing import Any
 import msgspec
 
 from apply_service.apply.errors import ApplyError
+from apply_service.cli.bench.session_flags import add_session_flags, session_of
 from apply_service.config import Settings
-from apply_service.evaluate.edit_session import EditSession, add_session_flags, session_settings
+from apply_service.evaluate.edit_session import EditSession, session_settings
 from apply_service.evaluate.run_log import RunLog
 from benchmarks.growth.axes import AXES, GrowthPoint, measure_point
 from benchmarks.growth.plot import check_folder, plot_rows
@@ -59,7 +60,7 @@ def add_growth_command(subparsers: Any) -> None:
 def run_growth(args: argparse.Namespace) -> int:
     """Run the bench and print its figures."""
     _check(args)
-    settings = session_settings(args).settings
+    settings = session_settings(session_of(args)).settings
     report = _measure(settings, args)
     if args.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())

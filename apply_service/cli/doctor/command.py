@@ -12,8 +12,8 @@ import msgspec
 from apply_service.cli.config_docs import shown_value
 from apply_service.cli.doctor.check import Check, skipped
 from apply_service.cli.doctor.package_checks import check_grammars, check_packages, check_python
-from apply_service.cli.progress import Progress
 from apply_service.config import LoadedSettings, Settings, setting_fields
+from apply_service.observe.progress import Progress
 
 EXIT_OK, EXIT_ERROR = 0, 1
 _DEFAULT = "default"

@@ -12,9 +12,9 @@ from apply_service.apply.edit_request import EditRequest, UseModel
 from apply_service.apply.outcome import Outcome
 from apply_service.apply.planning.edit_plan import EditPlan, plan_edit
 from apply_service.cli.doctor.check import Check, failed, passed, warned
-from apply_service.cli.progress import Progress
 from apply_service.config import Settings
 from apply_service.edit.text.text_file import TextFile
+from apply_service.observe.progress import Progress
 
 if TYPE_CHECKING:
     from apply_service.service import LoadedModel

@@ -13,7 +13,6 @@ from apply_service.apply.errors import ApplyError, WithdrawnError
 from apply_service.apply.outcome import Outcome
 from apply_service.apply.pipeline import ApplyPipeline, PipelineLimits
 from apply_service.apply.run_events import RegionText
-from apply_service.cli.progress import Progress
 from apply_service.config import load_settings
 from apply_service.edit.read.snippet_error import SnippetError
 from apply_service.edit.text.text_file import TextFileError
@@ -22,6 +21,7 @@ from apply_service.evaluate.cases.case_result import Answer, notes_of
 from apply_service.evaluate.cases.planned_case import edit_of_case
 from apply_service.http.problems import problem_of
 from apply_service.models.loading import load_model
+from apply_service.observe.progress import Progress
 from apply_service.prompts.errors import PromptError
 from apply_service.service import LoadedModel
 from batching.async_engine import AsyncEngine

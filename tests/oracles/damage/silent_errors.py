@@ -19,7 +19,6 @@ from typing import Any
 from oracles.damage.corrupting_oracle import CorruptingOracle
 
 from apply_service.apply.pipeline import PipelineLimits
-from apply_service.cli.progress import Progress
 from apply_service.evaluate.accuracy_report import format_report, summarise
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.cases.case_result import CaseResult
@@ -27,6 +26,7 @@ from apply_service.evaluate.cases.misses import write_misses
 from apply_service.evaluate.cases.planned_case import plan_case
 from apply_service.evaluate.contenders.pipeline import PipelineContender
 from apply_service.models.store import resolve_model
+from apply_service.observe.progress import Progress
 from apply_service.prompts.profile import load_profile
 
 LIMITS = PipelineLimits(max_file_bytes=4_000_000, max_draft_tokens=64)

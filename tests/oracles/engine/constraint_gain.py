@@ -25,7 +25,6 @@ from apply_service.apply.attempt import attempts_of
 from apply_service.apply.pipeline import ApplyPipeline, PipelineLimits
 from apply_service.apply.planning.edit_plan import EditPlan, plan_edit
 from apply_service.apply.region_prompt import RegionPrompt, build_prompts
-from apply_service.cli.progress import Progress
 from apply_service.config import load_settings
 from apply_service.edit.place.splice import splice
 from apply_service.edit.read.snippet_error import SnippetError
@@ -34,6 +33,7 @@ from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.cases.planned_case import edit_of_case
 from apply_service.evaluate.intervals import wilson_interval
 from apply_service.models.loading import load_model
+from apply_service.observe.progress import Progress
 from apply_service.prompts.errors import PromptError
 from apply_service.service import LoadedModel
 from batching.async_engine import AsyncEngine
