@@ -112,7 +112,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--base", type=Path, required=True, help="folder of the prepared model")
     parser.add_argument("--adapter", type=Path, default=None, help="default: the bare model")
     parser.add_argument("--cases", type=Path, default=Path("build/cases/test.jsonl"))
-    parser.add_argument("--short-edits", type=Path, default=Path("tests/cases/short_edits.jsonl"))
+    parser.add_argument(
+        "--short-edits", type=Path, default=Path("tests/cases/short_edits.jsonl.gz")
+    )
     parser.add_argument("--limit", type=int, default=100, help="windows")
     parser.add_argument("--served", type=int, default=200, help="questions of the service")
     parser.add_argument("--dtype", choices=sorted(DTYPES), default="float32")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+from case_files import case_file
 from oracle_service import OracleService
 from server_thread import serving
 
@@ -13,7 +14,7 @@ from apply_service.evaluate.cases.case_file import read_cases
 from apply_service.evaluate.contenders.endpoint import Endpoint
 from apply_service.evaluate.contenders.remote import RemoteContender, detect_api, split_url
 
-CASES = list(read_cases(Path(__file__).parents[1] / "cases" / "short_edits.jsonl"))
+CASES = list(read_cases(case_file("short_edits")))
 
 
 def test_a_server_of_our_own_is_recognised_and_answers(tiny_model_dir: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from case_files import case_file
 from engine_runs import RunningEngine, running_engine
 from parity import Difference, check_parity
 
@@ -17,7 +18,7 @@ from apply_service.prompts.profile import Prompt, PromptRequest, load_profile
 from batching.config import EngineConfig
 from batching.request import EngineRequest, SamplingParams
 
-SHORT_EDITS = Path(__file__).parents[1] / "cases" / "short_edits.jsonl"
+SHORT_EDITS = case_file("short_edits")
 TEST_CASES = Path(__file__).parents[2] / "build" / "cases" / "test.jsonl"
 MAX_FILE_CHARACTERS = 2400
 

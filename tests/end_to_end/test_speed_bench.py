@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from case_files import case_file
 
 from apply_service.cli.main import main
 
-CASE_FILE = Path(__file__).parents[1] / "cases" / "short_edits.jsonl"
+CASE_FILE = case_file("short_edits")
 LLAMA_PYTHON = os.environ.get("APPLY_TEST_LLAMA_PYTHON")
 OWN = ["ours", "speculation_off", "transformers_greedy", "prompt_lookup_10", "prompt_lookup_64"]
 PEERS = ["default", "llama_f32", "llama_f32_lookup_10", "llama_q8_0", "llama_q8_0_lookup_10"]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import httpx
+from case_files import read_records
 from serve_process import serve_process, wait_until_ready
 
-CASES = Path(__file__).parents[1] / "cases/unsound_places.jsonl"
 WAIT_S = 60.0
 
 
 def test_an_edit_is_applied_where_one_place_keeps_the_syntax() -> None:
     answers = {}
-    cases = [json.loads(line) for line in CASES.read_text().splitlines()]
+    cases = read_records("unsound_places")
     with serve_process("--port", "0") as (_server, url):
         wait_until_ready(url)
         for case in cases:

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
+from case_files import case_file, read_records
 from training_case import training_case
 
 from apply_service.prompts.profile import load_profile
@@ -14,7 +14,7 @@ from training.example import Example
 from training.served import unscaled_profile
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
-SHORT_EDITS = Path(__file__).parents[1] / "cases" / "short_edits.jsonl"
+SHORT_EDITS = case_file("short_edits")
 
 
 def test_wilson_intervals_match_known_values() -> None:
@@ -38,7 +38,7 @@ def test_evaluation_counts_exact_answers_and_names_the_others(tiny_model_dir: Pa
 
 
 def test_the_short_edits_are_ten_real_edits_in_five_languages(tiny_model_dir: Path) -> None:
-    cases = [json.loads(line) for line in SHORT_EDITS.read_text(encoding="utf-8").splitlines()]
+    cases = read_records("short_edits")
     assert len(cases) == 10
     assert len({Path(case["path"]).suffix for case in cases}) >= 5
     for case in cases:

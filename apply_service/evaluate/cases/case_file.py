@@ -1,7 +1,12 @@
-"""Case files: one edit a line as a JSON object, with the answer that is expected."""
+"""Case files: one edit a line as a JSON object, with the answer that is expected.
+
+A file whose name ends in `.gz` is read through gzip.
+"""
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,13 +51,19 @@ def read_cases(path: Path) -> Iterator[Case]:
 
     Raises `CaseFileError` at the first line that is not a case, or if the file cannot be read.
     """
+    for line_number, line in enumerate(read_lines(path), start=1):
+        if line.strip():
+            yield _parse_case(line, path, line_number)
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file, unpacked if its name ends in `.gz`. Raises `CaseFileError`."""
     try:
-        with path.open("rb") as lines:
-            for line_number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield _parse_case(line, path, line_number)
-    except OSError as error:
-        raise CaseFileError(f"{path}: cannot be read: {error.strerror or error}") from error
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
+            yield from lines
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CaseFileError(f"{path}: cannot be read: {reason}") from error
 
 
 def _parse_case(line: bytes, path: Path, line_number: int) -> Case:

@@ -1,19 +1,19 @@
 """Edits that agents wrote for files of their own: how many the rules alone merge as meant.
 
-Those of `agent_edits.jsonl` and `fitting_agent_edits.jsonl` are what the merge was mended with and
-its trees were fitted to. Nothing is fitted to the others. Those of `unseen_agent_edits.jsonl` and
-`further_agent_edits.jsonl` were counted before a few that went wrong were looked at; those of
-`later_agent_edits.jsonl` were counted alone: their share is what a user may expect.
+Those of `agent_edits` and `fitting_agent_edits` are what the merge was mended with and
+its trees were fitted to. Nothing is fitted to the others. Those of `unseen_agent_edits` and
+`further_agent_edits` were counted before a few that went wrong were looked at; those of
+`later_agent_edits` were counted alone: their share is what a user may expect.
 
-Of the many of `fitting_agent_edits.jsonl` every fourth is tried, with `pytest -m slow` all.
+Of the many of `fitting_agent_edits` every fourth is tried, with `pytest -m slow` all.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from case_files import case_file
 
 from apply_service.apply.conclusion import try_conclude_alone
 from apply_service.apply.edit_request import EditRequest
@@ -21,8 +21,6 @@ from apply_service.apply.planning.edit_plan import plan_edit
 from apply_service.edit.read.snippet_error import SnippetError
 from apply_service.edit.text.text_file import TextFile
 from apply_service.evaluate.cases.case_file import Case, read_cases
-
-FOLDER = Path(__file__).parents[2] / "cases"
 
 
 def end_of(case: Case) -> tuple[str, bool]:
@@ -44,17 +42,17 @@ def end_of(case: Case) -> tuple[str, bool]:
 @pytest.mark.parametrize(
     ("name", "step", "num_right", "num_silent"),
     [
-        ("agent_edits.jsonl", 1, 210, 0),
-        ("fitting_agent_edits.jsonl", 4, 428, 0),
-        pytest.param("fitting_agent_edits.jsonl", 1, 1698, 0, marks=pytest.mark.slow),
-        ("unseen_agent_edits.jsonl", 1, 100, 0),
+        ("agent_edits", 1, 210, 0),
+        ("fitting_agent_edits", 4, 428, 0),
+        pytest.param("fitting_agent_edits", 1, 1698, 0, marks=pytest.mark.slow),
+        ("unseen_agent_edits", 1, 100, 0),
         # An instruction in a comment stays in the file ("# Add the permission for pushing here").
-        ("further_agent_edits.jsonl", 1, 99, 1),
-        ("later_agent_edits.jsonl", 1, 448, 0),
+        ("further_agent_edits", 1, 99, 1),
+        ("later_agent_edits", 1, 448, 0),
     ],
 )
 def test_most_are_merged_as_meant(name: str, step: int, num_right: int, num_silent: int) -> None:
-    cases = list(read_cases(FOLDER / name))[::step]
+    cases = list(read_cases(case_file(name)))[::step]
     ends = Counter(end_of(case) for case in cases)
     assert sum(count for (_, is_right), count in ends.items() if is_right) >= num_right
     assert ends["applied", False] <= num_silent

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
+from case_files import read_records
 
-CASES_PATH = Path(__file__).parents[2] / "cases" / "agent_written.jsonl"
 REQUIRED_KEYS = {"id", "path", "language", "style", "original", "update", "expected"}
 OPTIONAL_KEYS = {"instruction", "must_refuse", "note"}
 
@@ -56,14 +54,7 @@ REFUSED_STYLES = {
 }
 
 
-def read_cases() -> list[dict[str, Any]]:
-    """All cases, in the order of the file."""
-    lines = CASES_PATH.read_text(encoding="utf-8").split("\n")
-    assert lines.pop() == ""
-    return [json.loads(line) for line in lines]
-
-
-CASES = read_cases()
+CASES = read_records("agent_written")
 EACH = pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from case_files import case_file
 from engine_runs import Outcome, RunningEngine, running_engine
 from oracles.edits.brute_grammar import num_paths, weighed_merges
 from tiny_model import SPECIAL_TOKENS, write_tiny_model
@@ -29,7 +30,7 @@ from batching.async_engine import AsyncEngine
 from batching.config import EngineConfig, SchedulerConfig
 from batching.request import EngineRequest, SamplingParams
 
-CASES = Path(__file__).parents[2] / "cases" / "agent_written.jsonl"
+CASES = case_file("agent_written")
 PROFILES = ("chat", "fastapply")
 MAX_CHARACTERS = 1500
 MAX_PATHS = 500

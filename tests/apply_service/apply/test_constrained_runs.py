@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from case_files import case_file
 
 from apply_service.apply.edit_request import SamplingOptions
 from apply_service.apply.outcome import Outcome
@@ -25,7 +26,6 @@ from apply_service.evaluate.cases.planned_case import edit_of_case, plan_case
 from apply_service.models.loading import load_model
 from batching.async_engine import AsyncEngine
 
-CASES = Path(__file__).parents[2] / "cases"
 NUM_CASES = 60
 # One token a byte: prompt and answer of a case must fit into 4096 together.
 MAX_CHARACTERS = 3600
@@ -36,8 +36,8 @@ DRAWN = SamplingOptions(temperature=8.0, seed=11)
 
 def small_cases() -> Iterator[tuple[Case, EditPlan]]:
     """Cases that have a merge, and something to be merged."""
-    for name in ("short_edits.jsonl", "agent_written.jsonl"):
-        for case in read_cases(CASES / name):
+    for name in ("short_edits", "agent_written"):
+        for case in read_cases(case_file(name)):
             plan = plan_case(case).plan
             is_small = 2.2 * len(case.original) + 2 * len(case.update) < MAX_CHARACTERS
             if is_small and plan is not None and plan.decision is None:

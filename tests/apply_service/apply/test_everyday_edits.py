@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from case_files import case_file
 
 from apply_service.apply.conclusion import try_conclude_alone
 from apply_service.apply.edit_request import EditRequest
@@ -12,7 +11,7 @@ from apply_service.apply.planning.edit_plan import plan_edit
 from apply_service.edit.text.text_file import TextFile
 from apply_service.evaluate.cases.case_file import Case, read_cases
 
-CASES = list(read_cases(Path(__file__).parents[2] / "cases" / "everyday_edits.jsonl"))
+CASES = list(read_cases(case_file("everyday_edits")))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

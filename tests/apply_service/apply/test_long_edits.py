@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from case_files import read_records
 from oracle_service import OracleService
 from pipeline_session import make_edit, outcome_of, run_edit
 
@@ -18,10 +18,7 @@ from apply_service.apply.errors import PromptTooLongError
 CONTEXT = 8192
 # A line `@repeat 800 item {n}` stands for 800 lines, numbered.
 REPEAT = re.compile(r"@repeat (\d+) (.*\n)")
-CASES = [
-    json.loads(line)
-    for line in (Path(__file__).parents[2] / "cases" / "long_edits.jsonl").read_text().splitlines()
-]
+CASES = read_records("long_edits")
 TWICE = "a = 1\nb = 1\n\na = 1\nc = 1\n"
 LONG = "\n".join(f"print('line {number}', end='')" for number in range(1200))
 UNSURE = f"# ...\na = 1\n{LONG}\n# ...\n"

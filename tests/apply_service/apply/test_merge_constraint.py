@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from case_files import case_file
 
 from apply_service.apply.merge_constraint import MAX_ALTERNATIVES, try_constrain
 from apply_service.edit.place.merge import MergePlan
@@ -16,7 +16,7 @@ from apply_service.models.store import resolve_model
 from apply_service.prompts.profile import PromptRequest, load_profile
 from benchmarks.drafters.replay_case import to_tokens
 
-AGENT_WRITTEN = Path(__file__).parents[2] / "cases" / "agent_written.jsonl"
+AGENT_WRITTEN = case_file("agent_written")
 ORIGINAL = ["first = 1", "limit = 10", "second = 2", "", "third = 3"]
 
 

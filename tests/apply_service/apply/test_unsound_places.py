@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from case_files import read_records
 from pipeline_session import make_edit, make_plan
 
 from apply_service.apply.conclusion import try_conclude_alone
@@ -17,10 +17,7 @@ from apply_service.edit.place.placement import MAX_WEIGHT_GAP
 from apply_service.edit.place.splice import splice
 from apply_service.edit.syntax.syntax import parse
 
-CASES = [
-    json.loads(line)
-    for line in (Path(__file__).parents[2] / "cases/unsound_places.jsonl").read_text().splitlines()
-]
+CASES = read_records("unsound_places")
 # Where the place that fits best by all else breaks the syntax.
 BEST_BREAKS = {
     *("tsx-open-tag", "jsx-open-tag", "tsx-dialog", "lua-else", "lua-elseif-shorter", "rust-else"),

@@ -12,12 +12,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from case_files import case_file
 from edit_endpoint import EditEndpoint, Scripted, edit_endpoint
 
 from apply_service.cli.main import main
 from apply_service.evaluate.cases.case_file import Case, read_cases
 
-SHORT_EDITS = Path(__file__).parents[2] / "cases" / "short_edits.jsonl"
+SHORT_EDITS = case_file("short_edits")
 CASES = list(read_cases(SHORT_EDITS))
 CONTRACT_TYPES: dict[str, type] = {
     "cases": int,

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_files import case_file
 
 from apply_service.cli.main import main
 from apply_service.evaluate.edit_session import EditTiming
 from apply_service.evaluate.latency_report import LatencyRow, TimedRun, format_report, summarise
 
-CASES = Path(__file__).parents[2] / "cases" / "short_edits.jsonl"
+CASES = case_file("short_edits")
 
 
 def run_of(total_s: float, *, passes: int = 1, model_s: float = 0.0, problem: str = "") -> TimedRun:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 import pytest
+from case_files import case_file
 
 from apply_service.cli.main import main
 from apply_service.config import Settings, load_settings
@@ -17,7 +18,7 @@ from apply_service.evaluate.edit_session import EditSession, EditTiming, GroupTi
 from apply_service.evaluate.edit_worker import run_job
 from apply_service.evaluate.worker_process import WorkerEndedError
 
-CASES = Path(__file__).parents[2] / "cases" / "short_edits.jsonl"
+CASES = case_file("short_edits")
 
 
 class TimedProcess:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from case_files import case_file
 from oracles.damage.corrupting_oracle import CorruptingOracle
 
 from apply_service.apply.pipeline import PipelineLimits
@@ -12,7 +13,7 @@ from apply_service.evaluate.contenders.pipeline import PipelineContender
 from apply_service.prompts.profile import load_profile
 from benchmarks.speed.default_worker import DefaultJob, run_default
 
-CASES = list(read_cases(Path(__file__).parents[2] / "cases" / "short_edits.jsonl"))[:3]
+CASES = list(read_cases(case_file("short_edits")))[:3]
 LIMITS = PipelineLimits(max_file_bytes=20_000, max_draft_tokens=64)
 
 

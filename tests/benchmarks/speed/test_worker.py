@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from case_files import case_file
 
 from apply_service.evaluate.cases.case_file import read_cases
 from apply_service.prompts.profile import load_profile
@@ -14,7 +15,7 @@ from benchmarks.speed.case import ordered_cases, try_prepare
 from benchmarks.speed.run import SpeedRun
 from benchmarks.speed.worker import SpeedJob, SpeedWorker, SpeedWorkerSettings
 
-CASE_FILE = Path(__file__).parents[2] / "cases" / "short_edits.jsonl"
+CASE_FILE = case_file("short_edits")
 CASES = list(read_cases(CASE_FILE))
 
 
@@ -90,6 +91,6 @@ def test_a_seed_takes_cases_at_random_and_the_same_ones_again() -> None:
 
 
 def test_a_case_that_stands_twice_in_the_file_is_run_once(tmp_path: Path) -> None:
-    path = tmp_path / "cases.jsonl"
+    path = tmp_path / "cases.jsonl.gz"
     path.write_bytes(2 * CASE_FILE.read_bytes())
     assert len(ordered_cases(path, seed=0)) == len(CASES)

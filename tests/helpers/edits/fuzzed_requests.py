@@ -14,7 +14,6 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -24,7 +23,6 @@ from apply_service.http.routes.batches import batches
 from apply_service.http.routes.chat import chat_completions
 from apply_service.http.routes.code_apply import code_apply
 
-CASES = Path(__file__).parents[2] / "cases"
 # No request of these takes longer, whatever deadline it asks for.
 HANG_S = 60.0
 

@@ -1,19 +1,18 @@
 """Edits of compacted files as Morph's SDK sends them.
 
-`tests/cases/morph_compacted.jsonl` has one a line: an edit, the result that must come, and the
+`tests/cases/morph_compacted` has one a line: an edit, the result that must come, and the
 headers and body of the SDK's request. The paragraph that explains the form to a model is there in
 our words. `tests/clients/real/test_morph_sdk.py` records them anew.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-PATH = Path(__file__).parents[2] / "cases" / "morph_compacted.jsonl"
+from case_files import read_records
+
 _PARAGRAPH = re.compile(
     r"(?<=^LARGE-FILE ANCHOR PROTOCOL:\n)(?P<theirs>(?:.+\n)*?.+?)"
     r"(?=</instruction>\n<code>⟪MORPH_DEFINITIONS_BEGIN_(?P<number>\d+)⟫$)",
@@ -51,7 +50,7 @@ class MorphRecord:
 
 def morph_records() -> list[MorphRecord]:
     """All of them, in the order of the file."""
-    return [MorphRecord(**json.loads(line)) for line in PATH.read_text().split("\n")[:-1]]
+    return [MorphRecord(**record) for record in read_records("morph_compacted")]
 
 
 def in_our_words(content: str) -> str:

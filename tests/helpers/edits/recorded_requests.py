@@ -1,16 +1,15 @@
 """Requests as clients of other services send them, and how to read the answers to them.
 
-`tests/cases/compat_requests.jsonl` has one a line: name, path, body and the answer's text.
+`tests/cases/compat_requests` has one a line: name, path, body and the answer's text.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-PATH = Path(__file__).parents[2] / "cases" / "compat_requests.jsonl"
+from case_files import read_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class RecordedRequest:
 
 def recorded_requests() -> list[RecordedRequest]:
     """All of them, in the order of the file."""
-    return [RecordedRequest(**json.loads(line)) for line in PATH.read_text().splitlines()]
+    return [RecordedRequest(**record) for record in read_records("compat_requests")]
 
 
 def events_of(text: str) -> list[dict[str, Any]]:

@@ -140,7 +140,7 @@ async def _leave(client: httpx.AsyncClient, number: int) -> str:
         async with client.stream("POST", "/v1/apply", json=body, timeout=0.2) as response:
             async for _ in response.aiter_raw():
                 break
-    except (httpx.ReadTimeout, httpx.WriteTimeout):
+    except (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout):
         pass
     return "left"
 

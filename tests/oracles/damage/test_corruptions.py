@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from case_files import case_file
 from oracles.damage.corruptions import corruptions, random_corruption
 from oracles.damage.damages import DAMAGES
 
 from apply_service.edit.text.text_file import split_lines
 from apply_service.evaluate.cases.case_file import Case, read_cases
 
-CASES = list(read_cases(Path(__file__).parents[2] / "cases" / "short_edits.jsonl"))
+CASES = list(read_cases(case_file("short_edits")))
 
 
 def test_all_kinds_are_found_and_none_is_the_truth() -> None:

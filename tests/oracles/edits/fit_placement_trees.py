@@ -6,8 +6,8 @@ of each segment makes the true result. Where the first placement is not certain,
 As agents forget markers, every fourth of the other updates has lost the one at its start or end.
 As they are brief, there are terse updates as well. A segment whose true placement is not offered
 teaches nothing; of terse updates it is printed how many do. Updates that agents wrote themselves
-(`fitting_agent_edits.jsonl` and `agent_edits.jsonl` of `tests/cases`) are few and worth the most:
-each counts as `AGENT_WEIGHT` others.
+(`fitting_agent_edits` of `training/cases`, `agent_edits` of `tests/cases`) are few and worth the
+most: each counts as `AGENT_WEIGHT` others.
 Planning takes most of the time: with `--layers` what was planned of the first file is kept in a
 NumPy archive, and taken from there if it exists. With `--out` the trees are written; LightGBM must
 be installed.
@@ -30,6 +30,7 @@ from unittest.mock import patch
 import lightgbm
 import msgspec
 import numpy as np
+from case_files import case_file
 from numpy.typing import NDArray
 from oracles.edits.verdict_rates import JudgedCase, share
 
@@ -61,8 +62,7 @@ SETTINGS = {
 }
 FORGETFUL_SHARE = 0.25
 AGENT_WEIGHT = 40.0
-_CASES = Path(__file__).parents[2] / "cases"
-AGENT_EDITS = (_CASES / "fitting_agent_edits.jsonl", _CASES / "agent_edits.jsonl")
+AGENT_EDITS = (case_file("fitting_agent_edits"), case_file("agent_edits"))
 _CASES_PER_REPORT = 500
 # Significant digits of a threshold and of a leaf that are kept; a threshold may be just below 0.
 _NUM_DIGITS = 9

@@ -1,11 +1,11 @@
 """What a server answers to case files, kept so that another state of the code can be held to it.
 
-    python tests/oracle.py service.answers record URL answers.jsonl tests/cases/*.jsonl
+    python tests/oracle.py service.answers record URL answers.jsonl tests/cases/*.jsonl.gz
     python tests/oracle.py service.answers compare before.jsonl after.jsonl
 
-A record has text (as a hash), status, codes of findings and confidence of each case. It knows the
-server by HTTP alone, so both states of the code are recorded by the same script. Recording goes on
-where it was stopped; comparing exits with 1 if an answer differs.
+A record has text (as a hash), status, codes of findings and confidence of each case. The server is
+asked over HTTP, so one script records both states of the code. Recording goes on where it was
+stopped; comparing exits with 1 if an answer differs.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from typing import Any
 
 import httpx
 
+from apply_service.evaluate.cases.case_file import read_lines
+
 ANSWER_LIMIT_S = 600.0
 _FIELDS = ("text", "status", "codes", "confidence")
 
@@ -29,8 +31,8 @@ _FIELDS = ("text", "status", "codes", "confidence")
 def cases_of(paths: Iterable[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each case with a key that is its own over all files."""
     for path in paths:
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-            yield f"{path.name}:{number}", json.loads(line)
+        for number, line in enumerate(read_lines(path), start=1):
+            yield f"{path.name.removesuffix('.gz')}:{number}", json.loads(line)
 
 
 def ask(client: httpx.Client, key: str, case: dict[str, Any], options: dict[str, Any]) -> Any:

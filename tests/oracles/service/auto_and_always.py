@@ -1,6 +1,6 @@
 """What `use_model` "auto" leaves out: the same edits by "auto" and by "always", in turns.
 
-    python tests/oracle.py service.auto_and_always --out runs.jsonl tests/cases/*_edits.jsonl
+    python tests/oracle.py service.auto_and_always --out runs.jsonl tests/cases/*_edits.jsonl.gz
     python tests/oracle.py service.auto_and_always --out runs.jsonl --only-report
 
 Both ask one engine with the service's settings, and each has its own plans and cached prompts.

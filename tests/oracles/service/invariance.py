@@ -1,6 +1,6 @@
 """Whether an answer depends on anything but its request: the same edits in five ways.
 
-    python tests/oracle.py service.invariance --out runs.jsonl tests/cases/*_edits.jsonl
+    python tests/oracle.py service.invariance --out runs.jsonl tests/cases/*_edits.jsonl.gz
     python tests/oracle.py service.invariance --out runs.jsonl --only-report
 
 Two engines share a Redis. One computes whole prompts in a step, and its KV cache is so small that

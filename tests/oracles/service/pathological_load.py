@@ -26,12 +26,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from case_files import read_records
 from load_run import SETTINGS
 from pathological_shapes import SHAPES, Shape
 from serve_process import serve_process, wait_until_ready
 from tiny_model import write_tiny_model
 
-CASES = Path(__file__).parents[2] / "cases" / "later_agent_edits.jsonl"
 DEADLINE_S = 5.0
 GRACE_S = 1.0
 NUM_HOSTILE = 8
@@ -63,7 +63,7 @@ def hostile_body(shape: Shape, use_model: str) -> bytes:
 
 def normal_bodies() -> Iterator[bytes]:
     """Edits that agents wrote, over and over; a different instruction makes each a new one."""
-    cases = [json.loads(line) for line in CASES.read_text().splitlines()]
+    cases = read_records("later_agent_edits")
     for number, case in enumerate(cycle(cases[::7])):
         body = {name: case[name] for name in ("original", "path")}
         # Plans are kept, so an edit that comes again has to differ in what is planned.

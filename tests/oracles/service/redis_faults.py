@@ -1,6 +1,6 @@
 """The same edits on live servers whose Redis fails in every way of `fault_suite`. Run by hand.
 
-    python tests/oracle.py service.redis_faults tests/cases/everyday_edits.jsonl
+    python tests/oracle.py service.redis_faults tests/cases/everyday_edits.jsonl.gz
 
 A server without Redis answers first, one edit at a time; another fills a Redis. Then each fault
 gets a server with empty memory and a Redis that was filled alike; the model's weights alone stay

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
-from pathlib import Path
 
 import pytest
+from case_files import case_file
 from oracles.edits.verdict_rates import FLAGGED, JudgedCase
 
 from apply_service.edit.place.merge import splice
 from apply_service.edit.text.text_file import TextFile
 from apply_service.evaluate.cases.case_file import Case, read_cases
 
-CASES = list(read_cases(Path(__file__).parents[4] / "tests" / "cases" / "agent_written.jsonl"))
+CASES = list(read_cases(case_file("agent_written")))
 REFUSED = [case for case in CASES if case.must_refuse]
 # Merges of an update that cannot be told apart, beginning with the likeliest.
 MAX_MERGES = 4

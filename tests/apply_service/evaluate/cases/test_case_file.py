@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import msgspec
@@ -93,3 +94,20 @@ def test_a_missing_file_is_reported_without_a_line(tmp_path: Path) -> None:
     with pytest.raises(CaseFileError, match="cannot be read") as caught:
         list(read_cases(tmp_path / "none.jsonl"))
     assert caught.value.line_number is None
+
+
+def test_a_packed_file_is_read_like_one_that_is_not(tmp_path: Path) -> None:
+    plain = write_lines(tmp_path / "cases.jsonl", line_of(), b"", line_of())
+    packed = tmp_path / "cases.jsonl.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert list(read_cases(packed)) == list(read_cases(plain))
+
+
+@pytest.mark.parametrize(
+    "content", [b"{}\n", gzip.compress(b"{}\n" * 99)[:-9], b"\x1f\x8b\x08rest"]
+)
+def test_a_packed_file_that_is_broken_cannot_be_read(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "cases.jsonl.gz"
+    path.write_bytes(content)
+    with pytest.raises(CaseFileError, match="cannot be read"):
+        list(read_cases(path))

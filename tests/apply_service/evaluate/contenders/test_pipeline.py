@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
+from case_files import case_file
 from oracles.damage.corrupting_oracle import CorruptingOracle
 
 from apply_service.apply.edit_request import UseModel
@@ -17,7 +18,7 @@ from apply_service.evaluate.cases.planned_case import plan_case
 from apply_service.evaluate.contenders.pipeline import PipelineContender
 from apply_service.prompts.profile import load_profile
 
-CASES = list(read_cases(Path(__file__).parents[3] / "cases" / "short_edits.jsonl"))
+CASES = list(read_cases(case_file("short_edits")))
 LIMITS = PipelineLimits(max_file_bytes=20_000, max_draft_tokens=64)
 
 
