@@ -25,7 +25,7 @@ _TEXT, _QUIET = "#1f2328", "#59636e"
 _ADDED, _REMOVED, _MARKER, _VERDICT = "#dafbe1", "#ffebe9", "#fff8c5", "#1a7f37"
 _PANEL_WIDTH, _GAP, _PADDING = 440, 16, 16  # px
 _LINE_HEIGHT, _TITLE_HEIGHT = 18, 34  # px
-_READY_TIMEOUT_S = 120.0
+_READY_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True)
