@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from benchmarks.picture import PICTURE, edit_to_show, picture_of
 from page_snippets import PageSnippet, pages, snippets_of
 from program_folder import ROOT, run_shell, write_programs
 from serve_process import serve_process, wait_until_ready
@@ -309,3 +311,12 @@ def test_a_snippet_does_what_the_page_says(
     bench: Bench, snippet: PageSnippet, run: Callable[[Bench, PageSnippet], None]
 ) -> None:
     run(bench, snippet)
+
+
+def test_the_picture_of_the_readme_shows_the_answer(url: str) -> None:
+    body = edit_to_show()
+    answer = httpx.post(f"{url}/v1/apply", json=body).raise_for_status().json()
+    assert picture_of(body, answer) == PICTURE.read_text(encoding="utf-8"), (
+        "write it anew: python -m benchmarks.picture"
+    )
+    assert f"](docs/{PICTURE.name})" in (ROOT / "README.md").read_text(encoding="utf-8")
