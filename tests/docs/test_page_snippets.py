@@ -18,12 +18,12 @@ from typing import Any
 
 import httpx
 import pytest
-from benchmarks.picture import PICTURE, edit_to_show, picture_of
 from page_snippets import PageSnippet, pages, snippets_of
 from program_folder import ROOT, run_shell, write_programs
 from serve_process import serve_process, wait_until_ready
 
 from apply_service.compat.morph_message import EXAMPLE
+from benchmarks.picture import PICTURE, edit_to_show, picture_of
 
 SNIPPETS = [snippet for page in pages() for snippet in snippets_of(page)]
 GREET = 'import sys\n\n\ndef greet(name):\n    print("Hello " + name)\n\n\n'
