@@ -33,6 +33,7 @@ GREET_UPDATE = "# ...\ndef greet(name):\n    print('Hi ' + name)\n# ...\n"
 # Examples of updates and the snippets of other pages have tests of their own, by page and by the
 # kind of snippet ("" is any).
 RUN_ELSEWHERE = {
+    ("CONTRIBUTING.md", "python"): "tests/docs/test_contributing.py",
     ("docs/verdicts.md", ""): "tests/apply_service/edit/test_verdict_docs.py",
     ("docs/agent-prompt.md", "python"): "tests/apply_service/test_edit_tool.py",
     ("docs/agent-prompt.md", "json"): "tests/apply_service/test_edit_tool.py",
@@ -51,6 +52,8 @@ RUN_ELSEWHERE = {
 NOT_RUN = {
     ("README.md", "make demo     #"): "the two commands themselves; tests/end_to_end/test_demo.py"
     " runs the first one's program",
+    ("CONTRIBUTING.md", "make test"): "the suite itself",
+    ("CONTRIBUTING.md", "pytest tests"): "commands of minutes that change the tree or stay",
     ("README.md", "make demo TORCH_INDEX"): "sets up an environment from a package index",
     ("README.md", ".venv/bin/apply-service bench"): "measures a repository of the reader's",
     ("docs/batch.md", "python -m tests.oracles"): "a measurement of many minutes",
