@@ -37,8 +37,8 @@ MAX_LINES = 10
 
 def run_example(kind: str) -> dict[str, Any]:
     """The names that an example defines."""
-    names: dict[str, Any] = dict(KNOWN)
-    exec(compile(EXAMPLES[kind].body, str(PAGE), "exec"), names)  # noqa: S102
+    names: dict[str, Any] = {**KNOWN, "__name__": __name__}
+    exec(compile(EXAMPLES[kind].body, str(PAGE), "exec", dont_inherit=True), names)
     return names
 
 

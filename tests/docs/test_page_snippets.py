@@ -36,8 +36,6 @@ RUN_ELSEWHERE = {
     ("CONTRIBUTING.md", "python"): "tests/docs/test_contributing.py",
     ("docs/verdicts.md", ""): "tests/apply_service/edit/test_verdict_docs.py",
     ("docs/agent-prompt.md", "python"): "tests/apply_service/test_edit_tool.py",
-    ("docs/agent-prompt.md", "json"): "tests/apply_service/test_edit_tool.py",
-    ("docs/agent-prompt.md", "typescript"): "tests/apply_service/test_edit_tool.py",
     ("docs/agent-prompt.md", "diff"): "tests/apply_service/test_edit_tool.py",
     ("docs/agent-prompt.md", "text"): "tests/apply_service/test_edit_tool.py",
     ("docs/integrations.md", "json"): "tests/clients/python/test_integrations.py",
