@@ -21,12 +21,14 @@ ADAPTER_FILES := $(wildcard apply_service/models/*/*)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo serve test test-isa test-clients gpu cases corpus-pack train train-gpu calibrate clean
+.PHONY: help demo serve serve-reload check test test-isa test-clients gpu cases corpus-pack train train-gpu calibrate clean
 
 help:
 	@echo 'make demo    merge an example edit over HTTP, with speculation on and off'
 	@echo 'make serve   run the server until Ctrl-C'
-	@echo 'make test    lint, types, import borders and tests'
+	@echo 'make serve-reload  the same, started again when a Python file changes'
+	@echo 'make check   lint, format, types and import borders; no tests'
+	@echo 'make test    make check, then the tests'
 	@echo 'make test-clients  clients of other makers at a live server; brings its own Node.js'
 	@echo 'make gpu     tests and figures that need an NVIDIA GPU, into build/gpu; no network'
 	@echo 'make cases   build case files of real edits in build/cases (needs npm too)'
@@ -43,11 +45,21 @@ demo: $(VENV)/service.stamp $(VENV)/model.stamp
 serve: $(VENV)/service.stamp $(VENV)/model.stamp
 	@$(BIN)/apply-service serve $(ARGS)
 
-test: $(VENV)/dev.stamp $(VENV)/model.stamp $(VENV)/node.stamp
+serve-reload: $(VENV)/service.stamp $(VENV)/model.stamp
+	@trap 'kill $$pid 2> /dev/null; exit' INT TERM; mkdir -p build; while touch build/serve.stamp; do \
+		$(BIN)/apply-service serve $(ARGS) & pid=$$!; \
+		until find apply_service batching kernels lookup -name '*.py' -newer build/serve.stamp \
+			| grep -q .; do sleep 1; done; \
+		kill $$pid 2> /dev/null; wait $$pid; \
+	done
+
+check: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+test: check $(VENV)/model.stamp $(VENV)/node.stamp
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
 
 # Packages of other makers, and a Node.js for them, in an environment of their own.

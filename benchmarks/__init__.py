@@ -1,5 +1,4 @@
-"""What only this project measures: `python -m benchmarks NAME`. Not in the wheel.
+"""Measurements and pictures that only this project needs; the wheel leaves them out.
 
-Against others: `speed` (engines), `drafters`. Of the engine: `gpu`, `concurrency`, `cache`.
-Of the service: `load`, `growth`.
+`picture` draws the README's picture from a real answer.
 """

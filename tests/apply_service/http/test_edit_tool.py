@@ -25,6 +25,7 @@ from apply_service.http.edit_tool import (
 
 ROOT = Path(__file__).parents[3]
 DOCS = (ROOT / "docs" / "agent-prompt.md").read_text()
+MORE_EXAMPLES = (ROOT / "tests" / "cases" / "update_rules.md").read_text()
 # The copy that the Python client carries: clients and service do not import each other.
 CARRIED = ROOT / "clients" / "python" / "apply_client" / "edit_tool.json"
 MARKERS = re.findall(r"`([^`\n]*existing code[^`\n]*)`", DESCRIPTION)
@@ -33,7 +34,7 @@ _BLOCK = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | 
 
 @dataclass(frozen=True)
 class Example:
-    """One update of the page: a file, what is sent, and the diff that must come of it."""
+    """One update of the pages: a file, what is sent, and the diff that must come of it."""
 
     rule: str
     language: str
@@ -46,6 +47,7 @@ class Example:
 def read_examples() -> Iterator[Example]:
     """Examples without a file of their own have that of the introduction."""
     intro, *sections = re.split(r"^### ", DOCS, flags=re.MULTILINE)
+    sections += re.split(r"^### ", MORE_EXAMPLES, flags=re.MULTILINE)[1:]
     blocks = {match["info"]: match["body"] for match in _BLOCK.finditer(intro)}
     shared = ("python", blocks["python original"])
     for section in sections:

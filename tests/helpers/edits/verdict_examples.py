@@ -1,4 +1,4 @@
-"""The examples of docs/verdicts.md, as values."""
+"""The examples of docs/verdicts.md and of `tests/cases`, as values."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 DOCS = (ROOT / "docs" / "verdicts.md").read_text()
+# Texts that look like a finding and must not get it: too many for a page that people read.
+COUNTEREXAMPLES = (ROOT / "tests" / "cases" / "verdict_counterexamples.md").read_text()
 # A fenced block with its info string, or the word that says what the next examples show.
 _PIECE = re.compile(
     r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```$|^(?P<word>Triggers|Must not):",
@@ -53,14 +55,14 @@ def blocks(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def read_examples() -> Iterator[Example]:
-    intro, *sections = re.split(r"^### (?=`)", DOCS, flags=re.MULTILINE)
+    intro, *sections = _sections(DOCS)
     shared = dict(blocks(intro))
     right = patched(
         shared["python original"],
         [" " + line for line in shared["python update"][1:3]]
         + ["-    return name", "+    return name.lower()"],
     )
-    for section in sections:
+    for section in [*sections, *_sections(COUNTEREXAMPLES)[1:]]:
         code = section[1 : section.index("`", 1)]
         own: dict[str, list[str]] = {}
         triggers = True
@@ -82,6 +84,11 @@ def read_examples() -> Iterator[Example]:
                     info == "python stopped",
                     _told(info),
                 )
+
+
+def _sections(page: str) -> list[str]:
+    """What stands before the first finding of a page, and the part of each finding."""
+    return re.split(r"^### (?=`)", page, flags=re.MULTILINE)
 
 
 def _told(info: str) -> tuple[str, float] | None:
