@@ -55,7 +55,6 @@ NOT_RUN = {
     ("README.md", "Starting the server"): "what the demo prints, with the figures of one run",
     ("README.md", "5778 passed"): "what the tests print, with the figures of one run",
     ("README.md", ".venv/bin/apply-service bench"): "measures a repository of the reader's",
-    ("docs/batch.md", "python -m tests.oracles"): "a measurement of many minutes",
     ("docs/integrations.md", "python3 -m venv"): "installs from a package index",
     ("docs/integrations.md", "To change an existing file"): "words for a model",
     ("docs/security.md", "python -m tests.oracles"): "a measurement of some minutes",
