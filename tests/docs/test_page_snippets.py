@@ -57,7 +57,6 @@ NOT_RUN = {
     ("README.md", ".venv/bin/apply-service bench"): "measures a repository of the reader's",
     ("docs/integrations.md", "python3 -m venv"): "installs from a package index",
     ("docs/integrations.md", "To change an existing file"): "words for a model",
-    ("docs/security.md", "python -m tests.oracles"): "a measurement of some minutes",
     ("docs/security.md", "# nginx"): "settings of a proxy that is not here",
     ("clients/python/README.md", "pip install"): "installs from a package index",
     ("clients/typescript/README.md", "cd clients/typescript"): "installs from a package index",
