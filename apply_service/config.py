@@ -61,80 +61,78 @@ class ConfigFileError(ConfigError):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that can be set, with its default."""
 
-    host: Annotated[str, Meta(description="Address that the server listens on.")] = "127.0.0.1"
+    host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[
-        int, Meta(ge=0, le=65535, description="Port of the server; 0 takes a free one.")
+        int, Meta(ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     ] = 8722
     root_path: Annotated[
-        str, Meta(description="Path below which a proxy shows the server, such as /apply.")
+        str, Meta(description="Path under which a proxy serves this server, such as /apply.")
     ] = ""
     allowed_hosts: Annotated[
         str | None,
         Meta(
-            description="Names by which the server may be called, with commas between;"
-            " *.example.com is all below it, * is all. Unset, those of this machine if nobody else"
-            " can connect, else all."
+            description="Host names that requests may use, separated by commas; *.example.com"
+            " matches every name below it, * matches all. Unset: this machine's names"
+            " if only it can connect, else all."
         ),
     ] = None
     allow_origins: Annotated[
         str,
         Meta(
-            description="Origins whose web pages may call the server, with commas between, such as"
-            " https://editor.example.com; * is all."
+            description="Origins whose web pages may call the server, separated by commas, such"
+            " as https://editor.example.com; * allows all."
         ),
     ] = ""
     keys_file: Annotated[
         str | None,
-        Meta(description="File of API keys; unset, keys.json in the user's configuration folder."),
+        Meta(description="File of API keys; unset: keys.json in the user's configuration folder."),
     ] = None
     allow_anonymous: Annotated[
         bool,
-        Meta(description="Whether edits need no API key, from wherever they come."),
+        Meta(description="Whether edits from any address need no API key."),
     ] = False
     metrics_need_key: Annotated[
         bool,
-        Meta(description="Whether /metrics needs a key with the scope admin, if there are keys."),
+        Meta(description="Whether /metrics needs a key with the scope admin once keys exist."),
     ] = True
     requests_per_minute: Annotated[
-        int, Meta(ge=0, description="Requests of one API key in a minute; 0 is no limit.")
+        int, Meta(ge=0, description="Requests per minute for each API key; 0 means no limit.")
     ] = 1200
     tokens_per_minute: Annotated[
         int,
         Meta(
             ge=0,
-            description="Tokens of prompts and answers of one API key in a minute; 0 is no limit.",
+            description="Prompt and answer tokens per minute for each API key; 0 means no limit.",
         ),
     ] = 2_000_000
     max_concurrent: Annotated[
-        int, Meta(ge=0, description="Requests of one API key at the same time; 0 is no limit.")
+        int, Meta(ge=0, description="Requests at the same time for each API key; 0 means no limit.")
     ] = 64
     max_connections: Annotated[
-        int, Meta(ge=1, description="Connections at the same time; more are answered with 503.")
+        int, Meta(ge=1, description="Open connections; further ones get 503.")
     ] = 1000
     receive_timeout_s: Annotated[
         float,
-        Meta(gt=0, description="Longest time that the head of a request, and its body, may take."),
+        Meta(gt=0, description="Seconds that the head of a request may take, and again its body."),
     ] = 30.0
     send_timeout_s: Annotated[
         float,
-        Meta(gt=0, description="Longest time that a client may leave its answer unread."),
+        Meta(gt=0, description="Seconds that a client may leave its answer unread."),
     ] = 30.0
     keep_alive_s: Annotated[
         float,
-        Meta(gt=0, description="Silence in a stream of events after which a comment is sent."),
+        Meta(gt=0, description="Seconds of silence after which an event stream sends a comment."),
     ] = 10.0
     workers: Annotated[
-        int, Meta(description="Processes that serve; only 1 is possible, see docs/security.md.")
+        int, Meta(description="Server processes; only 1 is possible, see docs/security.md.")
     ] = 1
     model: Annotated[
         str, Meta(min_length=1, description="Name of a prepared model, or a path to one.")
     ] = "embedded"
-    revision: Annotated[
-        str | None, Meta(description="Revision of a model that is named, not a path.")
-    ] = None
+    revision: Annotated[str | None, Meta(description="Revision of a model given by name.")] = None
     profile: Annotated[
         str | None,
-        Meta(description="Prompt profile: embedded, fastapply or chat; unset, the model's own."),
+        Meta(description="Prompt profile: embedded, fastapply or chat; unset: the model's own."),
     ] = None
     device: Annotated[
         Literal["auto", "cpu", "cuda"],
@@ -143,8 +141,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     dtype: Annotated[
         Literal["auto", "float32", "bfloat16", "float16", "int8"],
         Meta(
-            description="Number format of the weights; auto is bfloat16, but float32 on a CPU"
-            " without instructions for it; int8 (CPU alone) takes least memory and is less exact."
+            description="Number format of the weights; auto takes bfloat16, or float32 on a CPU"
+            " without bfloat16 instructions; int8 (CPU only) takes the least memory"
+            " and is less exact."
         ),
     ] = "auto"
     kv_memory: Annotated[
@@ -156,83 +155,82 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             ge=0,
             extra=_BYTES,
-            description="Host memory for prompts that were computed before; 0 keeps them in the KV"
-            " cache alone.",
+            description="Host memory for computed prompts; 0 keeps them in the KV cache only.",
         ),
     ] = 64 << 20
     redis_url: Annotated[
         str | None,
         Meta(
             extra=_URL,
-            description="Redis that replicas share computed prompts by: redis://, rediss:// or"
+            description="Redis in which replicas share computed prompts: redis://, rediss:// or"
             " unix://.",
         ),
     ] = None
     cache_chunk_tokens: Annotated[
-        int, Meta(ge=16, le=4096, description="Tokens of a prompt that are kept as one value.")
+        int, Meta(ge=16, le=4096, description="Prompt tokens stored as one value.")
     ] = DEFAULT_CHUNK_TOKENS
     cache_payload: Annotated[
         Literal["exact", "float16", "int8"],
-        Meta(description="Numbers of kept prompts; all but exact can change answers."),
+        Meta(description="Number format of stored prompts; float16 and int8 can change answers."),
     ] = "exact"
     cache_timeout_s: Annotated[
-        float, Meta(gt=0, le=60, description="Longest time that a request waits for Redis.")
+        float, Meta(gt=0, le=60, description="Seconds that a request waits for Redis at most.")
     ] = 1.0
     cache_ttl_s: Annotated[
-        int, Meta(ge=1, description="Seconds until Redis forgets a prompt, used or not.")
+        int, Meta(ge=1, description="Seconds until Redis deletes a prompt, used or not.")
     ] = 86_400
     cache_sharing: Annotated[
         Literal["key", "all"],
-        Meta(description="Who profits from a kept prompt: callers with the same API key, or all."),
+        Meta(description="Who reuses a stored prompt: callers with the same API key, or all."),
     ] = "key"
     threads: Annotated[
-        int | None, Meta(description="CPU threads of the model; unset, one for each core.")
+        int | None, Meta(description="CPU threads of the model; unset: one per core.")
     ] = None
     max_running: Annotated[
-        int, Meta(ge=1, le=1024, description="Requests that are computed at the same time.")
+        int, Meta(ge=1, le=1024, description="Requests computed at the same time.")
     ] = 32
     max_waiting: Annotated[
-        int, Meta(ge=0, description="Requests that may wait; more are answered with 429.")
+        int, Meta(ge=0, description="Requests that may wait; further ones get 429.")
     ] = 256
     max_tokens_per_step: Annotated[
         int, Meta(ge=16, description="Tokens of all requests in one forward pass.")
     ] = 512
     max_draft_tokens: Annotated[
-        int, Meta(ge=0, le=256, description="Longest draft (k) of a request; 0 never drafts.")
+        int, Meta(ge=0, le=256, description="Longest draft (k) of a request; 0 turns drafts off.")
     ] = 64
     draft_budget: Annotated[
         Literal["auto", "fixed"],
         Meta(
-            description="Whether drafts are as long as pays in each step (auto), by what steps"
-            " cost on this machine, or always max_draft_tokens (fixed)."
+            description="Draft length: auto takes what pays by the measured cost of a step, fixed"
+            " always takes max_draft_tokens."
         ),
     ] = "auto"
     row_grouping: Annotated[
         Literal["auto", "tiles", "single"],
         Meta(
-            description="Fastest way to compute rows on a CPU: auto tries at start in which no row"
-            " depends on its neighbours; tiles (as many at a time) and single are slower and surer."
+            description="How a CPU computes rows: auto takes the fastest way that gives a row the"
+            " same bits in any batch; tiles and single force a slower, safer way."
         ),
     ] = "auto"
     use_model: Annotated[
         Literal["auto", "always", "never"],
         Meta(
-            description="Whether a model is asked where a request does not say; auto leaves it out"
-            " where the deterministic merge is known to need none."
+            description="Whether to ask the model if a request does not say; auto skips it where"
+            " the deterministic merge is certain."
         ),
     ] = "auto"
     model_aliases: Annotated[
         str,
         Meta(
-            description="Names, separated by commas, that mean the served model in requests, as"
-            " clients of other services send them."
+            description="Model names that mean the served model, separated by commas, as clients"
+            " of other services send them."
         ),
     ] = ",".join(DEFAULT_ALIASES)
     compat_review: Annotated[
         Literal["refuse", "accept"],
         Meta(
             description="What /v1/chat/completions and /v1/code/apply do with a result that needs"
-            " review: answer 422, or return it with its findings."
+            " review: refuse answers 422, accept returns it with its findings."
         ),
     ] = "refuse"
     max_file_bytes: Annotated[
@@ -246,75 +244,75 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=64,
-            description="Processes that plan edits and judge results, started as they are needed; 0"
-            " works in threads, which cannot be stopped at a deadline.",
+            description="Most processes that plan edits and judge results; 0 uses threads, which"
+            " no deadline can stop.",
         ),
     ] = 8
     deadline_s: Annotated[
         float,
         Meta(
             gt=0,
-            description="Seconds until a request is given up, waiting included, if it names none.",
+            description="Seconds until a request fails, waiting included, if it names no deadline.",
         ),
     ] = 25.0
     max_deadline_s: Annotated[
         float,
         Meta(
             gt=0,
-            description="The most that a request may ask for as `deadline_s`; of more this is"
-            " taken, and the answer says so.",
+            description="Longest `deadline_s` of a request; a longer one is cut, and the answer"
+            " says so.",
         ),
     ] = 100.0
     batch_deadline_s: Annotated[
         float,
-        Meta(gt=0, description="The same for edits in batch priority, which let others go first."),
+        Meta(gt=0, description="Seconds until an edit in batch priority fails."),
     ] = 3600.0
     max_batch_in_flight: Annotated[
         int,
-        Meta(ge=1, le=256, description="Lines of one batch that are under way at the same time."),
+        Meta(ge=1, le=256, description="Lines of one batch in progress at the same time."),
     ] = 16
     max_batch_lines: Annotated[
         int, Meta(ge=1, description="Lines of one batch, blank ones included.")
     ] = 50_000
     max_batch_s: Annotated[
-        float, Meta(gt=0, description="Seconds until a batch is ended, whatever is under way.")
+        float, Meta(gt=0, description="Seconds after which a batch ends, finished or not.")
     ] = 14_400.0
     drain_s: Annotated[
         float,
         Meta(
             ge=0,
-            description="Seconds within which the server ends once it is told to; running requests"
-            " get all but the last two.",
+            description="Seconds that a stopping server has to end; running requests get all but"
+            " the last two.",
         ),
     ] = 20.0
     stall_s: Annotated[
         float,
         Meta(
             gt=0,
-            description="Time without a step, with work queued, that /health/live fails after.",
+            description="Seconds without a step, with work queued, after which /health/live fails.",
         ),
     ] = 60.0
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
-        Meta(description="How much the server writes to its log on stderr."),
+        Meta(description="Least severe level that the log on stderr shows."),
     ] = "info"
     log_format: Annotated[
         Literal["auto", "console", "json"],
-        Meta(description="Lines of the log; auto is console on a terminal, else json."),
+        Meta(description="Format of the log; auto is console on a terminal, else json."),
     ] = "auto"
     log_text: Annotated[
         bool,
         Meta(
-            description="Whether the log may have the text of edits; for finding faults, never on a"
-            " server that others use."
+            description="Whether the log may contain the text of edits; only for finding faults"
+            " on your own machine."
         ),
     ] = False
     otlp_endpoint: Annotated[
         str | None,
         Meta(
             extra=_URL,
-            description="OpenTelemetry collector that traces are sent to by HTTP, such as"
-            " http://127.0.0.1:4318; unset, that of OTEL_EXPORTER_OTLP_ENDPOINT, if any.",
+            description="OpenTelemetry collector for traces over HTTP, such as"
+            " http://127.0.0.1:4318; unset: OTEL_EXPORTER_OTLP_ENDPOINT, if any.",
         ),
     ] = None
 

@@ -12,25 +12,29 @@ _TYPE_NAMES = {"str": "text", "int": "integer", "float": "number", "bool": "true
 _INTRODUCTION = """\
 # Configuration
 
-A setting is taken from the first place that has it: the flag of the command, the environment, the
-TOML file that `--config` names, the default. Unknown names are refused. `apply-service config`
-shows every value with the place it came from; `apply-service config --markdown` writes this page.
+The service reads each setting from four sources and takes the first value it finds: the command's
+flag, the environment variable, the TOML file of `--config`, the default. Setting `kv_memory` has
+the flag `--kv-memory` and the variable `APPLY_SERVICE_KV_MEMORY`; the others follow the same rule.
+An unknown name is an error. `apply-service config` prints each value with its source;
+`apply-service config --markdown` writes this page.
 
-Sizes are bytes or have a unit: `KB`, `MB`, `GB`, `KiB`, `MiB`, `GiB`. In the TOML file the settings
-stand at the top level, under their names:
+A size is a number of bytes, or has a unit: `KB`, `MB`, `GB`, `KiB`, `MiB`, `GiB`. In the TOML file
+settings are top-level keys:
 
 ```toml
 port = 9000
 kv_memory = "1GiB"
 ```
 
-More variables are read: `APPLY_SERVICE_URL` is the server that `apply-service apply` uses instead
-of loading the model itself, `APPLY_API_KEY` the key that it sends there (see
-[security](security.md)), `APPLY_SERVICE_CACHE` the folder of prepared models, and
-`APPLY_CACHE_SECRET` what values in Redis are signed with (see [the prefix cache](cache.md)).
+Four more variables exist:
 
-| setting | flag | variable | type | default | meaning |
-|---|---|---|---|---|---|
+- `APPLY_SERVICE_URL`: `apply-service apply` uses this server and loads no model.
+- `APPLY_API_KEY`: the key that it sends there ([security](security.md)).
+- `APPLY_SERVICE_CACHE`: the folder of prepared models.
+- `APPLY_CACHE_SECRET`: the secret that signs values in Redis ([prefix cache](cache.md)).
+
+| setting | type | default | meaning |
+|---|---|---|---|
 """
 
 
@@ -53,8 +57,8 @@ def format_table(loaded: LoadedSettings) -> str:
 def format_markdown() -> str:
     """The whole of docs/configuration.md."""
     rows = [
-        f"| `{field.name}` | `{field.flag}` | `{field.variable}` | {_type_name(field)}"
-        f" | `{shown_value(field, field.default)}` | {field.description} |\n"
+        f"| `{field.name}` | {_type_name(field)} | `{shown_value(field, field.default)}`"
+        f" | {field.description} |\n"
         for field in setting_fields()
     ]
     return _INTRODUCTION + "".join(rows)

@@ -9,24 +9,24 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from batching.cache.stats import TierStats
 
 _TOTALS = {
-    "lookups": ("lookups", "Requests whose prompt was searched in a tier."),
-    "hits": ("hits", "Chunks of prompts that were found in a tier."),
-    "hit_tokens": ("hit_tokens", "Prompt tokens that were found in a tier."),
-    "read_bytes": ("read_bytes", "Bytes of the chunks that were found in a tier."),
-    "read_seconds": ("read_seconds", "Seconds that requests spent searching and reading a tier."),
-    "stores": ("stores", "Chunks that were written to a tier."),
-    "written_bytes": ("written_bytes", "Bytes of the chunks that were written to a tier."),
+    "lookups": ("lookups", "Requests that searched a tier."),
+    "hits": ("hits", "Prompt chunks found in a tier."),
+    "hit_tokens": ("hit_tokens", "Prompt tokens found in a tier."),
+    "read_bytes": ("read_bytes", "Bytes read from a tier."),
+    "read_seconds": ("read_seconds", "Seconds spent searching and reading a tier."),
+    "stores": ("stores", "Chunks written to a tier."),
+    "written_bytes": ("written_bytes", "Bytes written to a tier."),
 }
 _BY_REASON = {
-    "misses": ("misses", "reason", "Searches that ended before the prompt's last chunk."),
-    "drops": ("drops", "reason", "Chunks that were not written to a tier."),
-    "decisions": ("decisions", "decision", "What searches came to: load, compute or miss."),
+    "misses": ("misses", "reason", "Searches that ended before the last chunk."),
+    "drops": ("drops", "reason", "Chunks not written to a tier."),
+    "decisions": ("decisions", "decision", "Results of searches: load, compute or miss."),
 }
 _GAUGES = {
-    "num_bytes": ("memory_bytes", "Memory that a tier has taken in this process."),
-    "queue_depth": ("queue_depth", "Loads and stores of a tier that are under way or wait."),
-    "latency_s": ("latency_seconds", "Moving average of a round trip."),
-    "bandwidth": ("bandwidth_bytes_per_second", "Moving average of reading."),
+    "num_bytes": ("memory_bytes", "Memory of a tier in this process."),
+    "queue_depth": ("queue_depth", "Loads and stores of a tier, running or waiting."),
+    "latency_s": ("latency_seconds", "Moving average of the round trip."),
+    "bandwidth": ("bandwidth_bytes_per_second", "Moving average of the read rate."),
 }
 _BREAKER_STATES = ("closed", "half_open", "open")
 

@@ -16,24 +16,24 @@ from batching.stats import EngineStats, Histogram
 
 # By name, without the prefix of all: the field of EngineStats, and the text.
 _GAUGES = {
-    "num_requests_running": ("num_running", "Requests to the model that are being computed."),
-    "num_requests_waiting": ("num_waiting", "Requests to the model that wait for a first step."),
+    "num_requests_running": ("num_running", "Requests in computation."),
+    "num_requests_waiting": ("num_waiting", "Requests waiting for their first step."),
     "kv_cache_blocks": ("num_blocks", "Blocks of the KV cache."),
 }
 _TOTALS = {
-    "num_preemptions": ("preemptions", "Requests that had to give their blocks back."),
-    "prompt_tokens": ("prompt_tokens", "Tokens of the prompts of finished requests."),
-    "generation_tokens": ("output_tokens", "Tokens of finished answers."),
-    "prefix_cache_queries": ("prompt_tokens", "Prompt tokens looked for in the prefix cache."),
-    "prefix_cache_hits": ("cached_tokens", "Prompt tokens that were found there."),
-    "forced_tokens": ("forced", "Output tokens that left the model no choice."),
-    "spec_decode_num_drafts": ("drafts", "Drafts that were verified."),
-    "spec_decode_num_draft_tokens": ("drafted", "Draft tokens that were verified."),
-    "spec_decode_num_accepted_tokens": ("accepted", "Draft tokens that held."),
+    "num_preemptions": ("preemptions", "Requests that lost their blocks to others."),
+    "prompt_tokens": ("prompt_tokens", "Prompt tokens of finished requests."),
+    "generation_tokens": ("output_tokens", "Answer tokens of finished requests."),
+    "prefix_cache_queries": ("prompt_tokens", "Prompt tokens looked up in the prefix cache."),
+    "prefix_cache_hits": ("cached_tokens", "Prompt tokens found in the prefix cache."),
+    "forced_tokens": ("forced", "Output tokens without a choice for the model."),
+    "spec_decode_num_drafts": ("drafts", "Verified drafts."),
+    "spec_decode_num_draft_tokens": ("drafted", "Verified draft tokens."),
+    "spec_decode_num_accepted_tokens": ("accepted", "Accepted draft tokens."),
 }
 _STEPS = {
-    "iteration_tokens_total": ("step_tokens", "Tokens of a forward pass."),
-    "iteration_requests": ("step_requests", "Requests in a forward pass: the batch size."),
+    "iteration_tokens_total": ("step_tokens", "Tokens per forward pass."),
+    "iteration_requests": ("step_requests", "Requests per forward pass (batch size)."),
 }
 
 
@@ -50,7 +50,7 @@ class EngineCollector:
             yield GaugeMetricFamily(f"apply_{name}", text, value=getattr(stats, field))
         used = 1.0 - stats.num_free_blocks / stats.num_blocks if stats.num_blocks else 0.0
         yield GaugeMetricFamily(
-            "apply_kv_cache_usage_perc", "Share of the KV cache that requests hold, 0 to 1.", used
+            "apply_kv_cache_usage_perc", "Share of the KV cache in use, 0 to 1.", used
         )
         for name, (field, text) in _TOTALS.items():
             yield CounterMetricFamily(f"apply_{name}", text, value=getattr(stats, field))
@@ -64,7 +64,7 @@ class EngineCollector:
 def _accepted_by_position(stats: EngineStats) -> Metric:
     family = CounterMetricFamily(
         "apply_spec_decode_num_accepted_tokens_per_pos",
-        "Draft tokens that held, by their place in the draft, counted from 0.",
+        "Accepted draft tokens, by position in the draft, from 0.",
         labels=["position"],
     )
     for position, count in enumerate(stats.accepted_by_position):
@@ -75,7 +75,7 @@ def _accepted_by_position(stats: EngineStats) -> Metric:
 def _ended(stats: EngineStats) -> Metric:
     family = CounterMetricFamily(
         "apply_request_success",
-        "Requests to the model by how they ended: stop, length, abort or error.",
+        "Finished requests, by reason: stop, length, abort or error.",
         labels=["finished_reason"],
     )
     ends: dict[str, int] = {

@@ -35,13 +35,13 @@ _VERDICTS = ("rejected", "needs-review")
 _CONFIDENCES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)
 
 _REQUEST_HISTOGRAMS = {
-    "time_to_first_token_seconds": (_SECONDS, "Seconds until an answer's first token."),
-    "request_queue_time_seconds": (_SECONDS, "Seconds that a request to the model waited."),
-    "request_prefill_time_seconds": (_SECONDS, "Seconds in which a prompt was computed."),
-    "request_decode_time_seconds": (_SECONDS, "Seconds in which an answer was written."),
+    "time_to_first_token_seconds": (_SECONDS, "Seconds until the first token of an answer."),
+    "request_queue_time_seconds": (_SECONDS, "Seconds that a request waited."),
+    "request_prefill_time_seconds": (_SECONDS, "Seconds that computing a prompt took."),
+    "request_decode_time_seconds": (_SECONDS, "Seconds that writing an answer took."),
     "request_time_per_output_token_seconds": (
         _TOKEN_SECONDS,
-        "Seconds of decoding for each token behind an answer's first.",
+        "Seconds per answer token, without the first.",
     ),
     "request_prompt_tokens": (_TOKENS, "Tokens of a prompt."),
     "request_generation_tokens": (_TOKENS, "Tokens of an answer."),
@@ -55,10 +55,10 @@ class Telemetry:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         self._edits = self._counter(
-            "requests", "Edits by result: a status of the verdict, or a problem's code.", "result"
+            "requests", "Edits, by verdict status or problem code.", "result"
         )
-        self._findings = self._counter("findings", "Findings of verdicts by code.", "code")
-        self._sources = self._counter("answers", "Edits by where the text comes from.", "source")
+        self._findings = self._counter("findings", "Findings of verdicts, by code.", "code")
+        self._sources = self._counter("answers", "Edits, by source of the text.", "source")
         self._http_requests = self._counter(
             "http_requests", "HTTP requests.", "method", "route", "status"
         )
@@ -66,13 +66,13 @@ class Telemetry:
             "http_request_duration_seconds", _SECONDS, "Seconds of an HTTP request.", "route"
         )
         self._edit_seconds = self._histogram(
-            "e2e_request_latency_seconds", _SECONDS, "Seconds of an edit from first to last."
+            "e2e_request_latency_seconds", _SECONDS, "Seconds from receiving an edit to its result."
         )
         self._confidence = self._histogram(
             "confidence", _CONFIDENCES, "The model's confidence in an edit.", "verdict"
         )
         self._tokens_per_pass = self._histogram(
-            "tokens_per_target_pass", _TOKENS_PER_PASS, "Output tokens of a forward pass, by edit."
+            "tokens_per_target_pass", _TOKENS_PER_PASS, "Output tokens per forward pass of an edit."
         )
         self._of_requests = {
             name: self._histogram(name, buckets, text)
@@ -80,13 +80,13 @@ class Telemetry:
         }
         self._model = Gauge(
             "apply_model_info",
-            "1 for the model that is served.",
+            "1 for the served model.",
             ["model_name", "profile", "fingerprint"],
             registry=self._registry,
         )
         self._model_state = Gauge(
             "apply_model_state",
-            "1 for the state that the model is in: loading, ready or failed.",
+            "1 for the model's state: loading, ready or failed.",
             ["state"],
             registry=self._registry,
         )
