@@ -1,4 +1,6 @@
-"""Measurements and pictures that only this project needs; the wheel leaves them out.
+"""What only this project measures: `python -m benchmarks NAME`. Not in the wheel.
 
-`picture` draws the README's picture from a real answer.
+Against others: `speed` (engines), `drafters`. Of the engine: `gpu`, `host`, `concurrency`, `cache`.
+Of the service: `load`, `growth`. Of the repository: `weight`, `house`, `picture`.
+Each is a package with a `command`; `__main__` finds them by name.
 """

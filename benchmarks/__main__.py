@@ -16,9 +16,12 @@ BENCHMARKS = {
     "drafters": "measure drafters on expected answers, without a model",
     "gpu": "time steps and attention on a GPU with random weights",
     "growth": "how cost grows with files, edits, requests at once and drafts",
+    "house": "two states of this repository side by side: folders, lines, words, imports",
     "host": "what a step costs the host beside its pass",
     "load": "open-loop load on a running service: latency and goodput at rising rates",
+    "picture": "draw the picture of the README from a real answer",
     "speed": "time the real model against its peers",
+    "weight": "what a clone of this repository and its wheel weigh",
 }
 
 

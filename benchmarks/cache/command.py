@@ -1,4 +1,4 @@
-"""`apply-service bench cache`: what the prefix cache saves, over one process and over several.
+"""`python -m benchmarks cache`: what the prefix cache saves, over one process and over several.
 
 `repeat`: one file, many snippets. `fleet`: a process with an empty memory and a Redis that another
 one has filled. `link`: reading from Redis against a bare socket. `gate`: a link that is too slow.
@@ -83,7 +83,7 @@ class Bench:
 
 
 def add_cache_command(subparsers: Any) -> None:
-    """Register `cache` below `apply-service bench`."""
+    """Register `cache` below `python -m benchmarks`."""
     parser = subparsers.add_parser("cache", help="what the prefix cache saves", description=__doc__)
     parser.add_argument("scenario_name", choices=sorted(_SCENARIOS), metavar="SCENARIO")
     parser.add_argument("--cases", type=Path, metavar="FILE", help="case file to take files from")

@@ -1,4 +1,4 @@
-"""What the processes of `bench cache` are asked, and what they answer."""
+"""What the processes of `benchmarks cache` are asked, and what they answer."""
 
 from __future__ import annotations
 

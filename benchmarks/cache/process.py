@@ -1,4 +1,4 @@
-"""A replica of `bench cache`: a process that starts with nothing in memory."""
+"""A replica of `benchmarks cache`: a process that starts with nothing in memory."""
 
 from __future__ import annotations
 

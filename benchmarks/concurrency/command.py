@@ -1,4 +1,4 @@
-"""`apply-service bench concurrency`: whether the draft budget is ever slower than no drafts.
+"""`python -m benchmarks concurrency`: whether the draft budget is ever slower than no drafts.
 
 Batches are computed twice on one engine in this process: without drafts, and with the draft budget
 as the service has it. A batch has as many requests as run at once, or more, and then another comes
@@ -107,7 +107,7 @@ def parse_counts(text: str, *, name: str, limit: int) -> tuple[int, ...]:
 
 
 def add_concurrency_command(subparsers: Any) -> None:
-    """Register `concurrency` below `apply-service bench`."""
+    """Register `concurrency` below `python -m benchmarks`."""
     parser = subparsers.add_parser(
         "concurrency",
         help="whether the draft budget is ever slower than no drafts",

@@ -1,4 +1,4 @@
-"""`apply-service bench drafters`: tokens per target pass of our drafter and of others, no model.
+"""`python -m benchmarks drafters`: tokens per target pass of our drafter and of others, no model.
 
 An oracle answers each case with its expected file in the profile's tokens, end tokens included.
 Tokens per target pass are answer tokens over decode passes: a pass yields the accepted draft tokens
@@ -36,7 +36,7 @@ DrafterFactory = Callable[[ReplayCase], Proposer]
 
 
 def add_drafters_command(subparsers: Any) -> None:
-    """Register `drafters` below `apply-service bench`."""
+    """Register `drafters` below `python -m benchmarks`."""
     parser = subparsers.add_parser(
         "drafters",
         help="measure drafters on expected answers, without a model",

@@ -1,8 +1,8 @@
-"""`apply-service bench gpu`: steps of real sizes with random weights against the roofline.
+"""`python -m benchmarks gpu`: steps of real sizes with random weights against the roofline.
 
 Verification steps of `k` drafted tokens for several requests at once run on weights of real sizes.
-What share of a draft holds is read from a trace: by default 128 drafts of 64 tokens in a row that
-`bench drafters` saw on real edits, of which 0.97 held, or `--trace`, a file with one share a line.
+What share of a draft holds is read from a trace, a file with one share a line (`--trace`). The
+default has 128 drafts of 64 tokens that `benchmarks drafters` saw on real edits; 0.97 held.
 The floor of a step is the time that the device takes at least to read weights, keys and values, or
 to multiply; both rates are measured first. Host ms is the time of a step that the host works for
 it, graph the share of steps that ran in a CUDA graph. Prompt lookup is that of transformers, for
@@ -41,7 +41,7 @@ class GpuBenchError(Exception):
 
 
 def add_gpu_command(subparsers: Any) -> None:
-    """Register `gpu` below `apply-service bench`."""
+    """Register `gpu` below `python -m benchmarks`."""
     parser = subparsers.add_parser(
         "gpu", help="time steps and attention on a GPU with random weights", description=__doc__
     )

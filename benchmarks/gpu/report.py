@@ -1,4 +1,4 @@
-"""The figures of `bench gpu` as text."""
+"""The figures of `benchmarks gpu` as text."""
 
 from __future__ import annotations
 

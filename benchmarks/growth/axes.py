@@ -1,4 +1,4 @@
-"""The axes of `bench growth`: which edits stand for a value, and what they cost."""
+"""The axes of `benchmarks growth`: which edits stand for a value, and what they cost."""
 
 from __future__ import annotations
 

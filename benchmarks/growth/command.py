@@ -1,4 +1,4 @@
-"""`apply-service bench growth`: how the cost of an edit grows, along one axis at a time.
+"""`python -m benchmarks growth`: how the cost of an edit grows, along one axis at a time.
 
 `file`: an edit of one function in files of 1,000 to 100,000 lines. `edit`: an edit of one function
 with 2 to 128 new lines. `concurrency`: 1 to 64 such edits at once. `k`: drafts of 0 to 256 tokens
@@ -35,7 +35,7 @@ class GrowthBenchError(ApplyError):
 
 
 def add_growth_command(subparsers: Any) -> None:
-    """Register `growth` below `apply-service bench`."""
+    """Register `growth` below `python -m benchmarks`."""
     parser = subparsers.add_parser(
         "growth",
         help="how cost grows with files, edits, requests at once and drafts",

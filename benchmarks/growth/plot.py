@@ -1,4 +1,4 @@
-"""The rows of `bench growth` as pictures. matplotlib is needed only here."""
+"""The rows of `benchmarks growth` as pictures. matplotlib is needed only here."""
 
 from __future__ import annotations
 

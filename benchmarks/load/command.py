@@ -1,4 +1,4 @@
-"""`apply-service bench load`: latency and goodput of a running service at rising rates.
+"""`python -m benchmarks load`: latency and goodput of a running service at rising rates.
 
 Requests arrive as a Poisson process, whatever became of those before them, and seconds count from
 the moment at which a request should have been sent: one that waits behind others is not left out.
@@ -125,7 +125,7 @@ def parse_rates(text: str) -> tuple[float, ...]:
 
 
 def add_load_command(subparsers: Any) -> None:
-    """Register `load` below `apply-service bench`."""
+    """Register `load` below `python -m benchmarks`."""
     parser = subparsers.add_parser(
         "load", help="latency and goodput of a running service", description=__doc__
     )

@@ -1,4 +1,4 @@
-"""Cases of `bench speed`: whole files to write freely, planned as the service would."""
+"""Cases of `benchmarks speed`: whole files to write freely, planned as the service would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`apply-service bench speed`: end-to-end time of whole answers, ours against rivals.
+"""`python -m benchmarks speed`: end-to-end time of whole answers, ours against rivals.
 
 Every case is run by every contender, one after another, in an order that rotates from case to case,
 with the same weights, prompt, token limit and number of threads. Each contender has a process of
@@ -41,7 +41,7 @@ class SpeedBenchError(ApplyError):
 
 
 def add_speed_command(subparsers: Any) -> None:
-    """Register `speed` below `apply-service bench`."""
+    """Register `speed` below `python -m benchmarks`."""
     parser = subparsers.add_parser(
         "speed", help="time the real model against its peers", description=__doc__
     )

@@ -1,4 +1,4 @@
-"""llama.cpp as a rival of `bench speed`, by its Python binding llama-cpp-python.
+"""llama.cpp as a rival of `benchmarks speed`, by its Python binding llama-cpp-python.
 
 `python -P llama_worker.py SETTINGS`, an object in JSON, answers each line of stdin, a RivalRequest
 as JSON, with a SpeedRun on stdout, whose first line has its WorkerFacts. It imports nothing but the

@@ -1,4 +1,4 @@
-"""The finished runs of `bench speed`, found by case, contender and round."""
+"""The finished runs of `benchmarks speed`, found by case, contender and round."""
 
 from __future__ import annotations
 

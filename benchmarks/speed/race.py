@@ -1,4 +1,4 @@
-"""The race of `bench speed`: whose turn it is, and what has been run already."""
+"""The race of `benchmarks speed`: whose turn it is, and what has been run already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of `bench speed` from its runs: times, ratios, and what drafts lost."""
+"""The figures of `benchmarks speed` from its runs: times, ratios, and what drafts lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transformers' own `generate` on the same weights and prompts: the rival of `bench speed`.
+"""Transformers' own `generate` on the same weights and prompts: the rival of `benchmarks speed`.
 
 `python -m benchmarks.speed.transformers_baseline MODEL_DIR [THREADS]` answers each line of
 stdin, a RivalRequest as JSON, with a SpeedRun on stdout, whose first line has its WorkerFacts.

@@ -1,4 +1,4 @@
-"""Our engine in a process of its own, as a contender of `bench speed`: from texts to tokens."""
+"""Our engine in a process of its own, as a contender of `benchmarks speed`."""
 
 from __future__ import annotations
 

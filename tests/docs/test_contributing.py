@@ -11,11 +11,11 @@ from litestar import Litestar, get
 from litestar.testing import TestClient
 from page_snippets import ROOT, PageSnippet, snippets_of
 
-from apply_service.edit.comparison import Comparison
 from apply_service.edit.finding import Finding
-from apply_service.edit.languages import LANGUAGES
-from apply_service.edit.segment import Segment, SegmentLine, Snippet
-from apply_service.edit.symbol_rules import SymbolRules, named
+from apply_service.edit.place.comparison import Comparison
+from apply_service.edit.read.segment import Segment, SegmentLine, Snippet
+from apply_service.edit.syntax.languages import LANGUAGES
+from apply_service.edit.syntax.symbol_rules import SymbolRules, named
 from lookup.proposer import Draft, Proposer
 
 PAGE = ROOT / "CONTRIBUTING.md"

@@ -22,8 +22,8 @@ from page_snippets import PageSnippet, pages, snippets_of
 from program_folder import ROOT, run_shell, write_programs
 from serve_process import serve_process, wait_until_ready
 
-from apply_service.compat.morph_message import EXAMPLE
-from benchmarks.picture import PICTURE, edit_to_show, picture_of
+from apply_service.http.compat.morph_message import EXAMPLE
+from benchmarks.picture.command import PICTURE, edit_to_show, picture_of
 
 SNIPPETS = [snippet for page in pages() for snippet in snippets_of(page)]
 GREET = 'import sys\n\n\ndef greet(name):\n    print("Hello " + name)\n\n\n'
@@ -34,10 +34,10 @@ GREET_UPDATE = "# ...\ndef greet(name):\n    print('Hi ' + name)\n# ...\n"
 # kind of snippet ("" is any).
 RUN_ELSEWHERE = {
     ("CONTRIBUTING.md", "python"): "tests/docs/test_contributing.py",
-    ("docs/verdicts.md", ""): "tests/apply_service/edit/test_verdict_docs.py",
-    ("docs/agent-prompt.md", "python"): "tests/apply_service/test_edit_tool.py",
-    ("docs/agent-prompt.md", "diff"): "tests/apply_service/test_edit_tool.py",
-    ("docs/agent-prompt.md", "text"): "tests/apply_service/test_edit_tool.py",
+    ("docs/verdicts.md", ""): "tests/apply_service/edit/place/test_verdict_docs.py",
+    ("docs/agent-prompt.md", "python"): "tests/apply_service/http/test_edit_tool.py",
+    ("docs/agent-prompt.md", "diff"): "tests/apply_service/http/test_edit_tool.py",
+    ("docs/agent-prompt.md", "text"): "tests/apply_service/http/test_edit_tool.py",
     ("docs/integrations.md", "json"): "tests/clients/python/test_integrations.py",
     ("docs/integrations.md", "yaml"): "tests/clients/python/test_integrations.py",
     ("docs/integrations.md", "sh edit.sh"): "tests/clients/python/test_integrations.py",
@@ -316,6 +316,6 @@ def test_the_picture_of_the_readme_shows_the_answer(url: str) -> None:
     body = edit_to_show()
     answer = httpx.post(f"{url}/v1/apply", json=body).raise_for_status().json()
     assert picture_of(body, answer) == PICTURE.read_text(encoding="utf-8"), (
-        "write it anew: python -m benchmarks.picture"
+        "write it anew: python -m benchmarks picture"
     )
     assert f"](docs/{PICTURE.name})" in (ROOT / "README.md").read_text(encoding="utf-8")

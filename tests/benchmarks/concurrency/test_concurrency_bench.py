@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tiny_model import write_tiny_model
 
-from apply_service.cli.main import EXIT_ERROR, EXIT_OK, main
+from apply_service.cli.main import EXIT_ERROR, EXIT_OK
 from apply_service.config import Settings
 from apply_service.evaluate.cases.case_file import read_cases
 from apply_service.models.loading import resolve_dtype
@@ -17,6 +17,7 @@ from apply_service.prompts.profile import load_profile
 from batching.config import EngineConfig
 from batching.engine import build_engine
 from batching.request import EngineRequest
+from benchmarks.__main__ import main
 from benchmarks.concurrency.batch_engine import BatchEngine
 from benchmarks.concurrency.pairs import BatchFigures, ConcurrencyPair, summarise_pairs
 from benchmarks.concurrency.tasks import make_tasks
@@ -45,7 +46,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def command(model_dir: Path, cases: Path) -> list[str]:
-    base = ["bench", "concurrency", "--cases", str(cases), "--model", str(model_dir)]
+    base = ["concurrency", "--cases", str(cases), "--model", str(model_dir)]
     base += ["--profile", "embedded", "--max-tokens", "8", "--max-prompt-tokens", "400"]
     base += ["--kv-memory", "16MiB", "--tasks", "4", "--threads", "1"]
     return [*base, "--requests", "2"]

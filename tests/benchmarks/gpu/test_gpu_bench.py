@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from apply_service.cli.main import main
 from batching.config import ModelInfo
 from batching.model.random_model import SHAPE_NAMES, make_random_model
 from batching.pending_step import FinishedStep
 from batching.step_plan import StepPlan, StepResult
+from benchmarks.__main__ import main
 from benchmarks.gpu import command as gpu
 from benchmarks.gpu.attention import measure_attention
 from benchmarks.gpu.clock import Roofline, measure_ms
@@ -37,7 +37,7 @@ def test_of_the_recorded_drafts_ninety_seven_percent_held() -> None:
 
 
 def test_every_size_is_timed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "gpu", *SMALL, "--json"]) == 0
+    assert main(["gpu", *SMALL, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["shape"] == "tiny"
     assert report["num_graphs"] == 0
@@ -61,7 +61,7 @@ def test_the_table_has_a_line_for_each_size(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     path = tmp_path / "figures.json"
-    assert main(["bench", "gpu", *SMALL, "--out", str(path)]) == 0
+    assert main(["gpu", *SMALL, "--out", str(path)]) == 0
     assert len(json.loads(path.read_text())["steps"]) == 4
     lines = capsys.readouterr().out.splitlines()
     assert "97.0% of the drafts hold" in lines[0]
@@ -87,7 +87,7 @@ def test_it_runs_on_the_kernels_of_a_gpu(
     monkeypatch.setattr("benchmarks.gpu.clock._NUM_REPEATS", 1)
     monkeypatch.setattr("benchmarks.gpu.steps._NUM_WARM_UPS", 1)
     few = ("--k", "3", "--batch", "2", "--steps", "1", "--attention-context", "20")
-    assert main(["bench", "gpu", *SMALL, *few, "--json"]) == 0
+    assert main(["gpu", *SMALL, *few, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert [step["num_rows"] for step in report["steps"]] == [8]
     assert [times["num_rows"] for times in report["attention"]] == [1]
@@ -95,7 +95,7 @@ def test_it_runs_on_the_kernels_of_a_gpu(
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_it_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "gpu"]) == 1
+    assert main(["gpu"]) == 1
     assert "--device cpu --shape tiny" in capsys.readouterr().err
 
 
@@ -154,7 +154,7 @@ def test_numbers_that_make_no_sense_are_refused(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        main(["bench", "gpu", *arguments])
+        main(["gpu", *arguments])
     assert message in capsys.readouterr().err
 
 
@@ -162,14 +162,14 @@ def test_numbers_that_make_no_sense_are_refused(
 def test_contexts_beyond_the_models_are_refused(
     flag: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["bench", "gpu", *SMALL, flag, "20000"]) == 1
+    assert main(["gpu", *SMALL, flag, "20000"]) == 1
     assert "the limit is 16384; lower --context" in capsys.readouterr().err
 
 
 def test_a_folder_that_is_not_there_is_said_before_anything_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["bench", "gpu", *SMALL, "--out", str(tmp_path / "none" / "x.json")]) == 1
+    assert main(["gpu", *SMALL, "--out", str(tmp_path / "none" / "x.json")]) == 1
     assert "none is no folder; make it, or give another --out" in capsys.readouterr().err
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from apply_service.cli.main import main
 from apply_service.config import Settings
 from apply_service.evaluate.edit_session import EditSession
+from benchmarks.__main__ import main
 from benchmarks.growth import axes as growth_axes
 from benchmarks.growth import plot as growth_plot
 from benchmarks.growth.axes import AXES, GrowthEditError, GrowthPoint, measure_point
@@ -30,7 +30,7 @@ def model_flags(
 
 
 def run_bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
-    assert main(["bench", "growth", *arguments, "--json", "--rounds", "1"]) == 0
+    assert main(["growth", *arguments, "--json", "--rounds", "1"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -131,14 +131,14 @@ def test_the_module_has_the_lines_and_every_edit_its_new_ones() -> None:
 def test_what_cannot_be_is_refused(
     flags: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["bench", "growth", *flags]) == 1
+    assert main(["growth", *flags]) == 1
     assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("flags", [["--axis", "size"], ["--axis", "k", "--values", "a,b"]])
 def test_an_axis_that_is_none_is_said(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(["bench", "growth", *flags])
+        main(["growth", *flags])
     assert "with commas between" in capsys.readouterr().err
 
 
@@ -146,5 +146,5 @@ def test_pictures_need_matplotlib(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(growth_plot, "find_spec", lambda _name: None)
-    assert main(["bench", "growth", "--plot", str(tmp_path)]) == 1
+    assert main(["growth", "--plot", str(tmp_path)]) == 1
     assert "needs matplotlib" in capsys.readouterr().err

@@ -14,7 +14,8 @@ from oracle_service import OracleService
 from server_thread import serving
 from tiny_model import write_tiny_model
 
-from apply_service.cli.main import EXIT_ERROR, EXIT_OK, main
+from apply_service.cli.main import EXIT_ERROR, EXIT_OK
+from benchmarks.__main__ import main
 from benchmarks.load.arrivals import poisson_arrivals
 from benchmarks.load.open_loop import TimedReply
 from benchmarks.load.stages import LoadStage, is_rising, percentile
@@ -68,7 +69,7 @@ def test_every_mode_is_measured_at_every_rate_and_a_second_run_has_nothing_to_do
     url: str, cases: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, plot = tmp_path / "stages.jsonl", tmp_path / "load.png"
-    command = ["bench", "load", "--url", url, "--cases", str(cases), "--rates", "4,20"]
+    command = ["load", "--url", url, "--cases", str(cases), "--rates", "4,20"]
     command += ["--seconds", "0.4", "--constraint", "merge", "--k", "8", "--out", str(out)]
     assert main([*command, "--plot", str(plot), "--json"]) == EXIT_OK
     report = json.loads(capsys.readouterr().out)
@@ -96,7 +97,7 @@ def test_seconds_count_from_the_scheduled_arrival_and_a_full_queue_counts_apart(
     oracle.runner.gate.clear()  # the model computes nothing until all have arrived
     opening = threading.Timer(1.5, oracle.runner.gate.set)
     opening.start()
-    command = ["bench", "load", "--url", url, "--cases", str(cases), "--rates", "40"]
+    command = ["load", "--url", url, "--cases", str(cases), "--rates", "40"]
     command += ["--seconds", "0.5", "--constraint", "merge", "--json"]
     assert main(command) == EXIT_OK
     opening.join()
@@ -113,7 +114,7 @@ def test_answers_after_the_deadline_are_late(
     oracle.runner.gate.clear()
     opening = threading.Timer(1.0, oracle.runner.gate.set)
     opening.start()
-    command = ["bench", "load", "--url", url, "--cases", str(cases), "--rates", "10"]
+    command = ["load", "--url", url, "--cases", str(cases), "--rates", "10"]
     command += ["--seconds", "0.2", "--deadline-s", "0.5", "--constraint", "merge", "--json"]
     assert main(command) == EXIT_OK
     opening.join()
@@ -139,7 +140,7 @@ def test_answers_after_the_deadline_are_late(
 def test_bad_options_are_refused_with_a_remedy(
     flags: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["bench", "load", *flags]) == EXIT_ERROR
+    assert main(["load", *flags]) == EXIT_ERROR
     assert message in capsys.readouterr().err
 
 

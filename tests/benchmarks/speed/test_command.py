@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from case_files import case_file
 
-from apply_service.cli.main import main
+from benchmarks.__main__ import main
 
 CASE_FILE = case_file("short_edits")
 LLAMA_PYTHON = os.environ.get("APPLY_TEST_LLAMA_PYTHON")
@@ -20,7 +20,7 @@ PEERS = ["default", "llama_f32", "llama_f32_lookup_10", "llama_q8_0", "llama_q8_
 
 
 def bench(model_dir: Path, cache_dir: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "apply_service", "bench", "speed", "--cases", str(CASE_FILE)]
+    command = [sys.executable, "-m", "benchmarks", "speed", "--cases", str(CASE_FILE)]
     command += ["--model", str(model_dir), "--profile", "embedded", "--threads", "1"]
     command += ["--max-tokens", "20", "--seed", "0", *options]
     return subprocess.run(
@@ -80,7 +80,7 @@ def test_bad_input_is_said_before_anything_is_started(
     options: list[str],
     reason: str,
 ) -> None:
-    command = ["bench", "speed", "--cases", str(CASE_FILE), "--model", str(tiny_model_dir)]
+    command = ["speed", "--cases", str(CASE_FILE), "--model", str(tiny_model_dir)]
     assert main([*command, "--profile", "embedded", *options]) == 1
     messages = capsys.readouterr().err
     assert reason in messages
@@ -90,5 +90,5 @@ def test_bad_input_is_said_before_anything_is_started(
 @pytest.mark.parametrize("value", ["0", "-3", "many"])
 def test_a_count_below_one_is_refused(value: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["bench", "speed", "--cases", str(CASE_FILE), "--limit", value])
+        main(["speed", "--cases", str(CASE_FILE), "--limit", value])
     assert "at least 1" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.picture`: draw an update, its diff and its verdict as docs/picture.svg.
+"""`python -m benchmarks picture`: draw an update, its diff and its verdict as docs/picture.svg.
 
 The texts come from a server that the command starts, so the picture shows a real answer.
 """
@@ -6,18 +6,17 @@ The texts come from a server that the command starts, so the picture shows a rea
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from apply_service.demo.__main__ import read_example
-from apply_service.demo.edit_client import post_edit
-from apply_service.demo.local_server import HOST, LocalServer
+from apply_service.cli.demo.__main__ import read_example
+from apply_service.cli.demo.edit_client import post_edit
+from apply_service.cli.demo.local_server import HOST, LocalServer
 
-PICTURE = Path(__file__).parents[1] / "docs" / "picture.svg"
+PICTURE = Path(__file__).parents[2] / "docs" / "picture.svg"
 
 # A card with its own light ground reads the same on light and dark pages.
 _GROUND, _PANEL, _BORDER = "#f6f8fa", "#ffffff", "#d0d7de"
@@ -38,11 +37,17 @@ class Line:
     is_bold: bool = False
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Ask a server of this tree for the demo's edit and write the picture; the exit code."""
-    parser = argparse.ArgumentParser(prog="benchmarks.picture", description=__doc__)
+def add_picture_command(subparsers: Any) -> None:
+    """Register `picture` below `python -m benchmarks`."""
+    parser = subparsers.add_parser(
+        "picture", help="draw the picture of the README", description=__doc__
+    )
     parser.add_argument("--out", type=Path, default=PICTURE, help="the SVG file to write")
-    path: Path = parser.parse_args(argv).out
+
+
+def run_picture(args: argparse.Namespace) -> int:
+    """Ask a server of this tree for the demo's edit and write the picture; the exit code."""
+    path: Path = args.out
     with LocalServer() as server:
         server.wait_until_ready(_READY_TIMEOUT_S)
         body = edit_to_show()
@@ -123,7 +128,3 @@ def _panel(x: int, height: int, title: str, lines: Sequence[Line]) -> Iterator[s
                 f'<text{name} x="{x + 12}" y="{top + 13}" fill="{line.colour}"'
                 f' xml:space="preserve">{escape(line.text)}</text>'
             )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Two states of the repository side by side: `command` leads, `traced_request` follows an edit."""

@@ -1,0 +1,1 @@
+"""The picture of the README, drawn from a real answer; `command` leads."""

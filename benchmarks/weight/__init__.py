@@ -1,0 +1,1 @@
+"""What a clone and the wheel weigh; `command` leads."""
