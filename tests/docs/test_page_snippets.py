@@ -282,7 +282,7 @@ def test_what_is_run_elsewhere_has_its_test() -> None:
     for (page, _kind), test in RUN_ELSEWHERE.items():
         name = Path(page).name
         code = (ROOT / test).read_text()
-        reader = (ROOT / "tests" / "verdict_examples.py").read_text()
+        reader = (ROOT / "tests" / "helpers" / "edits" / "verdict_examples.py").read_text()
         assert name in code or name in reader, f"{test} does not read {page}"
 
 

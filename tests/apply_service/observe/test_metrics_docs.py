@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from server_thread import serving
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 ROW = re.compile(r"\| `(?P<name>\w+)(?P<labels>(?:\{.+\})?)` \| (?P<type>\w+) \| (?P<text>.+) \|")
 LINES = [f"value_{number} = {number}" for number in range(12)]
 EDIT = {

@@ -181,7 +181,8 @@ def test_a_kv_cache_that_holds_no_usual_file(tiny_model_dir: Path) -> None:
 def test_the_kv_cache_is_counted_in_the_format_that_the_machine_takes(
     has_bfloat16: bool, tiny_model_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apply_service.models.loading.has_fast_bfloat16", lambda: has_bfloat16)
+    for name in ("has_bfloat16", "has_fast_bfloat16"):
+        monkeypatch.setattr(f"apply_service.models.loading.{name}", lambda: has_bfloat16)
     tiny = model_info(open_store().resolve(str(tiny_model_dir)))
     dtype: Literal["bfloat16", "float32"] = "bfloat16" if has_bfloat16 else "float32"
     taken = check_context(Settings(device="cpu"), tiny)
