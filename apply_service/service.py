@@ -6,21 +6,23 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from apply_service.apply.admission import Admission
-from apply_service.apply.apply_run import ApplyRun, with_cap
+from apply_service.apply.edit_model import EditModel
 from apply_service.apply.edit_request import Constraint, EditRequest, UseModel
 from apply_service.apply.errors import (
     EngineStalledError,
     UnavailableOptionError,
     UnknownModelError,
 )
-from apply_service.apply.pipeline import ApplyPipeline, PipelineLimits
-from apply_service.apply.planning.intake import Intake
+from apply_service.apply.events import NO_READER, EventSink
+from apply_service.apply.intake import Intake
+from apply_service.apply.outcome import Outcome
+from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.apply.planning.text_work import TextWork
+from apply_service.apply.run import ApplyPipeline, PipelineLimits
 from apply_service.apply.tenant import CacheSharing
 from apply_service.http.compat.chat_run import ChatPipeline
 from apply_service.http.compat.settings import CompatSettings
@@ -33,8 +35,7 @@ from apply_service.prompts.profile import Profile, PromptError
 from apply_service.version import system_fingerprint
 from batching.async_engine import AsyncEngine
 from batching.config import ModelInfo
-from batching.errors import DeadlineExceededError, EngineError
-from batching.request import Priority
+from batching.errors import EngineError
 
 if TYPE_CHECKING:  # it brings torch, which takes seconds that nobody waits for who needs no model
     from batching.engine import Engine
@@ -80,8 +81,21 @@ class ServedModel:
     profile_name: str
     constraints: tuple[Constraint, ...]
     engine: AsyncEngine
-    pipeline: ApplyPipeline
+    edits: EditModel
     chat: ChatPipeline | None
+
+
+@dataclass(frozen=True, slots=True)
+class _ServedModels:
+    """The model of a slot, for edits whose options it has."""
+
+    slot: ModelSlot[ServedModel]
+
+    async def model_for(self, plan: EditPlan) -> EditModel:
+        """The loaded model. Raises UnavailableOptionError or what `ModelSlot.wait` raises."""
+        served = await self.slot.wait(until=plan.deadline)
+        _check_constraint(plan.edit.constraint, served)
+        return served.edits
 
 
 class ApplyService:
@@ -113,7 +127,6 @@ class ApplyService:
         self.model_name = model_name
         self.cache_sharing = cache_sharing
         self.batch_limits = batch_limits
-        self._batch_turn = asyncio.Semaphore(1)
         self._default_deadline_s = default_deadline_s
         self._max_deadline_s = max_deadline_s
         self.default_use_model = default_use_model
@@ -127,10 +140,11 @@ class ApplyService:
         self._on_model_missing: Callable[[], None] = _nobody_to_tell
         self._is_model_missing = False
         self._model: ModelSlot[ServedModel] = ModelSlot(max_waiting=max_waiting)
-        self._intake = Intake(
-            max_file_bytes=limits.max_file_bytes,
-            observer=self.telemetry,
+        self._pipeline = ApplyPipeline(
+            _ServedModels(self._model),
+            Intake(max_file_bytes=limits.max_file_bytes, text_work=self._text_work),
             text_work=self._text_work,
+            observer=self.telemetry,
         )
         self._loading: asyncio.Task[None] | None = None
         self.telemetry.watch_model(lambda: self._model.state)
@@ -233,23 +247,12 @@ class ApplyService:
         if self.is_ready:
             _check_constraint(constraint, self.served)
 
-    async def start_edit(self, edit: EditRequest) -> ApplyRun:
-        """Plan an edit and begin it, once the model is there if it needs one.
+    async def apply(self, edit: EditRequest, events: EventSink = NO_READER) -> Outcome:
+        """Run an edit, once the model is there if it needs one.
 
-        Of all edits in batch priority prompts are written for one at a time, so that others find a
-        thread free. Raises what planning, the model's slot and `ApplyPipeline.ask` raise.
+        Raises what `ApplyPipeline.apply` and `ModelSlot.wait` raise, and UnavailableOptionError.
         """
-        try:
-            plan = await self._intake.plan(edit)
-            run = await self._intake.try_alone(plan)
-        except DeadlineExceededError as error:
-            raise with_cap(error, edit) from error
-        if run is not None:
-            return run
-        served = await self._model.wait(until=plan.deadline)
-        _check_constraint(edit.constraint, served)
-        async with self._batch_turn if edit.priority == Priority.BATCH else nullcontext():
-            return await served.pipeline.ask(plan)
+        return await self._pipeline.apply(edit, events)
 
     async def _load(self) -> None:
         loaded = await asyncio.to_thread(self._load_model)
@@ -270,14 +273,11 @@ class ApplyService:
                 max_draft_tokens=self._limits.max_draft_tokens,
                 observe=self.telemetry.observe_chat,
             )
-        pipeline = ApplyPipeline(
+        edits = EditModel(
             engine,
             profile,
-            self._limits,
-            self.telemetry,
-            self._text_work,
-            intake=self._intake,
             admission=admission,
+            max_draft_tokens=self._limits.max_draft_tokens,
         )
         self.model_name = loaded.name
         self._model.put(
@@ -289,7 +289,7 @@ class ApplyService:
                 profile_name=profile.name,
                 constraints=profile.constraints,
                 engine=engine,
-                pipeline=pipeline,
+                edits=edits,
                 chat=chat,
             )
         )

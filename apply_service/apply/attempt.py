@@ -1,14 +1,21 @@
-"""Which part of a file the model is asked to rewrite: first the least, then more, last all."""
+"""What is tried for a result: first to rewrite the least, then more, last all; or the merge."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from apply_service.apply.outcome import Source
 from apply_service.apply.planning.edit_plan import EditPlan
+from apply_service.edit.place.merge import splice
 from apply_service.edit.place.placement import MergePath, Placement
+from apply_service.edit.place.verdict import AnswerEnding
 from apply_service.edit.regions import Region, cells, choose_regions, estimate_tokens
+
+if TYPE_CHECKING:  # they are only of what a model is asked, and cost those who ask none
+    from apply_service.apply.confidence import Testimony
+    from apply_service.apply.region_prompt import RegionPrompt
 
 # A rival place is shown to the model if it fits almost as well as the best one, and a near one,
 # which makes a region hardly larger, in any case.
@@ -26,22 +33,45 @@ MAX_REGIONS = 16
 Regions = tuple[Region, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """Regions of the original, in order and apart, that one try rewrites."""
+    """One way to a result: regions that the model rewrites, or lines that are known without it.
 
-    scope: Literal["file", "region"]
-    regions: Regions
+    `regions` of the original are in order and apart; there are none where no model is asked.
+    `prompts` are there, one a region, from when they are written until they are answered. The
+    attempt `lacks_constraint` if the model writes freely though valid merges were wanted.
+
+    `lines` are those of the whole file, None until there is an answer. `ending` says how the
+    answer ended, and `testimony` what the model said of it under a constraint. The attempt
+    `is_over_ceiling` if it needs more tokens than the caller allows.
+    """
+
+    source: Source
+    scope: Literal["file", "region"] = "file"
+    regions: Regions = ()
+    prompts: tuple[RegionPrompt, ...] = ()
+    lacks_constraint: bool = False
+    lines: tuple[str, ...] | None = None
+    ending: AnswerEnding = "complete"
+    testimony: Testimony | None = None
+    is_over_ceiling: bool = False
+
+
+def try_merge(plan: EditPlan) -> Attempt | None:
+    """The best deterministic merge, if there is one."""
+    if plan.merge is None or plan.merge.best is None:
+        return None
+    return Attempt(source="merge", lines=tuple(splice(plan.original_lines, plan.merge.best)))
 
 
 def attempts_of(plan: EditPlan, *, max_region_tokens: int | None) -> Iterator[Attempt]:
-    """The tries that an edit is worth, from the least text to the file; none is repeated.
+    """The model's attempts that an edit is worth, from narrow to wide; none is repeated.
 
     Where places compete, regions that show all of them come first. `max_region_tokens` is what the
     prompt of a region should stay under, by estimate; None is for a model that rewrites whole
     files and is shown a part only where the file does not fit.
     """
-    whole = Attempt("file", (Region(0, len(plan.original_lines)),))
+    whole = Attempt(source="model", regions=(Region(0, len(plan.original_lines)),))
     scope = plan.edit.scope
     if scope == "file":
         yield whole
@@ -54,7 +84,8 @@ def attempts_of(plan: EditPlan, *, max_region_tokens: int | None) -> Iterator[At
         if regions not in tried:
             tried.add(regions)
             is_whole = regions == whole.regions and scope == "auto"
-            yield whole if is_whole else Attempt("region", regions)
+            narrow = Attempt(source="model", scope="region", regions=regions)
+            yield whole if is_whole else narrow
     if whole.regions not in tried and (scope == "auto" or not tried):
         yield whole
 

@@ -1,23 +1,20 @@
-"""From lines to an outcome: the verdict over a plan and its result, and the diff."""
+"""From an attempt to an outcome: the verdict over its lines, and the diff."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from apply_service.apply.attempt import Attempt, try_merge
 from apply_service.apply.errors import LimitError
 from apply_service.apply.outcome import Outcome, Source
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.edit.finding import Finding
-from apply_service.edit.place.merge import MergePlan, splice
-from apply_service.edit.place.verdict import AnswerEnding, Verdict, judge, status_of
+from apply_service.edit.place.merge import MergePlan
+from apply_service.edit.place.verdict import Verdict, judge, status_of
 from apply_service.edit.text.diff import unified_diff
 from apply_service.edit.text.work_budget import BudgetSpentError, limited_work
 from batching.events import RequestStats
-
-if TYPE_CHECKING:  # it is only of what a model says, and costs those who ask none
-    from apply_service.apply.confidence import Testimony
 
 _UNCONFIRMED = Finding(
     code="place_unconfirmed",
@@ -63,25 +60,25 @@ def _unjudged(limit: int) -> Finding:
     )
 
 
-def conclude(
-    plan: EditPlan,
-    lines: tuple[str, ...],
-    *,
-    source: Source,
-    ending: AnswerEnding = "complete",
-    testimony: Testimony | None = None,
-) -> Outcome:
-    """Judge the lines of a whole file as the result of a plan, and the model's word for them."""
-    verdict = _judge(plan, lines, ending, testimony)
-    outcome = _outcome(plan, lines, verdict, source=source)
-    if testimony is None:
-        return replace(outcome, ending=ending)
-    if ending == "complete":
+def conclude(plan: EditPlan, attempt: Attempt) -> Outcome:
+    """Judge the lines of an attempt as the result of a plan, and the model's word for them."""
+    assert attempt.lines is not None, "an attempt is judged once its lines are known"
+    verdict = _judge(plan, attempt.lines, attempt)
+    testimony = attempt.testimony
+    if testimony is not None and attempt.ending == "complete":
         verdict = _with_findings(verdict, *testimony.doubts())
+    if attempt.lacks_constraint:
+        verdict = _with_findings(verdict, _NO_VALID_MERGE)
+    outcome = replace(
+        _outcome(plan, attempt.lines, verdict, source=attempt.source),
+        ending=attempt.ending,
+        scope=attempt.scope,
+        regions=attempt.regions,
+    )
+    if testimony is None:
+        return outcome
     return replace(
         outcome,
-        verdict=verdict,
-        ending=ending,
         confidence=testimony.confidence,
         decisions=testimony.decisions,
         evidence=testimony.evidence,
@@ -93,12 +90,7 @@ def conclude_decided(plan: EditPlan) -> Outcome:
     assert plan.decision is not None, "only a decided plan needs no model"
     if plan.is_impossible and plan.merge is not None:
         return _conclude_unmerged(plan, plan.merge)
-    return conclude(plan, plan.decision.lines, source=plan.decision.source)
-
-
-def without_constraint(outcome: Outcome) -> Outcome:
-    """The outcome of an answer that was to be one of the valid merges and could not be bound."""
-    return replace(outcome, verdict=_with_findings(outcome.verdict, _NO_VALID_MERGE))
+    return conclude(plan, Attempt(source=plan.decision.source, lines=plan.decision.lines))
 
 
 def without_retry(outcome: Outcome, *, is_late: bool) -> Outcome:
@@ -148,10 +140,10 @@ def try_conclude_merge(plan: EditPlan, *, unconfirmed: Finding = _UNCONFIRMED) -
     Without a model that says the same, only places that anchors decide are trusted: others have
     the finding `unconfirmed`.
     """
-    if plan.merge is None or plan.merge.best is None:
+    attempt = try_merge(plan)
+    if plan.merge is None or attempt is None:
         return None
-    lines = tuple(splice(plan.original_lines, plan.merge.best))
-    outcome = conclude(plan, lines, source="merge")
+    outcome = conclude(plan, attempt)
     if plan.merge.is_unique or outcome.verdict.status != "applied":
         return outcome
     return replace(outcome, verdict=_with_findings(outcome.verdict, unconfirmed))
@@ -204,16 +196,15 @@ def _with_findings(verdict: Verdict, *findings: Finding) -> Verdict:
     )
 
 
-def _judge(
-    plan: EditPlan, lines: tuple[str, ...], ending: AnswerEnding, testimony: Testimony | None
-) -> Verdict:
+def _judge(plan: EditPlan, lines: tuple[str, ...], attempt: Attempt) -> Verdict:
+    testimony = attempt.testimony
     try:
         with limited_work():
             return judge(
                 plan.original_lines,
                 plan.update_lines if plan.snippet is None else plan.snippet,
                 lines,
-                ending=ending,
+                ending=attempt.ending,
                 plan=plan.merge,
                 tree=plan.tree,
                 confirmed=None if testimony is None else testimony.confirmed,

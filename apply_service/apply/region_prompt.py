@@ -36,19 +36,6 @@ class RegionPrompt:
     rival_token_ids: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedAttempt:
-    """An attempt with the prompt of each of its regions, in order."""
-
-    attempt: Attempt
-    prompts: tuple[RegionPrompt, ...]
-
-    @property
-    def lacks_constraint(self) -> bool:
-        """Whether a region is to be written freely though the valid merges were wanted."""
-        return any(region_prompt.lacks_constraint for region_prompt in self.prompts)
-
-
 def build_prompts(plan: EditPlan, attempt: Attempt, profile: Profile) -> tuple[RegionPrompt, ...]:
     """One prompt for each region that the edit touches. Raises PromptError."""
     return tuple(_build_prompt(plan, attempt, region, profile) for region in attempt.regions)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
+from apply_service.apply.events import RegionText, RunEvent
 from apply_service.apply.outcome import Outcome
-from apply_service.apply.pipeline import ApplyPipeline, PipelineLimits
 from apply_service.apply.planning.edit_plan import EditPlan
-from apply_service.apply.run_events import RegionText
+from apply_service.apply.run import ApplyPipeline, PipelineLimits
 from apply_service.config import Settings
 from apply_service.http.problems import answer_of
 from apply_service.http.schemas import ApplyBody, ApplyResult
@@ -41,13 +42,20 @@ async def run_plan(
     limits = PipelineLimits(
         max_file_bytes=settings.max_file_bytes, max_draft_tokens=settings.max_draft_tokens
     )
+    pipeline = ApplyPipeline.on_engine(engine, loaded.profile, limits)
     try:
-        run = await ApplyPipeline(engine, loaded.profile, limits).run(plan)
-        async for item in run:
-            if isinstance(item, RegionText):
-                progress.show_text(item.text)
-            elif isinstance(item, Outcome):
-                return item
+        return await pipeline.run(plan, _ShownText(progress))
     finally:
         await engine.stop()
-    raise AssertionError("a run ends in its outcome")
+
+
+@dataclass(frozen=True, slots=True)
+class _ShownText:
+    """A sink that shows how far the answer is."""
+
+    progress: Progress
+
+    def put(self, event: RunEvent) -> None:
+        """Show a text that grows."""
+        if isinstance(event, RegionText):
+            self.progress.show_text(event.text)

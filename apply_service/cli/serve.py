@@ -14,8 +14,8 @@ from typing import Any, cast
 import uvicorn
 from litestar import Litestar
 
-from apply_service.apply.pipeline import PipelineLimits
 from apply_service.apply.planning.text_work import TextWork
+from apply_service.apply.run import PipelineLimits
 from apply_service.config import Settings
 from apply_service.http.app import create_app
 from apply_service.http.compat.settings import CompatSettings, parse_aliases

@@ -17,8 +17,8 @@ import msgspec
 
 from apply_service.apply.edit_request import EditRequest
 from apply_service.apply.outcome import Outcome
-from apply_service.apply.pipeline import ApplyPipeline, PipelineLimits
 from apply_service.apply.planning.text_work import TextWork
+from apply_service.apply.run import ApplyPipeline, PipelineLimits
 from apply_service.config import LoadedSettings, Settings, load_settings
 from apply_service.evaluate.contenders.pipeline import FORESEEN_ERRORS
 from apply_service.evaluate.machine import describe_machine
@@ -75,7 +75,7 @@ class EditSession:
         self._runner = asyncio.Runner()
         self._engine = AsyncEngine(loaded.engine)
         self._text_work = TextWork(num_workers=settings.text_workers)
-        self._pipeline = ApplyPipeline(
+        self._pipeline = ApplyPipeline.on_engine(
             self._engine,
             loaded.profile,
             PipelineLimits(
@@ -159,7 +159,7 @@ class EditSession:
         started = time.perf_counter()
         with recording(record):
             try:
-                outcome = await (await self._pipeline.start(edit)).outcome()
+                outcome = await self._pipeline.apply(edit)
             except FORESEEN_ERRORS as error:
                 total_s = time.perf_counter() - started
                 return EditTiming(problem=problem_of(error).code, total_s=total_s)

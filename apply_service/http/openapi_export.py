@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from apply_service.apply.pipeline import PipelineLimits
+from apply_service.apply.run import PipelineLimits
 from apply_service.http.app import create_app
 from apply_service.http.openapi_document import Document, complete
 from apply_service.service import ApplyService

@@ -6,8 +6,8 @@ import msgspec
 
 from apply_service.apply.decision import Branch
 from apply_service.apply.edit_request import EditRequest, SamplingOptions, UseModel
+from apply_service.apply.events import RegionDone, RegionStarted, RegionText, RunEvent
 from apply_service.apply.outcome import Outcome
-from apply_service.apply.run_events import RegionDone, RegionStarted, RegionText, RunEvent
 from apply_service.edit.finding import Finding
 from apply_service.edit.regions import Region
 from apply_service.edit.text.text_edits import text_edits

@@ -31,7 +31,7 @@ from wire_shapes import (
     without_null,
 )
 
-from apply_service.apply.run_events import (
+from apply_service.apply.events import (
     RegionDone,
     RegionRestart,
     RegionStarted,

@@ -12,7 +12,7 @@ import pytest
 from redis_process import RedisProcess, find_redis_server
 from server_thread import serving
 
-from apply_service.apply.pipeline import PipelineLimits
+from apply_service.apply.run import PipelineLimits
 from apply_service.apply.tenant import CacheSharing
 from apply_service.config import Settings
 from apply_service.models.loading import load_model

@@ -14,7 +14,7 @@ import pytest
 from fuzzed_requests import ROUTES, Tally, fuzzed_requests, send_fuzzed
 from guarded_server import guarded
 
-from apply_service.apply.pipeline import PipelineLimits
+from apply_service.apply.run import PipelineLimits
 from apply_service.config import Settings
 from apply_service.models.loading import load_model
 from apply_service.service import ApplyService

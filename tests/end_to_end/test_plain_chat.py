@@ -17,7 +17,7 @@ from openai.types.chat import ChatCompletion
 from server_thread import serving
 from tagged_edit import MERGED, UPDATE, tagged
 
-from apply_service.apply.pipeline import PipelineLimits
+from apply_service.apply.run import PipelineLimits
 from apply_service.config import Settings
 from apply_service.models.loading import load_model
 from apply_service.service import ApplyService

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from server_thread import serving
 
-from apply_service.apply.pipeline import PipelineLimits
+from apply_service.apply.run import PipelineLimits
 from apply_service.config import Settings
 from apply_service.models.loading import load_model
 from apply_service.service import ApplyService

@@ -1,6 +1,6 @@
 """The text side of an edit, before a model is asked.
 
-`edit_plan` is what is known of an edit; `intake` plans it and answers it if no model is needed.
+`edit_plan` is what is known of an edit from its texts.
 `text_work` shares the work among processes of `text_worker`, fairly by `fair_queue`.
 `plan_memory` keeps the plans of the last edits.
 """

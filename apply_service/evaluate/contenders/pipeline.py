@@ -6,13 +6,13 @@ import asyncio
 import os
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from apply_service.apply.edit_request import Constraint, UseModel
-from apply_service.apply.errors import ApplyError, WithdrawnError
+from apply_service.apply.errors import ApplyError
+from apply_service.apply.events import RegionText, RunEvent
 from apply_service.apply.outcome import Outcome
-from apply_service.apply.pipeline import ApplyPipeline, PipelineLimits
-from apply_service.apply.run_events import RegionText
+from apply_service.apply.run import ApplyPipeline, PipelineLimits
 from apply_service.config import load_settings
 from apply_service.edit.read.snippet_error import SnippetError
 from apply_service.edit.text.text_file import TextFileError
@@ -32,6 +32,19 @@ from batching.errors import EngineError
 FORESEEN_ERRORS = (ApplyError, SnippetError, TextFileError, PromptError, EngineError)
 # Problems that say something about the update; all others say that there was no judgement.
 _REFUSED_STATUSES = (400, 422)
+
+
+@dataclass(slots=True)
+class _FirstText:
+    """A sink that notes after how many seconds the first text came."""
+
+    started: float
+    seconds: float | None = None
+
+    def put(self, event: RunEvent) -> None:
+        """Look at the clock at the first text."""
+        if self.seconds is None and isinstance(event, RegionText):
+            self.seconds = time.perf_counter() - self.started
 
 
 class PipelineContender:
@@ -57,7 +70,7 @@ class PipelineContender:
         self._runner = asyncio.Runner()
         self._engine = AsyncEngine(loaded.engine)
         self._runner.run(self._start())
-        self._pipeline = ApplyPipeline(self._engine, loaded.profile, limits)
+        self._pipeline = ApplyPipeline.on_engine(self._engine, loaded.profile, limits)
 
     @property
     def dtype(self) -> Dtype:
@@ -104,15 +117,9 @@ class PipelineContender:
             constraint=self._constraint,
             use_model=self._use_model,
         )
-        started = time.perf_counter()
-        first_text_s = None
-        run = await self._pipeline.start(replace(edit, cache_salt=cache_salt))
-        async for item in run:
-            if isinstance(item, Outcome):
-                return item, first_text_s
-            if first_text_s is None and isinstance(item, RegionText):
-                first_text_s = time.perf_counter() - started
-        raise WithdrawnError(f"the case {case.id} ended without an answer")
+        watch = _FirstText(time.perf_counter())
+        outcome = await self._pipeline.apply(replace(edit, cache_salt=cache_salt), watch)
+        return outcome, watch.seconds
 
 
 def load_contender(

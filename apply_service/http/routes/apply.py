@@ -1,7 +1,7 @@
 """`POST /v1/apply`: one edit, answered whole or as server-sent events."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +12,9 @@ from litestar.openapi import ResponseSpec
 from litestar.params import JSONBody
 from litestar.response import Stream
 
-from apply_service.apply.apply_run import ApplyRun
 from apply_service.apply.errors import ApplyError
+from apply_service.apply.event_stream import EventStream
+from apply_service.apply.events import NO_READER, EventSink
 from apply_service.apply.outcome import Outcome
 from apply_service.apply.tenant import cache_salt_of
 from apply_service.edit.read.snippet_error import SnippetError
@@ -69,25 +70,30 @@ PROBLEM_RESPONSES = {
 async def apply(
     request: ApplyBodyRequest, data: JSONBody[ApplyBody], service: NamedDependency[ApplyService]
 ) -> Response[ApplyResult]:
-    """Start an edit; whatever is wrong with it is a problem before anything is streamed."""
+    """Run an edit; whatever is wrong with it is a problem before anything is streamed."""
+    authorization = request.headers.get("authorization")
     try:
-        starting = start_edit(data, service, request.headers.get("authorization"))
         if not data.stream:
-            work = _whole_answer(data, service, starting)
+            work = _whole_answer(data, service, authorization)
             return Response(await finish_for_client(request.receive, work))
-        run = await finish_for_client(request.receive, starting)
+        events = await _begin(request, data, service, authorization)
     except FORESEEN_ERRORS as error:
         service.telemetry.count_problem(problem_of(error).code)
         raise
     return Stream(  # type: ignore[return-value]
-        _events(data, service, run),
+        _stream(data, service, events),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store"},
     )
 
 
-async def start_edit(body: ApplyBody, service: ApplyService, authorization: str | None) -> ApplyRun:
-    """An edit on its way, in the name of its owner. Raises one of FORESEEN_ERRORS."""
+async def run_body(
+    body: ApplyBody,
+    service: ApplyService,
+    authorization: str | None,
+    events: EventSink = NO_READER,
+) -> Outcome:
+    """The outcome of an edit, in the name of its owner. Raises one of FORESEEN_ERRORS."""
     service.check_options(model=body.model, constraint=body.constraint)
     edit = await asyncio.to_thread(
         edit_of,
@@ -97,14 +103,28 @@ async def start_edit(body: ApplyBody, service: ApplyService, authorization: str 
         default_use_model=service.default_use_model,
     )
     edit = replace(edit, cache_salt=cache_salt_of(authorization, service.cache_sharing))
-    return await service.start_edit(edit)
+    return await service.apply(edit, events)
+
+
+async def _begin(
+    request: ApplyBodyRequest, body: ApplyBody, service: ApplyService, authorization: str | None
+) -> EventStream:
+    """An edit on its way, with something to tell. Raises one of FORESEEN_ERRORS."""
+    events = EventStream()
+    events.start(run_body(body, service, authorization, events))
+    try:
+        await finish_for_client(request.receive, events.wait_until_begun())
+    except BaseException:
+        events.cancel()
+        raise
+    return events
 
 
 async def _whole_answer(
-    body: ApplyBody, service: ApplyService, starting: Coroutine[Any, Any, ApplyRun]
+    body: ApplyBody, service: ApplyService, authorization: str | None
 ) -> ApplyResult:
     """The answer to a body, without the events before it."""
-    return await edit_result(body, service, await (await starting).outcome())
+    return await edit_result(body, service, await run_body(body, service, authorization))
 
 
 async def edit_result(body: ApplyBody, service: ApplyService, outcome: Outcome) -> ApplyResult:
@@ -119,10 +139,12 @@ async def edit_result(body: ApplyBody, service: ApplyService, outcome: Outcome) 
     )
 
 
-async def _events(body: ApplyBody, service: ApplyService, run: ApplyRun) -> AsyncIterator[bytes]:
+async def _stream(
+    body: ApplyBody, service: ApplyService, events: EventStream
+) -> AsyncIterator[bytes]:
     """Server-sent events; leaving early, as a disconnect does, gives the run up."""
     try:
-        async for item in run:
+        async for item in events:
             if isinstance(item, Outcome):
                 yield _event("result", await edit_result(body, service, item))
             else:
@@ -134,7 +156,7 @@ async def _events(body: ApplyBody, service: ApplyService, run: ApplyRun) -> Asyn
             log_failure(error)
         yield _event("error", problem)
     finally:
-        run.cancel()
+        events.cancel()
 
 
 def _event(name: str, value: Any) -> bytes:

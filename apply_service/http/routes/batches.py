@@ -16,7 +16,8 @@ from litestar.response.base import ASGIResponse
 from litestar.response.streaming import ASGIStreamingResponse, Stream
 from litestar.types import HTTPResponseBodyEvent, Receive, Send
 
-from apply_service.apply.apply_run import ApplyRun
+from apply_service.apply.events import RunEvent
+from apply_service.apply.outcome import Outcome
 from apply_service.http.batch_lines import BatchLine
 from apply_service.http.batch_run import BatchRun
 from apply_service.http.batch_schemas import BatchAnswer, BatchEdit
@@ -24,7 +25,7 @@ from apply_service.http.errors import log_failure
 from apply_service.http.guard.limits.allowance import Cost, current_allowance
 from apply_service.http.json_body import decode_body
 from apply_service.http.problems import ProblemError, make_problem, problem_of
-from apply_service.http.routes.apply import PROBLEM_RESPONSES, edit_result, start_edit
+from apply_service.http.routes.apply import PROBLEM_RESPONSES, edit_result, run_body
 from apply_service.service import ApplyService
 from batching.errors import QueueFullError
 
@@ -120,6 +121,20 @@ async def batches(
     )
 
 
+class _Begun:
+    """The sink of a line's run: notes that the engine has taken it, and what it will cost."""
+
+    def __init__(self, cost: Cost, expected_tokens: int) -> None:
+        self.is_set = False
+        self._cost = cost
+        self._expected_tokens = expected_tokens
+
+    def put(self, event: RunEvent) -> None:
+        """Take the run as begun, whatever it tells."""
+        self.is_set = True
+        self._cost.num_tokens = self._expected_tokens
+
+
 class _BatchEdits:
     """Does what one line asks for, in the name of the batch's owner."""
 
@@ -142,14 +157,10 @@ class _BatchEdits:
         give_up_at = self._give_up_at(body)
         expected_tokens = line.num_bytes // _BYTES_PER_TOKEN
         async with self._charged(expected_tokens, until=give_up_at) as cost:
-            run = await self._start_when_there_is_room(body, give_up_at)
-            cost.num_tokens = expected_tokens
-            try:
-                outcome = await run.outcome()
-                cost.num_tokens = outcome.stats.num_prompt_tokens + outcome.stats.num_output_tokens
-                result = await edit_result(body, self._service, outcome)
-            finally:
-                run.cancel()
+            begun = _Begun(cost, expected_tokens)
+            outcome = await self._run_when_there_is_room(body, begun, give_up_at)
+            cost.num_tokens = outcome.stats.num_prompt_tokens + outcome.stats.num_output_tokens
+            result = await edit_result(body, self._service, outcome)
         return _encode(BatchAnswer(id=body.id, line=line.number, result=result))
 
     def answer_failure(self, line: BatchLine, error: Exception) -> bytes:
@@ -181,14 +192,16 @@ class _BatchEdits:
             expected_tokens, until=until, check=self._service.check_ready
         )
 
-    async def _start_when_there_is_room(self, body: BatchEdit, give_up_at: float) -> ApplyRun:
+    async def _run_when_there_is_room(
+        self, body: BatchEdit, begun: _Begun, give_up_at: float
+    ) -> Outcome:
         """A batch waits for its turn instead of sending its lines away."""
         wait_s = _FIRST_WAIT_S
         while True:
             try:
-                return await start_edit(body, self._service, self._authorization)
+                return await run_body(body, self._service, self._authorization, begun)
             except QueueFullError:
-                if time.monotonic() + wait_s >= give_up_at:
+                if begun.is_set or time.monotonic() + wait_s >= give_up_at:
                     raise
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)

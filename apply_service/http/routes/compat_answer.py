@@ -50,13 +50,9 @@ async def settle_edit(
         deadline_s=service.deadline_of("interactive"),
         cache_salt=cache_salt_of(request.headers.get("authorization"), service.cache_sharing),
     )
-    outcome = await finish_for_client(request.receive, _outcome_of(edit, service))
+    outcome = await finish_for_client(request.receive, service.apply(edit))
     check_verdict(outcome, service.compat.review)
     return outcome
-
-
-async def _outcome_of(edit: EditRequest, service: ApplyService) -> Outcome:
-    return await (await service.start_edit(edit)).outcome()
 
 
 def head_of(request_id: str, service: ApplyService) -> AnswerHead:

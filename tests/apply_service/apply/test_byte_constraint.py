@@ -18,8 +18,8 @@ from tiny_model import SPECIAL_TOKENS, write_tiny_model
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from apply_service.apply.merge_constraint import MergeConstraint, try_constrain
-from apply_service.apply.pipeline import ApplyPipeline, PipelineLimits
 from apply_service.apply.planning.edit_plan import EditPlan
+from apply_service.apply.run import ApplyPipeline, PipelineLimits
 from apply_service.config import Settings
 from apply_service.edit.regions import Region
 from apply_service.evaluate.cases.case_file import Case, read_cases
@@ -184,13 +184,13 @@ def test_the_service_reads_such_answers(model_dir: Path, profile_name: str) -> N
         engine = AsyncEngine(loaded.engine)
         engine.start()
         limits = PipelineLimits(max_file_bytes=20_000, max_draft_tokens=64)
-        pipeline = ApplyPipeline(engine, loaded.profile, limits)
+        pipeline = ApplyPipeline.on_engine(engine, loaded.profile, limits)
         num_decisions = 0
         try:
             for (case, plan), _ in zip(plans(), range(NUM_CASES), strict=False):
                 assert plan.merge is not None
                 edit = edit_of_case(case, has_fallback=False, constraint="merge")
-                outcome = await (await pipeline.start(replace(edit, scope="file"))).outcome()
+                outcome = await pipeline.apply(replace(edit, scope="file"))
                 assert (outcome.source, outcome.confidence is None) == ("model", False)
                 assert plan.merge.accepts(outcome.lines) is not None
                 for decision in outcome.decisions:

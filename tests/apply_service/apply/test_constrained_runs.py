@@ -17,8 +17,8 @@ from case_files import case_file
 
 from apply_service.apply.edit_request import SamplingOptions
 from apply_service.apply.outcome import Outcome
-from apply_service.apply.pipeline import ApplyPipeline, PipelineLimits
 from apply_service.apply.planning.edit_plan import EditPlan
+from apply_service.apply.run import ApplyPipeline, PipelineLimits
 from apply_service.config import Settings
 from apply_service.edit.text.blank_lines import squeeze
 from apply_service.evaluate.cases.case_file import Case, read_cases
@@ -57,15 +57,14 @@ def runs(tiny_model_dir: Path) -> list[tuple[EditPlan, Outcome]]:
     async def run_all() -> list[tuple[EditPlan, Outcome]]:
         engine = AsyncEngine(loaded.engine)
         engine.start()
-        pipeline = ApplyPipeline(engine, loaded.profile, LIMITS)
+        pipeline = ApplyPipeline.on_engine(engine, loaded.profile, LIMITS)
         found = []
         try:
             for case, plan in chosen:
                 for sampling in (GREEDY, DRAWN):
                     edit = edit_of_case(case, has_fallback=False, constraint="merge")
                     edit = replace(edit, sampling=sampling)
-                    run = await pipeline.start(edit)
-                    found.append((plan, await run.outcome()))
+                    found.append((plan, await pipeline.apply(edit)))
         finally:
             await engine.stop()
         return found

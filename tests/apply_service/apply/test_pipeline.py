@@ -9,20 +9,21 @@ from typing import Any
 
 import pytest
 from oracle_service import OracleService
+from pipeline_session import Session
 
+from apply_service.apply import intake
 from apply_service.apply.edit_request import EditRequest, SamplingOptions
 from apply_service.apply.errors import BusyError, FileTooLargeError, PromptTooLongError
-from apply_service.apply.outcome import Outcome
-from apply_service.apply.pipeline import ApplyPipeline
-from apply_service.apply.planning import intake
-from apply_service.apply.planning.edit_plan import EditPlan, plan_edit
-from apply_service.apply.planning.text_work import TextWork
-from apply_service.apply.run_events import (
+from apply_service.apply.events import (
     RegionDone,
     RegionStarted,
     RegionText,
     RunEvent,
 )
+from apply_service.apply.outcome import Outcome
+from apply_service.apply.planning.edit_plan import EditPlan, plan_edit
+from apply_service.apply.planning.text_work import TextWork
+from apply_service.apply.run import ApplyPipeline
 from apply_service.edit.read.snippet_error import EmptySnippetError
 from apply_service.edit.text.text_file import LoneSurrogateError, TextFile
 from batching.async_engine import AsyncEngine
@@ -50,8 +51,8 @@ def run_all(oracle: OracleService) -> RunAll:
         engine = AsyncEngine(oracle.make_engine())
         engine.start()
         try:
-            service = ApplyPipeline(engine, oracle.profile, oracle.limits)
-            return [[item async for item in await service.start(edit)] for edit in edits]
+            here = Session(ApplyPipeline.on_engine(engine, oracle.profile, oracle.limits), engine)
+            return [await here.collect(edit) for edit in edits]
         finally:
             await engine.stop()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from case_files import case_file
 from oracles.damage.corrupting_oracle import CorruptingOracle
 
-from apply_service.apply.pipeline import PipelineLimits
+from apply_service.apply.run import PipelineLimits
 from apply_service.evaluate.cases.case_file import read_cases
 from apply_service.evaluate.contenders.pipeline import PipelineContender
 from apply_service.prompts.profile import load_profile

@@ -10,20 +10,20 @@ from dataclasses import dataclass
 
 from oracle_service import OracleService
 
-from apply_service.apply.apply_run import ApplyRun
 from apply_service.apply.attempt import Attempt, attempts_of
 from apply_service.apply.edit_request import EditRequest
-from apply_service.apply.outcome import Outcome
-from apply_service.apply.pipeline import ApplyPipeline
-from apply_service.apply.planning.edit_plan import EditPlan, plan_edit
-from apply_service.apply.planning.text_work import TextWork
-from apply_service.apply.run_events import (
+from apply_service.apply.event_stream import EventStream
+from apply_service.apply.events import (
     RegionDone,
     RegionRestart,
     RegionStarted,
     RegionText,
     RunEvent,
 )
+from apply_service.apply.outcome import Outcome
+from apply_service.apply.planning.edit_plan import EditPlan, plan_edit
+from apply_service.apply.planning.text_work import TextWork
+from apply_service.apply.run import ApplyPipeline
 from apply_service.edit.place.merge import splice
 from apply_service.edit.regional_update import marker_of, regional_update
 from apply_service.edit.text.text_file import TextFile
@@ -44,11 +44,18 @@ class Session:
 
     async def collect(self, edit: EditRequest) -> list[RunEvent | Outcome]:
         """All that a run tells, checked; raises what it raises."""
-        items = await self.follow(await self.pipeline.start(edit))
+        items = await self.follow(await self.start(edit))
         check_items(items)
         return items
 
-    async def follow(self, run: ApplyRun) -> list[RunEvent | Outcome]:
+    async def start(self, edit: EditRequest) -> EventStream:
+        """A run that the engine has taken, or that has its outcome; raises why it has neither."""
+        events = EventStream()
+        events.start(self.pipeline.apply(edit, events))
+        await events.wait_until_begun()
+        return events
+
+    async def follow(self, run: EventStream) -> list[RunEvent | Outcome]:
         return [item async for item in run]
 
     async def wait_until_idle(self) -> None:
@@ -80,7 +87,7 @@ async def session(
     """A started engine that must be idle when the test has had what it wants."""
     engine = AsyncEngine(oracle.make_engine())
     engine.start()
-    pipeline = ApplyPipeline(engine, oracle.profile, oracle.limits, text_work=text_work)
+    pipeline = ApplyPipeline.on_engine(engine, oracle.profile, oracle.limits, text_work=text_work)
     here = Session(pipeline, engine)
     try:
         yield here

@@ -19,8 +19,8 @@ from pathlib import Path
 import msgspec
 from guarded_server import serving_app
 
-from apply_service.apply.pipeline import PipelineLimits
 from apply_service.apply.planning.text_work import TextWork
+from apply_service.apply.run import PipelineLimits
 from apply_service.config import Settings
 from apply_service.http.app import create_app
 from apply_service.http.guard.from_settings import protection_of

@@ -18,7 +18,7 @@ from typing import Any
 
 from oracles.damage.corrupting_oracle import CorruptingOracle
 
-from apply_service.apply.pipeline import PipelineLimits
+from apply_service.apply.run import PipelineLimits
 from apply_service.evaluate.accuracy_report import format_report, summarise
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.cases.case_result import CaseResult

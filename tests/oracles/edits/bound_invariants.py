@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 
+from apply_service.apply.attempt import Attempt
 from apply_service.apply.conclusion import conclude
 from apply_service.apply.merge_constraint import MergeConstraint
 from apply_service.apply.planning.edit_plan import EditPlan
@@ -71,7 +72,7 @@ def count(case: ReplayCase, plan: EditPlan, lines: Sequence[str]) -> Counter[str
     required = _filled(
         line.text for segment in segments for line in segment.lines if not line.is_optional
     )
-    listed = conclude(plan, tuple(lines), source="model").verdict.removed_lines
+    listed = conclude(plan, Attempt(source="model", lines=tuple(lines))).verdict.removed_lines
     return Counter(
         {
             "lines of no source": (result - original - sent).total(),

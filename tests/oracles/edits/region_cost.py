@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from apply_service.apply.attempt import Attempt
 from apply_service.apply.conclusion import conclude, conclude_decided, try_conclude_merge
 from apply_service.apply.edit_request import EditRequest
 from apply_service.apply.errors import FileTooLargeError
@@ -64,7 +65,7 @@ class Case:
 
 def measure_model(num_rounds: int) -> int:
     """Compare model seconds in both files, one after the other; 1 if a limit is passed."""
-    from apply_service.apply.pipeline import ApplyPipeline, PipelineLimits
+    from apply_service.apply.run import ApplyPipeline, PipelineLimits
     from apply_service.config import load_settings
     from apply_service.models.loading import load_model
     from batching.async_engine import AsyncEngine
@@ -83,7 +84,7 @@ def measure_model(num_rounds: int) -> int:
         figures: dict[int, list[tuple[int, int, float, str]]] = {300: [], 10_000: []}
         engine = AsyncEngine(loaded.engine)
         engine.start()
-        pipeline = ApplyPipeline(
+        pipeline = ApplyPipeline.on_engine(
             engine,
             loaded.profile,
             PipelineLimits(
@@ -95,7 +96,7 @@ def measure_model(num_rounds: int) -> int:
                 for num_lines, edits in cases.items():
                     # Regions of a small file overlap: without a salt it would reuse their work.
                     edit = replace(edits[turn], cache_salt=str(turn).encode())
-                    outcome = await (await pipeline.start(edit)).outcome()
+                    outcome = await pipeline.apply(edit)
                     stats = outcome.stats
                     figures[num_lines].append(
                         (
@@ -211,7 +212,8 @@ def plan_and_judge(case: Case) -> dict[str, object]:
         outcome = conclude_decided(plan)
     else:
         merged = try_conclude_merge(plan)
-        outcome = conclude(plan, plan.original_lines, source="model") if merged is None else merged
+        unchanged = Attempt(source="model", lines=plan.original_lines)
+        outcome = conclude(plan, unchanged) if merged is None else merged
     return {
         "plan_s": planned - started,
         "judge_s": time.process_time() - planned,

@@ -22,9 +22,9 @@ from oracles.edits.region_truth import region_truths
 from oracles.engine.truth_proposer import TruthProposer
 
 from apply_service.apply.attempt import attempts_of
-from apply_service.apply.pipeline import ApplyPipeline, PipelineLimits
 from apply_service.apply.planning.edit_plan import EditPlan, plan_edit
 from apply_service.apply.region_prompt import RegionPrompt, build_prompts
+from apply_service.apply.run import ApplyPipeline, PipelineLimits
 from apply_service.config import load_settings
 from apply_service.edit.place.splice import splice
 from apply_service.edit.read.snippet_error import SnippetError
@@ -87,7 +87,7 @@ class GainBench:
     def __init__(self, loaded: LoadedModel) -> None:
         self._profile = loaded.profile
         self._engine = AsyncEngine(loaded.engine)
-        self._pipeline = ApplyPipeline(self._engine, loaded.profile, LIMITS)
+        self._pipeline = ApplyPipeline.on_engine(self._engine, loaded.profile, LIMITS)
 
     def start(self) -> None:
         """Start the engine on the running loop."""
@@ -125,7 +125,7 @@ class GainBench:
     async def measure(self, prepared: PreparedCase) -> CaseGain:
         """Ask twice. Raises EngineError."""
         plan = prepared.plan
-        outcome = await (await self._pipeline.run(plan)).outcome()
+        outcome = await self._pipeline.run(plan)
         assert plan.merge is not None, "a prepared case has a merge"
         assert plan.merge.best is not None, "a prepared case has a merge"
         merged = plan.edit.original.join(tuple(splice(plan.original_lines, plan.merge.best)))

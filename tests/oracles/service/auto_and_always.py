@@ -25,7 +25,7 @@ from typing import Literal
 import msgspec
 from oracles.edits.grammar_overhead import quantile
 
-from apply_service.apply.pipeline import ApplyPipeline, PipelineLimits
+from apply_service.apply.run import ApplyPipeline, PipelineLimits
 from apply_service.config import Settings, load_settings
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.cases.planned_case import edit_of_case
@@ -69,7 +69,7 @@ class Comparison:
             max_file_bytes=settings.max_file_bytes, max_draft_tokens=settings.max_draft_tokens
         )
         self._pipelines = {
-            mode: ApplyPipeline(self._engine, loaded.profile, limits) for mode in _MODES
+            mode: ApplyPipeline.on_engine(self._engine, loaded.profile, limits) for mode in _MODES
         }
         self.dtype = self._engine.model_info.dtype
 
@@ -91,7 +91,7 @@ class Comparison:
         edit = replace(edit_of_case(case, use_model=mode), cache_salt=mode.encode())
         started = time.perf_counter()
         try:
-            outcome = await (await self._pipelines[mode].start(edit)).outcome()
+            outcome = await self._pipelines[mode].apply(edit)
         except FORESEEN_ERRORS as error:
             return Run(status=problem_of(error).code, seconds=time.perf_counter() - started)
         seconds = time.perf_counter() - started

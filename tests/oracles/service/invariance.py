@@ -30,7 +30,7 @@ import msgspec
 from redis_process import RedisProcess
 
 from apply_service.apply.edit_request import EditRequest
-from apply_service.apply.pipeline import ApplyPipeline, PipelineLimits
+from apply_service.apply.run import ApplyPipeline, PipelineLimits
 from apply_service.config import Settings, load_settings
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.cases.planned_case import edit_of_case
@@ -91,7 +91,7 @@ class Service:
         limits = PipelineLimits(
             max_file_bytes=settings.max_file_bytes, max_draft_tokens=settings.max_draft_tokens
         )
-        self._pipeline = ApplyPipeline(self._engine, loaded.profile, limits)
+        self._pipeline = ApplyPipeline.on_engine(self._engine, loaded.profile, limits)
 
     def start(self) -> None:
         """Start the engine on the running loop."""
@@ -104,8 +104,7 @@ class Service:
     async def answer(self, edit: EditRequest, salt: str) -> Answer:
         """What comes of an edit, among cached work of the same salt."""
         try:
-            run = await self._pipeline.start(replace(edit, cache_salt=salt.encode()))
-            outcome = await run.outcome()
+            outcome = await self._pipeline.apply(replace(edit, cache_salt=salt.encode()))
         except FORESEEN_ERRORS as error:
             return Answer(status=problem_of(error).code)
         stats = outcome.stats

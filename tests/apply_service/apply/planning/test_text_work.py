@@ -16,6 +16,7 @@ import text_jobs
 from oracle_service import OracleService
 from pipeline_session import functions, make_edit, outcome_of, session
 
+from apply_service.apply.attempt import Attempt
 from apply_service.apply.conclusion import conclude, try_conclude_merge
 from apply_service.apply.errors import (
     BusyError,
@@ -114,10 +115,9 @@ def test_plans_and_verdicts_are_those_of_the_server_itself() -> None:
         assert merged is not None
         assert merged.verdict.status == "applied"
         damaged = (*plan.original_lines[:400], *plan.original_lines[420:])
-        judged = await text_work.run(TERMS, conclude, plan, damaged, source="model")
-        assert same_but_for_time(judged) == same_but_for_time(
-            conclude(plan, damaged, source="model")
-        )
+        attempt = Attempt(source="model", lines=damaged)
+        judged = await text_work.run(TERMS, conclude, plan, attempt)
+        assert same_but_for_time(judged) == same_but_for_time(conclude(plan, attempt))
         assert judged.verdict.findings
         assert len(text_work.process_ids) == 1
 

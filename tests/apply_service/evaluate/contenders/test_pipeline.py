@@ -11,7 +11,7 @@ from case_files import case_file
 from oracles.damage.corrupting_oracle import CorruptingOracle
 
 from apply_service.apply.edit_request import UseModel
-from apply_service.apply.pipeline import PipelineLimits
+from apply_service.apply.run import PipelineLimits
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.cases.case_result import Answer
 from apply_service.evaluate.cases.planned_case import plan_case

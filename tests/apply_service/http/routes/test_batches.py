@@ -18,6 +18,10 @@ from hypothesis import strategies as st
 from oracle_service import OracleService
 from server_thread import serving
 
+from apply_service.apply.edit_request import EditRequest
+from apply_service.apply.errors import BusyError
+from apply_service.apply.events import EventSink, RegionStarted
+from apply_service.apply.outcome import Outcome
 from apply_service.http.batch_lines import LineSplitter
 from apply_service.service import BatchLimits
 from batching.stats import EngineStats
@@ -150,6 +154,36 @@ def test_a_full_queue_makes_lines_wait(oracle: OracleService, url: str) -> None:
         answers = list(batch.answers())
     assert sorted(answer["id"] for answer in answers) == sorted(names)
     assert all(answer["result"]["merged"] == MERGED for answer in answers)
+
+
+@pytest.mark.parametrize(("has_begun", "num_runs"), [(False, 2), (True, 1)])
+def test_a_line_is_run_again_only_if_it_has_not_begun(
+    oracle: OracleService,
+    url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    has_begun: bool,
+    num_runs: int,
+) -> None:
+    apply = oracle.service.apply
+    runs: list[EditRequest] = []
+
+    async def find_no_room_once(edit: EditRequest, events: EventSink) -> Outcome:
+        runs.append(edit)
+        if len(runs) > 1:
+            return await apply(edit, events)
+        if has_begun:
+            events.put(RegionStarted(0, 0, 1))
+        raise BusyError("others need the room", retry_after_s=1.0)
+
+    monkeypatch.setattr(oracle.service, "apply", find_no_room_once)
+    response = httpx.post(f"{url}/v1/batches", content=json.dumps(edit("a")), timeout=30)
+    (answer,) = [json.loads(line) for line in response.text.splitlines()]
+    assert len(runs) == num_runs
+    if has_begun:
+        assert answer["problem"]["code"] == "queue-full"
+    else:
+        assert answer["result"]["merged"] == MERGED
 
 
 def test_answers_that_nobody_takes_stop_the_reading(oracle: OracleService, url: str) -> None:

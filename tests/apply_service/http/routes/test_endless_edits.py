@@ -19,7 +19,8 @@ import text_jobs
 from guarded_server import guarded
 from oracle_service import MODEL_NAME, OracleService
 
-from apply_service.apply.planning import intake, text_work
+from apply_service.apply import intake
+from apply_service.apply.planning import text_work
 from apply_service.apply.planning.text_work import TextWork
 from apply_service.http.guard.keys.authentication import AccessRules
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +44,20 @@ class RegionRestart:
 
 
 RunEvent = RegionStarted | RegionText | RegionDone | RegionRestart
+
+
+class EventSink(Protocol):
+    """Takes the events of one run, on the event loop. The texts are for the eye."""
+
+    def put(self, event: RunEvent) -> None:
+        """Take an event; the first one comes once the engine has taken the first attempt."""
+
+
+class _NoReader:
+    """A sink for callers who want the outcome alone."""
+
+    def put(self, event: RunEvent) -> None:
+        """Drop the event."""
+
+
+NO_READER: EventSink = _NoReader()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import time
 
-from apply_service.apply.apply_run import ApplyRun, RunObserver
 from apply_service.apply.conclusion import may_conclude_alone, try_conclude_alone
 from apply_service.apply.edit_request import EditRequest
+from apply_service.apply.outcome import Outcome
 from apply_service.apply.planning.edit_plan import EditPlan, plan_edit, plan_edit_again
 from apply_service.apply.planning.plan_memory import PlanMemory
 from apply_service.apply.planning.text_work import TextWork, WorkTerms
@@ -18,18 +18,11 @@ from apply_service.observe.request_record import stage
 class Intake:
     """Plans edits, and ends those that need no model. It knows no model and no engine.
 
-    `observer` is told of the outcomes. `text_work` is where files are planned and results judged.
+    `text_work` is where files are planned and results judged.
     """
 
-    def __init__(
-        self,
-        *,
-        max_file_bytes: int,
-        observer: RunObserver | None = None,
-        text_work: TextWork | None = None,
-    ) -> None:
+    def __init__(self, *, max_file_bytes: int, text_work: TextWork | None = None) -> None:
         self._max_file_bytes = max_file_bytes
-        self._observer = observer
         self._text_work = text_work or TextWork()
         self._plans = PlanMemory()
 
@@ -43,16 +36,13 @@ class Intake:
             TEXT_LOGGER.info("edit", extra={"id": plan.request_id, **_texts_of(edit)})
         return plan
 
-    async def try_alone(self, plan: EditPlan) -> ApplyRun | None:
-        """The run of a plan that asks no model, with its outcome; None if a model is needed."""
+    async def try_alone(self, plan: EditPlan) -> Outcome | None:
+        """The outcome of a plan that asks no model; None if a model is needed."""
         with stage("verdict"):
-            outcome = None
-            if may_conclude_alone(plan):
-                terms = WorkTerms.of(plan.edit, started_at=plan.started_at)
-                outcome = await self._text_work.run(terms, try_conclude_alone, plan)
-        if outcome is None:
-            return None
-        return ApplyRun(plan, decided=outcome, observer=self._observer)
+            if not may_conclude_alone(plan):
+                return None
+            terms = WorkTerms.of(plan.edit, started_at=plan.started_at)
+            return await self._text_work.run(terms, try_conclude_alone, plan)
 
     async def _plan(self, edit: EditRequest, terms: WorkTerms) -> EditPlan:
         known = self._plans.recall(edit)

@@ -1,9 +1,11 @@
-"""The answer of one region: read while it comes in, kept with what the model said of it."""
+"""The answers of an attempt: each region's is read while it comes in, then all are one file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from apply_service.apply.attempt import Attempt
 from apply_service.apply.confidence import Testimony
 from apply_service.apply.constrained_reading import ConstrainedReading
 from apply_service.apply.errors import WithdrawnError
@@ -83,3 +85,44 @@ class AnswerReader:
         return Answer(
             self._region_prompt, tuple(lines), ending, tuple(self._token_ids), event.evidence
         )
+
+
+def splice_answers(plan: EditPlan, attempt: Attempt, answers: Sequence[Answer]) -> Attempt:
+    """The attempt with the answers of all its regions, in order, as lines of the whole file."""
+    lines: list[str] = []
+    position = 0
+    testimonies: list[Testimony] = []
+    ending: AnswerEnding = "complete"
+    for answer in answers:
+        region = answer.region_prompt.region
+        lines.extend(plan.original_lines[position : region.start])
+        testimony = answer.testimony(plan, first_line=len(lines))
+        if testimony is not None:
+            testimonies.append(testimony)
+        lines.extend(answer.lines)
+        position = region.end
+        ending = ending if answer.ending == "complete" else answer.ending
+    lines.extend(plan.original_lines[position:])
+    is_over_ceiling = _is_over_ceiling(plan, answers)
+    has_all = len(testimonies) == len(answers)
+    return replace(
+        attempt,
+        prompts=(),
+        lines=tuple(lines),
+        ending="length" if is_over_ceiling else ending,
+        testimony=Testimony.total(testimonies) if has_all else None,
+        is_over_ceiling=is_over_ceiling,
+    )
+
+
+def _is_over_ceiling(plan: EditPlan, answers: Sequence[Answer]) -> bool:
+    """Whether an attempt needs more tokens than the caller allows."""
+    ceiling = plan.edit.max_answer_tokens
+    if ceiling is None:
+        return False
+    sizes = [len(answer.token_ids) for answer in answers]
+    is_cut = any(
+        answer.ending == "length" and size >= ceiling
+        for answer, size in zip(answers, sizes, strict=True)
+    )
+    return is_cut or sum(sizes) > ceiling

@@ -1,105 +1,64 @@
-"""The way of one edit: text → prompts → engine → answers → file → verdict, for all callers."""
+"""A model as edits ask it: attempts with their prompts, and their requests to the engine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 from apply_service.apply.admission import Admission
-from apply_service.apply.apply_run import ApplyRun, AttemptSupply, RunObserver, SubmittedAttempt
-from apply_service.apply.attempt import attempts_of
-from apply_service.apply.conclusion import try_conclude_unasked
+from apply_service.apply.attempt import Attempt, attempts_of
 from apply_service.apply.edit_request import EditRequest
 from apply_service.apply.engine_requests import default_max_tokens, make_proposer
 from apply_service.apply.errors import PromptTooLongError
 from apply_service.apply.planning.edit_plan import EditPlan
-from apply_service.apply.planning.intake import Intake
-from apply_service.apply.planning.text_work import TextWork, WorkTerms
-from apply_service.apply.region_prompt import PreparedAttempt, RegionPrompt, build_prompts
-from apply_service.observe.request_record import stage
+from apply_service.apply.region_prompt import RegionPrompt, build_prompts
 from apply_service.prompts.profile import Profile
-from batching.async_engine import AsyncEngine
+from batching.async_engine import AsyncEngine, RequestHandle
+from batching.events import RequestStats
 from batching.request import EngineRequest, SamplingParams
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineLimits:
-    """Limits of one request; `max_draft_tokens` is the default and the most a request may ask."""
+@dataclass(frozen=True, slots=True)
+class AskedAttempt:
+    """An attempt whose requests the engine has taken, one a region."""
 
-    max_file_bytes: int
-    max_draft_tokens: int
+    attempt: Attempt
+    handles: tuple[RequestHandle, ...]
+
+    def cancel(self) -> None:
+        """Withdraw what is still running."""
+        for handle in self.handles:
+            handle.cancel()
 
 
-class ApplyPipeline:
-    """Plans edits and runs them on one engine with one prompt profile.
+class EditModel:
+    """One engine with one prompt profile; `admission` lets the requests of edits into it.
 
-    `observer` is told of every request to the engine that finishes and of every outcome, once.
-    `text_work` is where files are planned and results judged, by default in threads. `intake` is
-    what plans them and `admission` what lets them into the engine, by default each its own.
+    `max_draft_tokens` is the default and the most a request may ask.
     """
 
     def __init__(
-        self,
-        engine: AsyncEngine,
-        profile: Profile,
-        limits: PipelineLimits,
-        observer: RunObserver | None = None,
-        text_work: TextWork | None = None,
-        *,
-        intake: Intake | None = None,
-        admission: Admission | None = None,
+        self, engine: AsyncEngine, profile: Profile, *, admission: Admission, max_draft_tokens: int
     ) -> None:
         self._engine = engine
         self._profile = profile
-        self._limits = limits
-        self._observer = observer
-        self._text_work = text_work or TextWork()
-        self._intake = intake or Intake(
-            max_file_bytes=limits.max_file_bytes, observer=observer, text_work=self._text_work
-        )
-        self._admission = admission or Admission(engine)
+        self._admission = admission
+        self._max_draft_tokens = max_draft_tokens
 
-    async def start(self, edit: EditRequest) -> ApplyRun:
-        """Check, plan and submit an edit.
+    async def model_for(self, _plan: EditPlan) -> EditModel:
+        """The model itself, which is there already."""
+        return self
 
-        Raises ApplyError, SnippetError, TextFileError, PromptError or EngineError before anything
-        is computed.
-        """
-        return await self.run(await self._intake.plan(edit))
-
-    async def run(self, plan: EditPlan) -> ApplyRun:
-        """Submit a plan, unless it needs no model. Raises what `ask` raises."""
-        return await self._intake.try_alone(plan) or await self.ask(plan)
-
-    async def ask(self, plan: EditPlan) -> ApplyRun:
-        """Submit a plan that needs the model. Raises ApplyError, PromptError or EngineError."""
-        supply = AttemptSupply(
-            prepare=partial(next, self._prepared_attempts(plan), None),
-            submit=partial(self._submit, plan),
-            observe=self._admission.observe,
-        )
-        run = ApplyRun(plan, supply, observer=self._observer, text_work=self._text_work)
-        try:
-            await run.begin()
-        except PromptTooLongError as error:
-            with stage("verdict"):
-                terms = WorkTerms.of(plan.edit, started_at=plan.started_at)
-                merged = await self._text_work.run(terms, try_conclude_unasked, plan, error)
-            if merged is None:
-                raise
-            return ApplyRun(plan, decided=merged, observer=self._observer)
-        return run
-
-    def _prepared_attempts(self, plan: EditPlan) -> Iterator[PreparedAttempt]:
+    def attempts(self, plan: EditPlan) -> Iterator[Attempt]:
         """The attempts that fit the model, with their prompts; the first one that must.
 
-        Those come last in which the model must write freely though valid merges were wanted.
-        Raises PromptTooLongError, with the figures of the smallest one, if none fits.
+        Each takes a while, so take them beside the event loop. Attempts come last in which the
+        model must write freely though valid merges were wanted. Raises PromptTooLongError, with the
+        figures of the smallest one, if none fits.
         """
         smallest: PromptTooLongError | None = None
         num_fitting = 0
-        free: list[PreparedAttempt] = []
+        free: list[Attempt] = []
         for attempt in attempts_of(plan, max_region_tokens=self._profile.max_region_tokens):
             prompts = build_prompts(plan, attempt, self._profile)
             try:
@@ -109,8 +68,9 @@ class ApplyPipeline:
                 smallest = error if smallest is None else min(smallest, error, key=_value)
                 continue
             num_fitting += 1
-            prepared = PreparedAttempt(attempt, prompts)
-            if prepared.lacks_constraint:
+            is_free = any(prompt.lacks_constraint for prompt in prompts)
+            prepared = replace(attempt, prompts=prompts, lacks_constraint=is_free)
+            if is_free:
                 free.append(prepared)
             else:
                 yield prepared
@@ -118,16 +78,23 @@ class ApplyPipeline:
         if smallest is not None and not num_fitting:
             raise smallest
 
-    def _submit(self, plan: EditPlan, prepared: PreparedAttempt) -> SubmittedAttempt:
-        """All requests of an attempt or, if the engine refuses one, none."""
+    def submit(self, plan: EditPlan, attempt: Attempt) -> AskedAttempt:
+        """Hand all requests of an attempt to the engine or, if it refuses one, none.
+
+        Raises EngineError. To be called on the event loop.
+        """
         handles = self._admission.submit(
-            [self._engine_request(plan, prompt) for prompt in prepared.prompts],
+            [self._engine_request(plan, prompt) for prompt in attempt.prompts],
             num_answer_tokens=sum(
                 len(one.predicted_token_ids or one.prompt.original_token_ids)
-                for one in prepared.prompts
+                for one in attempt.prompts
             ),
         )
-        return SubmittedAttempt(prepared, handles)
+        return AskedAttempt(attempt, handles)
+
+    def observe(self, stats: RequestStats) -> None:
+        """Take in the figures of a request that finished."""
+        self._admission.observe(stats)
 
     def _answer_limit(self, edit: EditRequest, region_prompt: RegionPrompt) -> int:
         """Tokens that the answer may have. Raises PromptTooLongError with tokens and limit."""
@@ -153,7 +120,7 @@ class ApplyPipeline:
     def _engine_request(self, plan: EditPlan, region_prompt: RegionPrompt) -> EngineRequest:
         edit, sampling = plan.edit, plan.edit.sampling
         prompt, region = region_prompt.prompt, region_prompt.region
-        max_draft_tokens = self._limits.max_draft_tokens
+        max_draft_tokens = self._max_draft_tokens
         if edit.max_draft_tokens is not None:
             max_draft_tokens = min(edit.max_draft_tokens, max_draft_tokens)
         constraint = region_prompt.constraint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,9 @@ from apply_service.apply.errors import (
     PromptTooLongError,
     WithdrawnError,
 )
+from apply_service.apply.event_stream import EventStream
+from apply_service.apply.events import RegionDone, RegionRestart, RegionStarted, RegionText
 from apply_service.apply.outcome import Outcome
-from apply_service.apply.run_events import RegionDone, RegionRestart, RegionStarted, RegionText
 from apply_service.prompts.profile import Profile, Prompt, PromptRequest
 from batching.errors import DeadlineExceededError, QueueFullError
 from batching.step_plan import StepPlan, StepResult
@@ -218,11 +220,11 @@ def test_an_edit_that_others_make_late_is_sent_away_and_not_blamed(oracle: Oracl
             oracle.runner.step_s = 0.1
             await here.collect(FAR)
             oracle.runner.gate.clear()
-            runs = [await here.pipeline.start(FAR) for _ in range(5)]
+            runs = [await here.start(FAR) for _ in range(5)]
             while here.engine.stats().num_running + here.engine.stats().num_waiting < 10:
                 await asyncio.sleep(0.01)
             with pytest.raises(OverloadedError, match="the requests before this one") as caught:
-                await here.pipeline.start(replace(FAR, deadline_s=0.2))
+                await here.start(replace(FAR, deadline_s=0.2))
             assert caught.value.retry_after_s > 0
             for run in runs:
                 run.cancel()
@@ -238,6 +240,21 @@ def test_who_asks_for_more_time_than_there_is_learns_why_it_ended(oracle: Oracle
     oracle.runner.step_s = 2.5
     capped = replace(UNSURE, deadline_s=2.0, is_deadline_capped=True, max_draft_tokens=0)
     with pytest.raises(DeadlineExceededError, match=r"more than the 2 s .*max_deadline_s"):
+        run_edit(oracle, capped)
+
+
+def test_a_cap_is_explained_while_prompts_are_written(
+    oracle: OracleService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = oracle.profile.build
+
+    def build_slowly(request: PromptRequest) -> Prompt:
+        time.sleep(1.5)
+        return build(request)
+
+    monkeypatch.setattr(oracle.profile, "build", build_slowly)
+    capped = replace(UNSURE, deadline_s=1.0, is_deadline_capped=True)
+    with pytest.raises(DeadlineExceededError, match=r"more than the 1 s .*max_deadline_s"):
         run_edit(oracle, capped)
 
 
@@ -260,7 +277,7 @@ def test_a_deadline_in_a_later_try_leaves_the_best_so_far(oracle: OracleService)
     async def scenario() -> list[Any]:
         items = []
         async with session(oracle) as here:
-            async for item in await here.pipeline.start(replace(UNSURE, deadline_s=3.0)):
+            async for item in await here.start(replace(UNSURE, deadline_s=3.0)):
                 items.append(item)
                 if isinstance(item, RegionRestart):
                     oracle.runner.step_s = 3.5
@@ -281,7 +298,7 @@ def test_a_deadline_in_a_later_try_leaves_the_best_so_far(oracle: OracleService)
 
 
 async def cancel_in_mid_run(here: Session) -> None:
-    run = await here.pipeline.start(replace(FAR, max_draft_tokens=0))
+    run = await here.start(replace(FAR, max_draft_tokens=0))
     seen = []
     events = aiter(run)
     while not seen or not isinstance(seen[-1], RegionText):
@@ -294,7 +311,7 @@ async def cancel_in_mid_run(here: Session) -> None:
 
 
 async def leave_in_mid_run(here: Session) -> None:
-    run = await here.pipeline.start(replace(FAR, max_draft_tokens=0))
+    run = await here.start(replace(FAR, max_draft_tokens=0))
     async for item in run:
         if isinstance(item, RegionText):
             break
@@ -303,7 +320,7 @@ async def leave_in_mid_run(here: Session) -> None:
 
 
 async def never_read(here: Session) -> None:
-    run = await here.pipeline.start(replace(FAR, max_draft_tokens=0))
+    run = await here.start(replace(FAR, max_draft_tokens=0))
     run.cancel()
 
 
@@ -322,9 +339,10 @@ def test_a_run_that_is_given_up_frees_every_block(oracle: OracleService, leave: 
 def test_a_task_that_is_cancelled_frees_every_block(oracle: OracleService) -> None:
     async def scenario() -> None:
         async with session(oracle) as here:
-            run = await here.pipeline.start(replace(FAR, max_draft_tokens=0))
-            working = asyncio.create_task(run.outcome())
-            await asyncio.sleep(0.1)
+            events = EventStream()
+            edit = replace(FAR, max_draft_tokens=0)
+            working = asyncio.create_task(here.pipeline.apply(edit, events))
+            await events.wait_until_begun()
             working.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await working
@@ -349,11 +367,11 @@ def test_a_queue_that_takes_only_one_region_is_left_with_none(tiny_model_dir: Pa
     async def scenario() -> None:
         async with session(crowded) as here:
             crowded.runner.gate.clear()
-            running = await here.pipeline.start(replace(one, has_fallback=False))
+            running = await here.start(replace(one, has_fallback=False))
             while here.engine.stats().num_running == 0:
                 await asyncio.sleep(0.005)
             with pytest.raises(QueueFullError):
-                await here.pipeline.start(FAR)
+                await here.start(FAR)
             crowded.runner.gate.set()
             check_items(await here.follow(running))
             await here.wait_until_ended(num_cancelled=1, num_finished=1)
@@ -368,7 +386,7 @@ def test_a_queue_that_is_full_for_a_wider_try_leaves_the_best_so_far(
 ) -> None:
     async def scenario() -> list[Any]:
         async with session(oracle) as here:
-            run = await here.pipeline.start(UNSURE)
+            run = await here.start(UNSURE)
 
             def refuse(_request: object) -> None:
                 raise QueueFullError("the queue is full")

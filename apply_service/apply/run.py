@@ -1,0 +1,277 @@
+"""One edit from its request to its outcome, as one coroutine for all callers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, Self
+
+from apply_service.apply.admission import Admission
+from apply_service.apply.answer import Answer, AnswerReader, splice_answers
+from apply_service.apply.attempt import Attempt
+from apply_service.apply.conclusion import (
+    conclude,
+    try_conclude_merge,
+    try_conclude_unasked,
+    with_figures,
+    without_retry,
+)
+from apply_service.apply.edit_model import AskedAttempt, EditModel
+from apply_service.apply.edit_request import EditRequest
+from apply_service.apply.errors import PromptTooLongError
+from apply_service.apply.events import NO_READER, EventSink, RegionDone, RegionText
+from apply_service.apply.intake import Intake
+from apply_service.apply.outcome import Outcome
+from apply_service.apply.planning.edit_plan import EditPlan
+from apply_service.apply.planning.text_work import TextWork, WorkTerms
+from apply_service.apply.run_state import RunState, is_final, is_good
+from apply_service.observe.request_record import stage
+from apply_service.prompts.profile import Profile
+from batching.async_engine import AsyncEngine, RequestHandle
+from batching.errors import DeadlineExceededError, EngineError
+from batching.events import Event, Finished, RequestStats
+from batching.request import Priority
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineLimits:
+    """Limits of one request; `max_draft_tokens` is the default and the most a request may ask."""
+
+    max_file_bytes: int
+    max_draft_tokens: int
+
+
+class ModelProvider(Protocol):
+    """Where a run finds its model."""
+
+    async def model_for(self, plan: EditPlan) -> EditModel:
+        """The model that a plan needs, waited for until its deadline. Raises ApplyError."""
+
+
+class RunObserver(Protocol):
+    """Told what runs come to, on the event loop."""
+
+    def observe_request(self, stats: RequestStats) -> None:
+        """A request to the engine finished."""
+
+    def observe_outcome(self, outcome: Outcome) -> None:
+        """A run has its outcome."""
+
+
+class ApplyPipeline:
+    """Runs edits, each as one coroutine. Cancelling the coroutine withdraws what is running.
+
+    `intake` plans edits, and `text_work` is where their texts are worked on. `observer` is told of
+    every request to the engine that finishes and of every outcome, once. Of all edits in batch
+    priority prompts are written for one at a time, so that others find a thread free.
+    """
+
+    def __init__(
+        self,
+        models: ModelProvider,
+        intake: Intake,
+        *,
+        text_work: TextWork,
+        observer: RunObserver | None = None,
+    ) -> None:
+        self._models = models
+        self._intake = intake
+        self._text_work = text_work
+        self._observer = observer
+        self._batch_turn = asyncio.Semaphore(1)
+
+    @classmethod
+    def on_engine(
+        cls,
+        engine: AsyncEngine,
+        profile: Profile,
+        limits: PipelineLimits,
+        *,
+        text_work: TextWork | None = None,
+    ) -> Self:
+        """Edits on one engine that is there already; texts are worked on in threads by default."""
+        text_work = text_work or TextWork()
+        model = EditModel(
+            engine,
+            profile,
+            admission=Admission(engine),
+            max_draft_tokens=limits.max_draft_tokens,
+        )
+        intake = Intake(max_file_bytes=limits.max_file_bytes, text_work=text_work)
+        return cls(model, intake, text_work=text_work)
+
+    async def apply(self, edit: EditRequest, events: EventSink = NO_READER) -> Outcome:
+        """Plan an edit and run it.
+
+        Raises ApplyError, SnippetError, TextFileError, PromptError or EngineError. Before the first
+        event nothing has been computed.
+        """
+        with _cap_explained(edit):
+            plan = await self._intake.plan(edit)
+            return await self.run(plan, events)
+
+    async def run(self, plan: EditPlan, events: EventSink = NO_READER) -> Outcome:
+        """The outcome of a plan, by itself or from a model. Raises as `apply`."""
+        outcome = await self._intake.try_alone(plan) or await self._ask(plan, events)
+        if self._observer is not None:
+            self._observer.observe_outcome(outcome)
+        return outcome
+
+    async def _ask(self, plan: EditPlan, events: EventSink) -> Outcome:
+        """Ask the model, from narrow to wide, until its answer or the merge is good enough."""
+        model = await self._models.model_for(plan)
+        run = RunState(plan, WorkTerms.of(plan.edit, started_at=plan.started_at), events)
+        try:
+            async with aclosing(self._attempts(run, model)) as attempts:
+                async for attempt in attempts:
+                    answers = await self._answer(run, model, attempt)
+                    outcome = await self._judge(run, attempt, answers)
+                    if await self._is_enough(run, outcome):
+                        break
+        except PromptTooLongError as error:
+            return await self._without_model(run, error)
+        except DeadlineExceededError as error:
+            if not run.has_fallback:
+                raise
+            run.dropped_for = error
+            run.forget_regions()
+        return await self._conclude(run)
+
+    async def _attempts(
+        self, run: RunState, model: EditModel
+    ) -> AsyncGenerator[AskedAttempt, None]:
+        """The attempts of a plan, from narrow to wide.
+
+        Each is submitted when it is asked for and withdrawn when it is left. No more come where
+        neither time nor tokens nor room is left for a wider one. Raises ApplyError, PromptError or
+        EngineError for the first.
+        """
+        prepared = model.attempts(run.plan)
+        while True:
+            try:
+                asked = await self._try_submit(run, model, prepared)
+            except EngineError as error:
+                if not run.has_begun:
+                    raise
+                run.dropped_for = error
+                return
+            if asked is None:
+                return
+            try:
+                run.begin(asked.attempt)
+                if run.plan.edit.deadline_s is not None:
+                    await self._merge(run)  # no time is left for it when no time is left
+                yield asked
+            finally:
+                asked.cancel()
+
+    async def _try_submit(
+        self, run: RunState, model: EditModel, prepared: Iterator[Attempt]
+    ) -> AskedAttempt | None:
+        """The next attempt, with its requests in the engine; None after the last."""
+        is_batch = run.plan.edit.priority == Priority.BATCH
+        async with self._batch_turn if is_batch else nullcontext():
+            with stage("prompt"):
+                attempt = await self._text_work.run_here(run.terms, partial(next, prepared, None))
+            return None if attempt is None else model.submit(run.plan, attempt)
+
+    async def _answer(self, run: RunState, model: EditModel, asked: AskedAttempt) -> list[Answer]:
+        """What the model writes for the regions of an attempt, in order; tells of each piece."""
+        arrived: asyncio.Queue[tuple[int, Event]] = asyncio.Queue()
+        forwarding = [
+            asyncio.create_task(_forward(handle, place, arrived))
+            for place, handle in enumerate(asked.handles)
+        ]
+        readers = [AnswerReader(prompt) for prompt in asked.attempt.prompts]
+        try:
+            while any(reader.answer is None for reader in readers):
+                place, event = await arrived.get()
+                text = readers[place].push(event)
+                if text:
+                    run.events.put(RegionText(run.regions[place], text))
+                if isinstance(event, Finished):
+                    run.stats.append(event.stats)
+                    self._observe(model, event.stats)
+                    run.events.put(RegionDone(run.regions[place]))
+        finally:
+            for task in forwarding:
+                task.cancel()
+        return [reader.answer for reader in readers if reader.answer is not None]
+
+    async def _judge(self, run: RunState, asked: AskedAttempt, answers: list[Answer]) -> Outcome:
+        """The outcome of an attempt with these answers."""
+        with stage("verdict"):
+            attempt = await self._text_work.run_here(
+                run.terms, splice_answers, run.plan, asked.attempt, answers
+            )
+            outcome = await self._text_work.run(run.terms, conclude, run.plan, attempt)
+        run.add_outcome(attempt, outcome)
+        return outcome
+
+    async def _is_enough(self, run: RunState, outcome: Outcome) -> bool:
+        """Whether no wider attempt is wanted after this outcome, or none could be better."""
+        if run.is_over_ceiling or run.is_applied:
+            return True
+        if outcome.confidence is not None:
+            merge = await self._merge(run)
+            if merge is not None and merge.lines == outcome.lines:
+                run.is_merge_wanted = False  # the same merge, of which less is known
+        if is_final(outcome) or not run.plan.edit.has_fallback:
+            return True
+        return run.is_merge_wanted and is_good(await self._merge(run))
+
+    async def _merge(self, run: RunState) -> Outcome | None:
+        """The deterministic merge, if there is one and it is wanted; judged when first asked for.
+
+        Judged beside the model's work it would take from that a part of the processor.
+        """
+        if run.plan.edit.has_fallback and not run.is_merge_judged:
+            run.add_merge(await self._text_work.run(run.terms, try_conclude_merge, run.plan))
+        return run.merge
+
+    async def _conclude(self, run: RunState) -> Outcome:
+        """The best outcome of all attempts and the merge, with the figures of the whole run."""
+        if run.is_merge_wanted and not run.is_applied:
+            await self._merge(run)
+        outcome = with_figures(run.result, run.plan, run.stats)
+        if run.dropped_for is None:
+            return outcome
+        is_late = isinstance(run.dropped_for, DeadlineExceededError)
+        return without_retry(outcome, is_late=is_late)
+
+    async def _without_model(self, run: RunState, reason: PromptTooLongError) -> Outcome:
+        """The deterministic merge of an edit that no prompt fits. Raises `reason` without one."""
+        with stage("verdict"):
+            merged = await self._text_work.run(run.terms, try_conclude_unasked, run.plan, reason)
+        if merged is None:
+            raise reason
+        return merged
+
+    def _observe(self, model: EditModel, stats: RequestStats) -> None:
+        model.observe(stats)
+        if self._observer is not None:
+            self._observer.observe_request(stats)
+
+
+async def _forward(
+    handle: RequestHandle, place: int, arrived: asyncio.Queue[tuple[int, Event]]
+) -> None:
+    async for event in handle:
+        arrived.put_nowait((place, event))
+
+
+@contextmanager
+def _cap_explained(edit: EditRequest) -> Iterator[None]:
+    """Tell a caller who asked for more time why there was no more."""
+    try:
+        yield
+    except DeadlineExceededError as error:
+        if not edit.is_deadline_capped:
+            raise
+        raise DeadlineExceededError(
+            f"{error}; deadline_s asked for more than the {edit.deadline_s:g} s that this server"
+            " gives an edit (max_deadline_s)"
+        ) from error
