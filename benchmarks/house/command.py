@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -22,6 +23,8 @@ from typing import Any
 from benchmarks.weight.command import clone_of, file_sizes, history_bytes, megabytes, wheel_bytes
 
 NUM_IMPORTS = 5
+# What stands between spaces, unless it is punctuation alone, such as the bars of a table.
+_WORD = re.compile(r"\S*\w\S*")
 CLIENT = Path("clients/python")
 
 
@@ -51,7 +54,7 @@ def figures_of(root: Path) -> dict[str, str]:
         python = [path for path in sizes if path.suffix == ".py"]
         pages = [path for path in sizes if path.suffix == ".md" and path.parts[0] == "docs"]
         words = sum(
-            len((clone / page).read_text(encoding="utf-8").split())
+            len(_WORD.findall((clone / page).read_text(encoding="utf-8")))
             for page in (*pages, Path("README.md"))
         )
         fullest, num_files = Counter(
