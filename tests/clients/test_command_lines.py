@@ -9,11 +9,11 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import apply_client
+import apply_client.cli
 import pytest
 from apply_client.__main__ import main as client_main
 
-import apply_service
+import apply_service.cli
 from apply_service.cli import main as service_module
 from apply_service.cli.main import main as service_main
 
@@ -36,7 +36,8 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_both_share_these_modules() -> None:
     for name in ("standard_streams.py", "suggesting_parser.py"):
         texts = {
-            Path(package.__path__[0], name).read_text() for package in (apply_service, apply_client)
+            Path(package.__path__[0], name).read_text()
+            for package in (apply_service.cli, apply_client.cli)
         }
         assert len(texts) == 1, f"{name} differs between the service and the client"
 

@@ -29,8 +29,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from apply_client.careful_files.linux_rename import try_exchange
-from apply_client.workspace import Workspace, sha256_of
-from apply_client.workspace_errors import ContentConflictError, WorkspaceError
+from apply_client.workspace.errors import ContentConflictError, WorkspaceError
+from apply_client.workspace.folder import Workspace, sha256_of
 
 from apply_service.cli.file_writer import FileWriteError, replace_file
 
