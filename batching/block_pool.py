@@ -1,12 +1,27 @@
-"""The paged KV cache's bookkeeping: which block is free, held by whom, and what it holds."""
+"""The paged KV cache's blocks: which is free, held by whom, and what it holds, by content hash."""
 
 from __future__ import annotations
 
+import hashlib
+from array import array
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from batching.block_hash import BlockHash
+BlockHash = bytes
+
+
+def chain_root(model_fingerprint: bytes, cache_salt: bytes) -> BlockHash:
+    """The parent of a first block: SHA-256 over model and tenant, each with its length."""
+    digest = hashlib.sha256(len(model_fingerprint).to_bytes(8, "little"))
+    digest.update(model_fingerprint)
+    digest.update(cache_salt)
+    return digest.digest()
+
+
+def hash_block(parent: BlockHash, token_ids: Sequence[int]) -> BlockHash:
+    """SHA-256 over the parent's hash and the block's token ids as 64-bit integers."""
+    return hashlib.sha256(parent + array("q", token_ids).tobytes()).digest()
 
 
 class BlockPool:

@@ -15,10 +15,9 @@ from batching.errors import DeadlineExceededError, EngineError, StepFailedError
 from batching.events import Cancelled, Event, Failed, Finished, FinishReason, Tokens
 from batching.request import EngineRequest, Priority, RequestState, RequestStatus
 from batching.row_planner import PlannedRows, RowPlanner
-from batching.service_classes import ServiceClasses
+from batching.service_classes import ServiceClasses, find_victims
 from batching.step_costs import StepCosts
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
-from batching.victims import find_victims
 
 # Waiting requests, first in line, whose prompts are searched in lower tiers before they start.
 _MAX_LOADS_AHEAD = 8

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from batching.constrained_answer import LogitsRow
 from batching.events import RowEvidence, TokenLogprob
-from batching.logits_row import LogitsRow
 from batching.request import SamplingParams
 from lookup.proposer import Draft
 

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from apply_service.evaluate.cases.source_text import is_written_by_people
+from apply_service.evaluate.cases.git_cases import is_written_by_people
 
 MAX_FILE_BYTES = 60_000
 MIN_FILE_BYTES = 200

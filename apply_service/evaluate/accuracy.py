@@ -25,9 +25,8 @@ from apply_service.evaluate.cases.case_result import CaseResult
 from apply_service.evaluate.cases.git_cases import describe_left_out, read_git_cases
 from apply_service.evaluate.cases.misses import write_misses
 from apply_service.evaluate.cases.planned_case import plan_case
-from apply_service.evaluate.contenders.contender import Contender
+from apply_service.evaluate.contenders.contender import Contender, MergeContender
 from apply_service.evaluate.contenders.endpoint import Endpoint
-from apply_service.evaluate.contenders.merge import MergeContender
 from apply_service.evaluate.contenders.remote import (
     API_KEY_VARIABLE,
     RemoteContender,

@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from apply_service.evaluate.case_statistics import count_summary, wilson_interval
 from apply_service.evaluate.cases.case_result import RESULT_STATUSES, CaseResult
-from apply_service.evaluate.count_summary import count_summary
-from apply_service.evaluate.intervals import wilson_interval
 
 _EDIT_SIZES = ((5, "1-5"), (20, "6-20"), (60, "21-60"))
 _LARGEST_EDIT = "more than 60"

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from apply_service.evaluate.count_summary import nearest_rank
+from apply_service.evaluate.case_statistics import nearest_rank
 from apply_service.evaluate.edit_session import EditTiming
 
 PATHS = ("no_model", "cold", "warm", "repeat", "file_cold", "file_warm")

@@ -23,10 +23,10 @@ import msgspec
 from apply_service.apply.edit_request import Constraint
 from apply_service.apply.errors import ApplyError
 from apply_service.config import LoadedSettings, Settings, setting_fields
+from apply_service.evaluate.case_statistics import geometric_mean
 from apply_service.evaluate.cases.case_file import Case, read_cases
-from apply_service.evaluate.edit_job import EditJob, EditProcess
 from apply_service.evaluate.edit_session import GroupTiming, SessionOptions, session_settings
-from apply_service.evaluate.intervals import geometric_mean
+from apply_service.evaluate.edit_worker import EditJob, EditProcess
 from apply_service.evaluate.machine import describe_machine, num_cores
 from apply_service.evaluate.tune_search import Comparison, Knob, Trial, search
 from apply_service.evaluate.worker_process import WorkerEndedError

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from apply_service.config import Settings
-from apply_service.evaluate.intervals import bootstrap_lower_bound, geometric_mean
+from apply_service.evaluate.case_statistics import bootstrap_lower_bound, geometric_mean
 
 # All trials together take a change that is none in so many of a hundred searches.
 _MAX_FALSE_SHARE = 0.05

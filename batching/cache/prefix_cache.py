@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
-from batching.block_hash import BlockHash, chain_root, hash_block
-from batching.block_pool import BlockPool
+from batching.block_pool import BlockHash, BlockPool, chain_root, hash_block
 from batching.cache.lower_tiers import LowerTiers
 from batching.cache.prefix_load import PrefixLoad
 from batching.cache.stats import TierStats

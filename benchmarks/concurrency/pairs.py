@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from apply_service.evaluate.intervals import bootstrap_lower_bound, geometric_mean
+from apply_service.evaluate.case_statistics import bootstrap_lower_bound, geometric_mean
 from benchmarks.concurrency.batch_engine import BatchEngine, BatchRun
 from benchmarks.concurrency.tasks import Task
 

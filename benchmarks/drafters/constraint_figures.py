@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from apply_service.apply.edit_request import Constraint
 from apply_service.apply.engine_requests import make_proposer
-from apply_service.evaluate.count_summary import count_summary
+from apply_service.evaluate.case_statistics import count_summary
 from batching.config import SchedulerConfig
 from batching.request import EngineRequest, SamplingParams
 from benchmarks.drafters.oracle_run import OracleRun, TruthLostError, run_oracle

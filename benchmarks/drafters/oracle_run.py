@@ -9,8 +9,8 @@ from itertools import chain
 from batching.block_pool import BlockPool
 from batching.cache.prefix_cache import PrefixCache
 from batching.config import SchedulerConfig
+from batching.constrained_answer import LogitsRow
 from batching.events import Event, Finished, RequestStats, Tokens
-from batching.logits_row import LogitsRow
 from batching.request import EngineRequest
 from batching.scheduler import Scheduler
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from apply_service.apply.errors import ApplyError
-from apply_service.cli.bench.session_flags import add_session_flags, session_of
+from apply_service.cli.bench import add_session_flags, session_of
 from apply_service.config import Settings
 from apply_service.evaluate.edit_session import EditSession, session_settings
 from apply_service.evaluate.run_log import RunLog

@@ -31,7 +31,7 @@ from apply_service.evaluate.machine import num_cores
 from apply_service.evaluate.run_log import RunLog
 from batching.machine_file import processor_name
 from benchmarks.growth.sized_file import PATH, module_of, one_function_update, spread_functions
-from benchmarks.load.arrivals import poisson_arrivals
+from benchmarks.load.open_loop import poisson_arrivals
 from benchmarks.load.plot import check_place, plot_stages
 from benchmarks.load.stages import LoadStage, best_goodput, format_stages, is_rising
 

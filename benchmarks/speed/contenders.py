@@ -18,7 +18,6 @@ from batching.config import DraftBudgetMode
 from benchmarks.speed.case import SpeedCase
 from benchmarks.speed.default_worker import DefaultJob
 from benchmarks.speed.gguf_export import GgufDtype, cached_gguf
-from benchmarks.speed.rival_process import RivalProcess
 from benchmarks.speed.run import RivalRequest, SpeedRun
 from benchmarks.speed.worker import SpeedJob, SpeedWorkerSettings
 
@@ -192,3 +191,15 @@ def _rival_request(case: SpeedCase, num_lookup_tokens: int | None) -> RivalReque
         stop_token_ids=tuple(sorted(case.prompt.stop_token_ids)),
         num_lookup_tokens=num_lookup_tokens,
     )
+
+
+class RivalProcess(WorkerProcess[RivalRequest, SpeedRun]):
+    """Runs one generation a job. The seconds are those of `generate` alone."""
+
+    def __init__(self, model_dir: Path, *, num_threads: int | None) -> None:
+        threads = [] if num_threads is None else [str(num_threads)]
+        super().__init__(
+            "benchmarks.speed.transformers_baseline",
+            [str(model_dir), *threads],
+            answer_type=SpeedRun,
+        )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from apply_service.evaluate.intervals import bootstrap_ratio_interval
+from apply_service.evaluate.case_statistics import bootstrap_ratio_interval
 from batching.events import RequestStats
 from benchmarks.drafters.replay import ceiling
 from benchmarks.speed.contenders import DEFAULT, OURS, SPECULATION_OFF, TRANSFORMERS_GREEDY

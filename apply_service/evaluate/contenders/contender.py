@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Protocol
 
 from apply_service.evaluate.cases.case_file import Case
-from apply_service.evaluate.cases.case_result import Answer
+from apply_service.evaluate.cases.case_result import Answer, notes_of
+from apply_service.evaluate.cases.planned_case import plan_case
 
 
 class Contender(Protocol):
@@ -20,3 +22,32 @@ class Contender(Protocol):
 
     def close(self) -> None:
         """Nothing is answered afterwards."""
+
+
+class MergeContender:
+    """Answers as the service does where it cannot ask its model.
+
+    A merge that no model has confirmed is applied only with unique anchors.
+    """
+
+    name = "merge alone"
+
+    def answer(self, case: Case) -> Answer:
+        """The merge of one case with its verdict."""
+        started = time.perf_counter()
+        planned = plan_case(case)
+        outcome = planned.conclude()
+        seconds = time.perf_counter() - started
+        if outcome is None:
+            notes = (planned.refusal or "no place was found for the update",)
+            return Answer(status="rejected", notes=notes, seconds=seconds)
+        return Answer(
+            status=outcome.verdict.status,
+            text=outcome.merged,
+            notes=notes_of(outcome.verdict.findings),
+            source=outcome.source,
+            seconds=seconds,
+        )
+
+    def close(self) -> None:
+        """It holds nothing."""

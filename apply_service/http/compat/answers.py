@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from apply_service.http.compat.chat_schemas import (
+from apply_service.http.compat.schemas import (
     AnswerMessage,
     ApplyNote,
     ChatChunk,

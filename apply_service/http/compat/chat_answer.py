@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apply_service.http.compat.chat_schemas import FinishReason, LogprobToken
+from apply_service.http.compat.schemas import FinishReason, LogprobToken
 from apply_service.http.compat.stop_texts import StopCutter
 from apply_service.prompts.prompt import Prompt
 from batching.events import Finished, RequestStats, TokenLogprob, Tokens

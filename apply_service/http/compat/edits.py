@@ -7,8 +7,6 @@ from typing import NoReturn
 
 from apply_service.apply.edit_request import EditRequest
 from apply_service.edit.text.text_file import TextFile
-from apply_service.http.compat.chat_schemas import ChatBody
-from apply_service.http.compat.code_apply_schemas import CodeApplyBody
 from apply_service.http.compat.compacted_code import (
     Compaction,
     check_not_announced,
@@ -18,6 +16,7 @@ from apply_service.http.compat.compacted_code import (
 from apply_service.http.compat.messages import messages_of, prediction_of
 from apply_service.http.compat.morph_message import EXAMPLE, MorphMessage, parse_morph_message
 from apply_service.http.compat.parameters import max_tokens_of, sampling_of
+from apply_service.http.compat.schemas import ChatBody, CodeApplyBody
 from apply_service.http.problems import ProblemError, make_problem
 
 

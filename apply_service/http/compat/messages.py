@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from apply_service.http.compat.chat_schemas import ChatBody, ContentPart
+from apply_service.http.compat.schemas import ChatBody, ContentPart
 from apply_service.http.problems import ProblemError, make_problem
 from apply_service.prompts.chat_template import ChatMessage
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from apply_service.apply.edit_request import SamplingOptions
-from apply_service.http.compat.chat_schemas import ChatBody
+from apply_service.http.compat.schemas import ChatBody
 from apply_service.http.problems import ProblemError, make_problem
 
 MAX_STOPS = 16

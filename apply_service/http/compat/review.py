@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apply_service.apply.outcome import Outcome
-from apply_service.http.compat.chat_schemas import ApplyNote
+from apply_service.http.compat.schemas import ApplyNote
 from apply_service.http.compat.settings import Review
 from apply_service.http.problems import VerdictError
 from apply_service.http.wire_conversion import finding_body

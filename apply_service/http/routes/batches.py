@@ -17,9 +17,8 @@ from litestar.response.streaming import ASGIStreamingResponse, Stream
 from litestar.types import HTTPResponseBodyEvent, Receive, Send
 
 from apply_service.apply.apply_run import ApplyRun
-from apply_service.http.batch_lines import BatchLine
+from apply_service.http.batch_lines import BatchAnswer, BatchEdit, BatchLine
 from apply_service.http.batch_run import BatchRun
-from apply_service.http.batch_schemas import BatchAnswer, BatchEdit
 from apply_service.http.errors import log_failure
 from apply_service.http.guard.limits.allowance import Cost, current_allowance
 from apply_service.http.json_body import decode_body

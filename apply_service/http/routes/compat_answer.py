@@ -17,8 +17,8 @@ from apply_service.http.compat.answers import (
     pieces_of,
     usage_of,
 )
-from apply_service.http.compat.chat_schemas import ChatUsage
 from apply_service.http.compat.review import check_verdict, note_of
+from apply_service.http.compat.schemas import ChatUsage
 from apply_service.http.routes.apply import PROBLEM_RESPONSES
 from apply_service.http.routes.disconnect import finish_for_client
 from apply_service.service import ApplyService

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from apply_service.evaluate.accuracy_report import format_report, summarise
+from apply_service.evaluate.case_statistics import wilson_interval
 from apply_service.evaluate.cases.case_file import Case
 from apply_service.evaluate.cases.case_result import Answer, CaseResult, ResultStatus
-from apply_service.evaluate.intervals import wilson_interval
 
 CONTRACT = {
     "cases",

@@ -15,8 +15,7 @@ from server_thread import serving
 from tiny_model import write_tiny_model
 
 from apply_service.cli.main import EXIT_ERROR, EXIT_OK, main
-from benchmarks.load.arrivals import poisson_arrivals
-from benchmarks.load.open_loop import TimedReply
+from benchmarks.load.open_loop import TimedReply, poisson_arrivals
 from benchmarks.load.stages import LoadStage, is_rising, percentile
 
 

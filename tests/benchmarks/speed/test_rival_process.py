@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from apply_service.evaluate.worker_process import WorkerEndedError
-from benchmarks.speed.rival_process import RivalProcess
+from benchmarks.speed.contenders import RivalProcess
 from benchmarks.speed.run import RivalRequest
 
 

@@ -29,9 +29,9 @@ from apply_service.config import load_settings
 from apply_service.edit.place.splice import splice
 from apply_service.edit.read.snippet_error import SnippetError
 from apply_service.edit.text.text_file import TextFile
+from apply_service.evaluate.case_statistics import wilson_interval
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.cases.planned_case import edit_of_case
-from apply_service.evaluate.intervals import wilson_interval
 from apply_service.models.loading import load_model
 from apply_service.observe.progress import Progress
 from apply_service.prompts.errors import PromptError

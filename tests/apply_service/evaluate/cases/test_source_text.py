@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from apply_service.evaluate.cases.source_text import is_written_by_people
+from apply_service.evaluate.cases.git_cases import is_written_by_people
 
 BODY = "\n".join(f"statement_{number} = call({number})" for number in range(60))
 

@@ -18,7 +18,7 @@ from apply_service.http.guard.exposure import (
 from apply_service.http.guard.keys.key_file import KeyFile, has_key_form
 from apply_service.http.guard.keys.key_ring import KeyRing
 from apply_service.http.server.listener import ServerStartError, listen
-from apply_service.http.server.single_process import check_single_process
+from apply_service.http.server.process import check_single_process
 
 
 @pytest.fixture

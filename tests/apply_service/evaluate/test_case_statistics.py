@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, bootstrap, gmean
 
-from apply_service.evaluate.intervals import (
+from apply_service.evaluate.case_statistics import (
     bootstrap_lower_bound,
     bootstrap_ratio_interval,
     geometric_mean,

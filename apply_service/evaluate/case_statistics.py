@@ -1,7 +1,8 @@
-"""How far a measured share may be from the true one."""
+"""Figures over cases: summaries of counts, and intervals for shares and ratios."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from math import exp, fsum, log, sqrt
@@ -66,3 +67,20 @@ def bootstrap_ratio_interval(
     tail = (1.0 - confidence) / 2
     low, high = np.quantile(above / below, (tail, 1.0 - tail))
     return float(low), float(high)
+
+
+def nearest_rank(ordered: Sequence[float], share: float) -> float:
+    """The value below or at which `share` of sorted values lie; 0 if there are none."""
+    return ordered[math.ceil(len(ordered) * share) - 1] if ordered else 0
+
+
+def count_summary(counts: Sequence[int]) -> dict[str, float]:
+    """Mean, median and p90 over cases, the largest, and all added up."""
+    ordered = sorted(counts)
+    return {
+        "mean": sum(ordered) / max(1, len(ordered)),
+        "median": nearest_rank(ordered, 0.5),
+        "p90": nearest_rank(ordered, 0.9),
+        "max": max(ordered, default=0),
+        "all": sum(ordered),
+    }

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from batching.block_pool import BlockPool
 from batching.cache.prefix_cache import PrefixCache
 from batching.request import EngineRequest, Priority, RequestState, SamplingParams
-from batching.victims import find_victims
+from batching.service_classes import find_victims
 
 
 def make_state(name: int, blocks: list[int]) -> RequestState:
