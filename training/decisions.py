@@ -152,7 +152,7 @@ def decide_all(
                 yield decided
 
 
-def report(decided: Sequence[Decided]) -> dict[str, object]:
+def decision_report(decided: Sequence[Decided]) -> dict[str, object]:
     """Shares of right decisions, over the questions whose truth is one of the candidates."""
     known = [one for one in decided if one.is_known]
     hard = [one for one in known if not _is_right(one, _is_first_guess)]
@@ -209,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             decided.append(one)
             records.write(json.dumps(asdict(one)) + "\n")
             records.flush()
-    print(json.dumps(report(decided), indent=2))
+    print(json.dumps(decision_report(decided), indent=2))
     return 0
 
 

@@ -11,7 +11,7 @@ from apply_service.prompts.profile import Profile, PromptRequest
 from snippets.definitions import definition_around
 from snippets.hunks import Hunk, find_hunks
 from snippets.writer import GENERATOR_VERSION, write_snippet
-from training.case_file import TrainingCase, split_lines
+from training.case_file import TrainingCase, document_lines
 from training.example import Example
 
 MAX_TOKENS = 700
@@ -25,7 +25,7 @@ _CONDENSED_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ExampleWindow:
     """A part of a case: consecutive lines before and after, and an update written for them."""
 
     case_id: str
@@ -35,12 +35,12 @@ class Window:
     style: str
 
 
-def cut_window(case: TrainingCase, *, max_tokens: int, rng: random.Random) -> Window | None:
+def cut_window(case: TrainingCase, *, max_tokens: int, rng: random.Random) -> ExampleWindow | None:
     """A window of about `max_tokens` tokens of prompt and answer around some of the hunks.
 
     It holds whole hunks only. None if no snippet makes the edit in the window clear.
     """
-    original, expected = split_lines(case.original), split_lines(case.expected)
+    original, expected = document_lines(case.original), document_lines(case.expected)
     hunks = find_hunks(original, expected)
     if len(hunks) > 1 and rng.random() < _CONDENSED_SHARE:
         original, expected = condense(original, expected, hunks, rng=rng)
@@ -72,7 +72,7 @@ def cut_window(case: TrainingCase, *, max_tokens: int, rng: random.Random) -> Wi
     snippet = write_snippet(old, new, language=case.language, rng=rng)
     if snippet is None:
         return None
-    return Window(case.id, old, snippet.lines, new, snippet.style)
+    return ExampleWindow(case.id, old, snippet.lines, new, snippet.style)
 
 
 def _num_characters(lines: Sequence[str]) -> int:
@@ -116,7 +116,7 @@ def _snap(lines: Sequence[str], start: int, end: int, first: Hunk, last: Hunk) -
     return start, end
 
 
-def tokenise(window: Window, profile: Profile) -> Example | None:
+def tokenise(window: ExampleWindow, profile: Profile) -> Example | None:
     """The window as the service would ask it; None if its text cannot be encoded."""
     request = PromptRequest(window.original, window.update, segments=())
     try:

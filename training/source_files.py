@@ -66,7 +66,7 @@ _NOT_WRITTEN_HERE = frozenset(
 )
 
 
-def language_of(path: str) -> str | None:
+def learned_language(path: str) -> str | None:
     """The language of a file that is worth learning from, or None."""
     pure = PurePosixPath(path)
     language = LANGUAGES.get(pure.suffix.lower())
@@ -112,4 +112,4 @@ def _members(archive: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _is_wanted(path: str, num_bytes: int) -> bool:
-    return MIN_FILE_BYTES <= num_bytes <= MAX_FILE_BYTES and language_of(path) is not None
+    return MIN_FILE_BYTES <= num_bytes <= MAX_FILE_BYTES and learned_language(path) is not None

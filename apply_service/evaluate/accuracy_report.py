@@ -19,7 +19,7 @@ _LABELS = {
 _TEXT_WIDTH = 34
 
 
-def summarise(results: Sequence[CaseResult]) -> dict[str, Any]:
+def summarise_accuracy(results: Sequence[CaseResult]) -> dict[str, Any]:
     """All figures of a run. Cases that must be refused are counted apart from the others.
 
     Shares are between 0 and 1, None where nothing was counted; `counts` has what they come from.
@@ -74,8 +74,8 @@ def summarise(results: Sequence[CaseResult]) -> dict[str, Any]:
     }
 
 
-def format_report(report: Mapping[str, Any]) -> str:
-    """The figures of `summarise` for people: every share with count, n and interval."""
+def format_accuracy_report(report: Mapping[str, Any]) -> str:
+    """The figures of `summarise_accuracy` for people: every share with count, n and interval."""
     lines = [
         *(_format_share(label, report, name) for name, label in _LABELS.items()),
         "",

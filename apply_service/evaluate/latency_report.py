@@ -43,7 +43,7 @@ class LatencyRow(msgspec.Struct, frozen=True, kw_only=True):
 Pair = tuple[LatencyRow, LatencyRow]
 
 
-def summarise(rows: Sequence[LatencyRow], pairs: Sequence[Pair]) -> dict[str, Any]:
+def summarise_latency(rows: Sequence[LatencyRow], pairs: Sequence[Pair]) -> dict[str, Any]:
     """The figures of each way over all cases that took it, and of the cases in both scopes."""
     runs: dict[str, list[TimedRun]] = {path: [] for path in PATHS}
     problems: Counter[str] = Counter()
@@ -120,7 +120,7 @@ def _ratio_figures(pairs: Sequence[Pair], path: str) -> dict[str, Any]:
     }
 
 
-def format_report(report: dict[str, Any]) -> str:
+def format_latency_report(report: dict[str, Any]) -> str:
     """The figures as tables."""
     versions = report["versions"]
     lines = [

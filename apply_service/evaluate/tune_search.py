@@ -25,7 +25,7 @@ class Knob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class SettingComparison:
     """How many times as fast the challenger was, one ratio a job.
 
     `has_run` is False if it could not; `is_worse` says that fewer of its results were trusted.
@@ -52,7 +52,7 @@ class Trial:
     note: str = ""
 
 
-Compare = Callable[[Settings, Settings], Comparison]
+Compare = Callable[[Settings, Settings], SettingComparison]
 
 
 def search(
@@ -85,7 +85,11 @@ def search(
 
 
 def _trial_of(
-    name: str, best: Settings, challenger: Settings, comparison: Comparison, confidence: float
+    name: str,
+    best: Settings,
+    challenger: Settings,
+    comparison: SettingComparison,
+    confidence: float,
 ) -> Trial:
     values = {"value": getattr(challenger, name), "against": getattr(best, name)}
     if not comparison.has_run:

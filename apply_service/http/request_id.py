@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-# Follows a request through its tasks and threads; set by `named` alone.
+# Follows a request through its tasks and threads; set by `naming_request` alone.
 _CURRENT: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 
@@ -16,7 +16,7 @@ def current_request_id() -> str | None:
 
 
 @contextmanager
-def named(request_id: str) -> Iterator[None]:
+def naming_request(request_id: str) -> Iterator[None]:
     """Make `request_id` the one that `current_request_id` gives."""
     token = _CURRENT.set(request_id)
     try:

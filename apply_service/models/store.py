@@ -351,7 +351,7 @@ def try_resolve_at_hand(name_or_path: str, revision: str | None = None) -> Model
     return open_store().try_resolve_at_hand(name_or_path, revision)
 
 
-def list_models(report: Report = say_nothing) -> list[ModelLocation]:
+def list_prepared_models(report: Report = say_nothing) -> list[ModelLocation]:
     """Every prepared model of this user."""
     return open_store(report).prepared()
 

@@ -43,7 +43,7 @@ from kernels.row_grouping import RowBits, RowGrouping
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedModel:
+class DeviceModel:
     """A model on its device, what the cache needs to know of it, and what tells it from others."""
 
     model: nn.Module
@@ -54,7 +54,7 @@ class LoadedModel:
 class ModelRunner:
     """Executes step plans. Owns the weights and the paged KV cache; one thread at a time."""
 
-    def __init__(self, config: EngineConfig, *, loaded: LoadedModel | None = None) -> None:
+    def __init__(self, config: EngineConfig, *, loaded: DeviceModel | None = None) -> None:
         """Load the model, unless one is given, and take the memory of the KV cache.
 
         Raises ModelLoadError.
@@ -299,12 +299,12 @@ class ModelRunner:
         return self._head_choice
 
 
-def _load(config: EngineConfig, device: torch.device) -> LoadedModel:
+def _load(config: EngineConfig, device: torch.device) -> DeviceModel:
     model, shape = load_model(config.model_path, dtype=config.dtype, device=device)
-    return LoadedModel(model, shape, fingerprint_model(config.model_path))
+    return DeviceModel(model, shape, fingerprint_model(config.model_path))
 
 
-def _fingerprint_of(loaded: LoadedModel, dtype: Dtype) -> str:
+def _fingerprint_of(loaded: DeviceModel, dtype: Dtype) -> str:
     """Quantised, a model is another one; other formats round what it computes."""
     if dtype != "int8":
         return loaded.fingerprint

@@ -25,7 +25,7 @@ from apply_service.prompts.profile import Profile, load_profile
 from benchmarks.drafters.ablation import move_block, rename_identifier
 from benchmarks.drafters.baseline_drafters import AutomatonDrafter, NgramDrafter
 from benchmarks.drafters.constraint_figures import format_constraint, measure_constraint
-from benchmarks.drafters.replay import ReplayFigures, ceiling, replay, summarise
+from benchmarks.drafters.replay import ReplayFigures, ceiling, replay, summarise_replay
 from benchmarks.drafters.replay_case import ReplayCase, to_tokens
 from lookup.edit_proposer import EditProposer
 from lookup.proposer import Proposer
@@ -120,7 +120,7 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
         "merge_reference": not args.without_merge,
         "answer_tokens": sum(len(case.answer) for case in replayed),
         "ceiling": ceiling([len(case.answer) for case in replayed], max_draft_tokens=args.k),
-        "drafters": {name: summarise(measured) for name, measured in figures.items()},
+        "drafters": {name: summarise_replay(measured) for name, measured in figures.items()},
         "by_style": _by_style(replayed, figures["ours"]),
     }
     if args.constraint is not None:
@@ -240,7 +240,7 @@ def _by_style(
     return {
         style: {
             "cases": counts[style],
-            **summarise(
+            **summarise_replay(
                 [figure for case, figure in zip(cases, figures, strict=True) if case.style == style]
             ),
         }
@@ -265,7 +265,9 @@ def _measure_ablation(
             report[name] = {
                 "cases": len(replayed),
                 "left_out": left_out,
-                "drafters": {name: summarise(measured) for name, measured in figures.items()},
+                "drafters": {
+                    name: summarise_replay(measured) for name, measured in figures.items()
+                },
             }
     return report
 

@@ -71,7 +71,7 @@ def replay(proposer: Proposer, answer: Sequence[int], *, max_draft_tokens: int) 
     )
 
 
-def summarise(figures: Sequence[ReplayFigures]) -> dict[str, Any]:
+def summarise_replay(figures: Sequence[ReplayFigures]) -> dict[str, Any]:
     """The figures of one drafter over at least one case.
 
     Mean and p10 (nearest rank) of tokens per pass are over cases, each weighing the same; "pooled"

@@ -24,7 +24,7 @@ from apply_service.evaluate.machine import describe_machine
 from batching.config import EngineConfig, SchedulerConfig
 from batching.model.loading import ModelShape
 from batching.model.random_model import MAX_POSITION, SHAPE_NAMES, make_random_model
-from batching.model.runner import LoadedModel, ModelRunner
+from batching.model.runner import DeviceModel, ModelRunner
 from benchmarks.gpu.attention import AttentionTimes, measure_attention
 from benchmarks.gpu.clock import Roofline, measure_roofline
 from benchmarks.gpu.lookup import NUM_LOOKUP_TOKENS, LookupTimes, measure_lookup
@@ -88,7 +88,7 @@ def run_gpu(args: argparse.Namespace) -> int:
     figures = msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
     if args.out is not None:
         args.out.write_text(figures + "\n", encoding="utf-8")
-    print(figures if args.json else format_report(report))
+    print(figures if args.json else format_gpu_report(report))
     return 0
 
 
@@ -157,7 +157,7 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _make_runner(args: argparse.Namespace, loaded: LoadedModel) -> ModelRunner:
+def _make_runner(args: argparse.Namespace, loaded: DeviceModel) -> ModelRunner:
     dtype_name = _DTYPES[args.dtype]
     num_blocks = -(-max_tokens(args.context, max(args.k)) // BLOCK_SIZE)
     num_kv_tokens = max(args.batch) * num_blocks * BLOCK_SIZE
@@ -224,7 +224,7 @@ def _with_ratio(times: StepTimes) -> dict[str, Any]:
     return {**msgspec.to_builtins(times), "floor_ratio": times.floor_ratio}
 
 
-def format_report(report: dict[str, Any]) -> str:
+def format_gpu_report(report: dict[str, Any]) -> str:
     """All figures as tables of plain text."""
     roofline = report["roofline"]
     lines = [

@@ -57,7 +57,7 @@ class SpeedOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class SpeedContender:
     """`start` gives a process that answers what `job_of` makes of a case and a salt."""
 
     name: str
@@ -65,7 +65,7 @@ class Contender:
     job_of: Callable[[SpeedCase, str], Any]
 
 
-def own_contenders(options: SpeedOptions) -> list[Contender]:
+def own_contenders(options: SpeedOptions) -> list[SpeedContender]:
     """Our engine with speculation and without, and transformers in three ways."""
     return [
         _engine(OURS, options, max_draft_tokens=options.max_draft_tokens),
@@ -78,7 +78,7 @@ def own_contenders(options: SpeedOptions) -> list[Contender]:
 
 def peer_contenders(
     options: SpeedOptions, *, llama_python: Path, report: Callable[[str], None]
-) -> list[Contender]:
+) -> list[SpeedContender]:
     """The service as it asks its model, and llama.cpp on the same weights as GGUF.
 
     The files are written now if they are not there. Raises LlamaMissingError, GgufExportError.
@@ -133,7 +133,7 @@ def start_llama(settings: Mapping[str, Any], llama_python: Path) -> SpeedProcess
     )
 
 
-def _engine(name: str, options: SpeedOptions, *, max_draft_tokens: int) -> Contender:
+def _engine(name: str, options: SpeedOptions, *, max_draft_tokens: int) -> SpeedContender:
     settings = SpeedWorkerSettings(
         model_dir=str(options.location.path),
         profile=options.profile,
@@ -149,12 +149,12 @@ def _engine(name: str, options: SpeedOptions, *, max_draft_tokens: int) -> Conte
             answer_type=SpeedRun,
         )
 
-    return Contender(
+    return SpeedContender(
         name, start, lambda case, _salt: SpeedJob(case=case.case, max_tokens=options.max_tokens)
     )
 
 
-def _default(options: SpeedOptions) -> Contender:
+def _default(options: SpeedOptions) -> SpeedContender:
     def start() -> SpeedProcess:
         return WorkerProcess(
             "benchmarks.speed.default_worker",
@@ -162,22 +162,24 @@ def _default(options: SpeedOptions) -> Contender:
             answer_type=SpeedRun,
         )
 
-    return Contender(DEFAULT, start, lambda case, salt: DefaultJob(case=case.case, salt=salt))
+    return SpeedContender(DEFAULT, start, lambda case, salt: DefaultJob(case=case.case, salt=salt))
 
 
-def _transformers(name: str, options: SpeedOptions, *, num_lookup_tokens: int | None) -> Contender:
+def _transformers(
+    name: str, options: SpeedOptions, *, num_lookup_tokens: int | None
+) -> SpeedContender:
     def start() -> SpeedProcess:
         return RivalProcess(options.location.path, num_threads=options.num_threads)
 
-    return Contender(name, start, lambda case, _salt: _rival_request(case, num_lookup_tokens))
+    return SpeedContender(name, start, lambda case, _salt: _rival_request(case, num_lookup_tokens))
 
 
-def _llama(settings: Mapping[str, Any], llama_python: Path) -> Contender:
+def _llama(settings: Mapping[str, Any], llama_python: Path) -> SpeedContender:
     num_lookup_tokens = settings["num_pred_tokens"]
     name = f"llama_{settings['dtype'].lower()}"
     if num_lookup_tokens:
         name += f"_lookup_{num_lookup_tokens}"
-    return Contender(
+    return SpeedContender(
         name,
         lambda: start_llama(settings, llama_python),
         lambda case, _salt: _rival_request(case, None),

@@ -13,7 +13,7 @@ from snippets.hunks import find_hunks
 from training.case_file import TrainingCase
 from training.examples import (
     MAX_LONG_TOKENS,
-    Window,
+    ExampleWindow,
     condense,
     cut_window,
     make_examples,
@@ -92,7 +92,9 @@ def test_small_files_stay_whole() -> None:
 
 
 def test_an_example_is_what_the_service_would_ask_and_expect(profile: Profile) -> None:
-    window = Window("id", ["a = 1", "b = 2"], ["# ...", "b = 3"], ["a = 1", "b = 3"], "context")
+    window = ExampleWindow(
+        "id", ["a = 1", "b = 2"], ["# ...", "b = 3"], ["a = 1", "b = 3"], "context"
+    )
     example = tokenise(window, profile)
     assert example is not None
     prompt = profile.build(PromptRequest(window.original, window.update, segments=()))
@@ -103,7 +105,7 @@ def test_an_example_is_what_the_service_would_ask_and_expect(profile: Profile) -
 
 
 def test_text_that_cannot_be_encoded_is_left_out(profile: Profile) -> None:
-    assert tokenise(Window("id", ["\ud800"], ["x"], ["y"], "context"), profile) is None
+    assert tokenise(ExampleWindow("id", ["\ud800"], ["x"], ["y"], "context"), profile) is None
 
 
 def test_examples_keep_to_the_limit_and_differ(case: TrainingCase, profile: Profile) -> None:

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from apply_service.cli.demo.edit_client import format_finding
+from apply_service.cli.demo.edit_client import describe_finding
 
 _RESET, _BOLD, _RED, _GREEN, _CYAN = "\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m"
 _CLEAR_LINE = "\r\x1b[K"
@@ -74,7 +74,7 @@ class Screen:
         checked = "equal to the expected merge" if is_expected else "NOT the expected merge"
         self.row("verdict", f"{self._paint(status, color)}, {judged}; {checked}")
         for finding in findings:
-            self.row("", format_finding(finding))
+            self.row("", describe_finding(finding))
 
     def _paint(self, text: str, code: str) -> str:
         return f"{code}{text}{_RESET}" if self._has_color else text

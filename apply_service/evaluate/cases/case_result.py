@@ -24,7 +24,7 @@ _RETURNED: tuple[ResultStatus, ...] = ("applied", "unchanged", "needs_review")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class CaseAnswer:
     """What one contender said to one case.
 
     `text` is the merged file; with status "rejected" it is at most what was written and not
@@ -56,7 +56,7 @@ class CaseResult:
     """A case with its answer. `is_unique` says that the deterministic merge claims one place."""
 
     case: Case
-    answer: Answer
+    answer: CaseAnswer
     language: str
     is_unique: bool = False
 

@@ -6,7 +6,7 @@ import time
 from typing import Protocol
 
 from apply_service.evaluate.cases.case_file import Case
-from apply_service.evaluate.cases.case_result import Answer, notes_of
+from apply_service.evaluate.cases.case_result import CaseAnswer, notes_of
 from apply_service.evaluate.cases.planned_case import plan_case
 
 
@@ -17,7 +17,7 @@ class Contender(Protocol):
     def name(self) -> str:
         """How reports call it."""
 
-    def answer(self, case: Case) -> Answer:
+    def answer(self, case: Case) -> CaseAnswer:
         """The answer to one case. What goes wrong with a case is an answer too."""
 
     def close(self) -> None:
@@ -32,7 +32,7 @@ class MergeContender:
 
     name = "merge alone"
 
-    def answer(self, case: Case) -> Answer:
+    def answer(self, case: Case) -> CaseAnswer:
         """The merge of one case with its verdict."""
         started = time.perf_counter()
         planned = plan_case(case)
@@ -40,8 +40,8 @@ class MergeContender:
         seconds = time.perf_counter() - started
         if outcome is None:
             notes = (planned.refusal or "no place was found for the update",)
-            return Answer(status="rejected", notes=notes, seconds=seconds)
-        return Answer(
+            return CaseAnswer(status="rejected", notes=notes, seconds=seconds)
+        return CaseAnswer(
             status=outcome.verdict.status,
             text=outcome.merged,
             notes=notes_of(outcome.verdict.findings),

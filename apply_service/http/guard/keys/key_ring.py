@@ -45,12 +45,6 @@ class KeyRing:
         self._refresh()
         return bool(self._by_sha256)
 
-    def has_active_key(self) -> bool:
-        """Whether anybody can get in."""
-        self._refresh()
-        now = datetime.now(UTC)
-        return any(record.is_active(now) for record in self._by_sha256.values())
-
     def find(self, text: str) -> KeyRecord | None:
         """The record of a key that is active now."""
         self._refresh()

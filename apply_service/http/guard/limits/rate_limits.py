@@ -99,7 +99,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class RateAdmission:
     """The answer to one request; who was admitted reports `finish`."""
 
     name: str
@@ -167,7 +167,7 @@ class RateLimits:
         self._trial: asyncio.Task[None] | None = None
         self._num_asked = 0
 
-    async def admit(self, name: str) -> Admission:
+    async def admit(self, name: str) -> RateAdmission:
         """Count one more request of a caller, unless a limit refuses it."""
         lease_id, now = uuid.uuid4().hex, self._clock()
         self._running[name] += 1
@@ -176,7 +176,9 @@ class RateLimits:
         refusal = refusal or await self._try_hold(name, lease_id, now)
         if refusal is None:
             asked = replace(asked, current=asked.current + 1)
-        admission = Admission(name, lease_id, refusal, tuple(w for w in (asked, spent) if w.limit))
+        admission = RateAdmission(
+            name, lease_id, refusal, tuple(w for w in (asked, spent) if w.limit)
+        )
         if refusal is not None:
             self._stop_running(name)
             await self._count(name, now, num_requests=-1)
@@ -208,7 +210,7 @@ class RateLimits:
         amounts[_key("tokens", charge.name, self._clock())] += num_tokens
         await self._add(amounts)
 
-    async def finish(self, admission: Admission, *, num_tokens: int) -> None:
+    async def finish(self, admission: RateAdmission, *, num_tokens: int) -> None:
         """An admitted request has ended and cost so many tokens, counted from now on."""
         self._stop_running(admission.name)
         if num_tokens:
@@ -262,7 +264,7 @@ class RateLimits:
             return None
         return Refusal("requests at the same time", num_running, limit, _RUNNING_WAIT_S)
 
-    async def _release(self, admission: Admission) -> None:
+    async def _release(self, admission: RateAdmission) -> None:
         if self._settings.max_concurrent:
             await self._ask(
                 lambda shared: shared.release(f"running:{admission.name}", admission.lease_id)

@@ -61,10 +61,10 @@ def test_it_starts_where_that_does_no_harm(file: KeyFile, change: str) -> None:
 
 
 def test_it_starts_with_a_key(file: KeyFile) -> None:
-    file.create("ci", ("apply",))
+    created = file.create("ci", ("apply",))
     shown: list[str] = []
-    assert open_ring(file, shown).has_active_key()
-    assert open_ring(file, shown, is_in_container=True).has_active_key()
+    assert open_ring(file, shown).find(created.text) == created.record
+    assert open_ring(file, shown, is_in_container=True).find(created.text) == created.record
     assert shown == []
     assert len(file.read()) == 1
 
