@@ -1,4 +1,7 @@
-"""`apply-service bench accuracy|latency|tune`: their flags as options of `evaluate`."""
+"""`apply-service bench accuracy|latency|tune`: their flags as options of `evaluate`.
+
+What imports torch is imported by the commands that need it: `accuracy` can do without.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from apply_service.cli.suggesting_parser import positive_int
-from apply_service.evaluate import accuracy, latency, tune
+from apply_service.evaluate import accuracy
 from apply_service.evaluate.accuracy import (
     DEFAULT_FAILURES,
     DEFAULT_GIT_LIMIT,
@@ -18,9 +21,9 @@ from apply_service.evaluate.accuracy import (
 )
 from apply_service.evaluate.contenders.remote import API_KEY_VARIABLE
 from apply_service.evaluate.contenders.wire_formats import FORMATS
-from apply_service.evaluate.edit_session import SessionOptions
-from apply_service.evaluate.latency import LatencyOptions
-from apply_service.evaluate.tune import TuneOptions
+
+if TYPE_CHECKING:
+    from apply_service.evaluate.edit_session import SessionOptions
 
 
 def add_accuracy_command(subparsers: Any) -> None:
@@ -97,6 +100,8 @@ def run_accuracy_command(args: argparse.Namespace) -> int:
 
 def add_latency_command(subparsers: Any) -> None:
     """Register `latency` below `apply-service bench`."""
+    from apply_service.evaluate import latency
+
     parser = subparsers.add_parser(
         "latency",
         help="time whole edits: without a model, cold, and with the prompt cached",
@@ -119,11 +124,15 @@ def add_latency_command(subparsers: Any) -> None:
 
 def run_latency_command(args: argparse.Namespace) -> int:
     """Run it with these flags; the exit code."""
-    return latency.run_latency(options_of(LatencyOptions, args, session=session_of(args)))
+    from apply_service.evaluate.latency import LatencyOptions, run_latency
+
+    return run_latency(options_of(LatencyOptions, args, session=session_of(args)))
 
 
 def add_tune_command(subparsers: Any) -> None:
     """Register `tune` below `apply-service bench`."""
+    from apply_service.evaluate import tune
+
     parser = subparsers.add_parser(
         "tune", help="find the settings that suit your cases and machine", description=tune.__doc__
     )
@@ -144,7 +153,9 @@ def add_tune_command(subparsers: Any) -> None:
 
 def run_tune_command(args: argparse.Namespace) -> int:
     """Run it with these flags; the exit code."""
-    return tune.run_tune(options_of(TuneOptions, args, session=session_of(args)))
+    from apply_service.evaluate.tune import TuneOptions, run_tune
+
+    return run_tune(options_of(TuneOptions, args, session=session_of(args)))
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -166,6 +177,8 @@ def add_session_flags(parser: argparse.ArgumentParser) -> None:
 
 def session_of(args: argparse.Namespace) -> SessionOptions:
     """The session that the flags of `add_session_flags` ask for."""
+    from apply_service.evaluate.edit_session import SessionOptions
+
     return options_of(SessionOptions, args)
 
 
