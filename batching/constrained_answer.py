@@ -57,7 +57,7 @@ class ConstrainedAnswer:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the answer has ended; rows may still be wanted as evidence."""
+        """True if the answer has ended; rows may still be wanted as evidence."""
         return self._constraint.is_complete and not self._constraint.allowed_next()
 
     @property

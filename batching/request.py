@@ -137,7 +137,7 @@ class RequestState:
 
     @property
     def is_answer_complete(self) -> bool:
-        """Whether a constraint has brought the answer to its end."""
+        """True if a constraint has brought the answer to its end."""
         return self.constrained is not None and self.constrained.is_complete
 
     @property
@@ -153,7 +153,7 @@ class RequestState:
 
     @property
     def is_loading(self) -> bool:
-        """Whether lower tiers are being searched for the prompt's beginning."""
+        """True if lower tiers are being searched for the prompt's beginning."""
         return self.load is not None and not self.load.is_done
 
     @property
@@ -167,7 +167,7 @@ class RequestState:
         return None if self.constrained is None else self.constrained.choice_offsets
 
     def is_end(self, num_tokens: int) -> bool:
-        """Whether the next `num_tokens` to compute end what is known of an unfinished answer."""
+        """True if the next `num_tokens` to compute end what is known of an unfinished answer."""
         is_last = self.num_computed_tokens + num_tokens == self.num_tokens
         return is_last and not self.is_answer_complete
 

@@ -121,7 +121,7 @@ class RowPlanner:
 
 
 def _may_rest(states: Sequence[RequestState]) -> bool:
-    """Whether nobody is at the beginning of an answer or bound to merges; such drafts hold best."""
+    """True if nobody is at the beginning of an answer or bound to merges; such drafts hold best."""
     return all(state.constrained is None and state.num_output_tokens > 0 for state in states)
 
 

@@ -70,7 +70,7 @@ class Scheduler:
 
     @property
     def has_work(self) -> bool:
-        """Whether a step can do anything before a load ends or a request comes in."""
+        """True if a step can do anything before a load ends or a request comes in."""
         return bool(self._running) or not all(state.is_loading for state in self._waiting)
 
     @property

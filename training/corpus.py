@@ -64,7 +64,7 @@ def _share(text: str) -> float:
 
 
 def is_useful(edit: Edit) -> bool:
-    """Whether an edit is one that an agent could have sent: neither trivial nor a rewrite."""
+    """True if an edit is one that an agent could have sent: neither trivial nor a rewrite."""
     original, expected = document_lines(edit.original), document_lines(edit.expected)
     if edit.original.endswith("\n") != edit.expected.endswith("\n"):
         return False

@@ -62,7 +62,7 @@ class Decided:
 
     @property
     def is_known(self) -> bool:
-        """Whether one of the candidates is the truth."""
+        """True if one of the candidates is the truth."""
         return any(one.is_truth for one in self.candidates)
 
 
@@ -184,7 +184,7 @@ def _share(decided: Sequence[Decided], score: Callable[[Candidate], float]) -> S
 
 
 def _is_right(decided: Decided, score: Callable[[Candidate], float]) -> bool:
-    """Whether the candidate with the highest score is the truth."""
+    """True if the candidate with the highest score is the truth."""
     return max(decided.candidates, key=score).is_truth
 
 

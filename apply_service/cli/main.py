@@ -265,7 +265,7 @@ def _is_foreseen(error: Exception) -> bool:
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is behind an error; some libraries turn it into one of their imports."""
+    """True if Ctrl-C is behind an error; some libraries turn it into one of their imports."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

@@ -84,7 +84,7 @@ class WorkerProcess(Generic[Job, Answer]):
 
     @property
     def is_running(self) -> bool:
-        """Whether it takes jobs."""
+        """True if it takes jobs."""
         return self._process.poll() is None
 
     def run(self, job: Job) -> Answer:

@@ -96,7 +96,7 @@ def create_app(
 
 
 def service_document() -> Document:
-    """What `GET /schema` answers, by a service that loads no model."""
+    """The OpenAPI document that `GET /schema` answers, without loading a model."""
     service = ApplyService(
         _load_nothing,
         model_name="embedded",

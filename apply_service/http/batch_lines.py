@@ -1,4 +1,4 @@
-"""The lines of `POST /v1/batches`: what one takes, what one gives, and how bytes become lines."""
+"""Lines of `POST /v1/batches`: their schemas, and how received bytes are cut into lines."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class BatchLine:
 
 
 class LineSplitter:
-    """Holds at most one line, and of a line over the limit nothing but its length."""
+    """Splits bytes into lines and holds one at most; of a line over the limit only its length."""
 
     def __init__(self, *, max_line_bytes: int) -> None:
         self._max_line_bytes = max_line_bytes
@@ -51,7 +51,7 @@ class LineSplitter:
         self._number = 1
 
     def feed(self, piece: bytes) -> list[BatchLine]:
-        """The lines that this piece completes, without blank ones."""
+        """Take a piece of the body; the lines that it completes, without blank ones."""
         *complete, rest = piece.split(b"\n")
         lines = []
         for part in complete:
@@ -65,7 +65,7 @@ class LineSplitter:
         return self._take()
 
     def cut_off(self) -> BatchLine:
-        """The line that has begun, or would come next, when nothing more comes."""
+        """The unfinished line, or the number of the next one, when the body ends early."""
         return BatchLine(self._number, None, self._num_bytes)
 
     def _add(self, part: bytes) -> None:

@@ -101,7 +101,7 @@ def _complete_operation(path: str, operation: Document) -> None:
 
 
 def _is_foreign_error(response: Document) -> bool:
-    """Whether a response is one that Litestar adds on its own and that our handler replaces."""
+    """True if a response is one that Litestar adds on its own and that our handler replaces."""
     schemas = [media["schema"] for media in response.get("content", {}).values()]
     return any("status_code" in schema.get("properties", {}) for schema in schemas)
 

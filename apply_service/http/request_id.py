@@ -1,4 +1,4 @@
-"""The name of the HTTP request that is being served, for answers, problems and the log."""
+"""The id of the HTTP request that is being served, for answers, problems and the log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def current_request_id() -> str | None:
 
 @contextmanager
 def naming_request(request_id: str) -> Iterator[None]:
-    """Make `request_id` the one that `current_request_id` gives."""
+    """Set the id that `current_request_id` returns inside the block."""
     token = _CURRENT.set(request_id)
     try:
         yield

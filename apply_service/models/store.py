@@ -295,7 +295,7 @@ class ModelStore:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _is_whole(self, model_dir: Path) -> bool:
-        """Whether a prepared folder exists and every byte of it is as its manifest says."""
+        """True if a prepared folder exists and every byte of it is as its manifest says."""
         if not model_dir.exists():
             return False
         try:

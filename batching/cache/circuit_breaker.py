@@ -54,7 +54,7 @@ class CircuitBreaker:
 
     @property
     def can_pass(self) -> bool:
-        """Whether the helper may be asked; who asks it reports `succeeded` or `failed`."""
+        """True if the helper may be asked; who asks it reports `succeeded` or `failed`."""
         return self._opened_at is None
 
     def succeeded(self) -> None:
@@ -80,7 +80,7 @@ class CircuitBreaker:
                 self._pause_s = self._first_pause_s
 
     def try_begin_trial(self) -> bool:
-        """Whether the caller makes the next trial; it reports how the trial ended."""
+        """True if the caller makes the next trial; it reports how the trial ended."""
         with self._lock:
             now = self._clock()
             if self._opened_at is None or now < self._opened_at + self._pause_s:

@@ -62,7 +62,7 @@ class LoadEstimate:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether transfer takes so much longer than computing that nobody will ever want it."""
+        """True if transfer takes so much longer than computing that nobody will ever want it."""
         if self.load_s is None or self.compute_s is None:
             return False
         return self.load_s > _HOPELESS_SHARE * self.compute_s

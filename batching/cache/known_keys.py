@@ -35,7 +35,7 @@ class KnownKeys:
                 self._seen.popitem(last=False)
 
     def has(self, key: bytes) -> bool:
-        """Whether the key was there during the last minute."""
+        """True if the key was there during the last minute."""
         with self._lock:
             seen = self._seen.get(key)
             return seen is not None and self._clock() < seen + KNOWN_S
@@ -54,6 +54,6 @@ class KnownKeys:
                 self._damaged.popitem(last=False)
 
     def take_damaged(self, key: bytes) -> bool:
-        """Whether the key was called damaged; it no longer is."""
+        """True if the key was called damaged; it no longer is."""
         with self._lock:
             return self._damaged.pop(key, b"") is None

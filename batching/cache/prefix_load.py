@@ -29,7 +29,7 @@ class PrefixLoad:
 
     @property
     def is_done(self) -> bool:
-        """Whether the search is over; nothing changes from then on."""
+        """True if the search is over; nothing changes from then on."""
         return self._is_done
 
     @property

@@ -43,7 +43,7 @@ class RedisAddress:
 
     @property
     def is_local(self) -> bool:
-        """Whether what is sent never leaves the machine."""
+        """True if what is sent never leaves the machine."""
         if self.unix_path is not None or self.host == "localhost":
             return True
         try:

@@ -183,7 +183,7 @@ class StaticBatch:
         self._device_buffer.copy_(self._host_buffer)
 
     def can_hold(self, batch: ForwardBatch) -> bool:
-        """Whether the rows and requests of a batch fit; contexts are for the caller to check."""
+        """True if the rows and requests of a batch fit; contexts are for the caller to check."""
         return (
             batch.input_ids.shape[0] <= self.num_rows
             and batch.context_lens.shape[0] <= self.max_requests

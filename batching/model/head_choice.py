@@ -34,7 +34,7 @@ class HeadChoice:
     are_fused: tuple[bool, ...] = ()
 
     def is_fused(self, num_rows: int) -> bool:
-        """Whether a step of `num_rows` rows with logits leaves them out; by the next size above."""
+        """True if a step of `num_rows` rows with logits leaves them out; by the next size above."""
         if not self.row_sizes:
             return False
         at = bisect.bisect_left(self.row_sizes, num_rows)

@@ -89,7 +89,7 @@ def load_model(path: Path, *, dtype: Dtype, device: torch.device) -> tuple[nn.Mo
 
 
 def is_quantised(model: nn.Module) -> bool:
-    """Whether transformers has put layers of another weight format in the place of linear ones."""
+    """True if transformers has put layers of another weight format in the place of linear ones."""
     return getattr(model.config, "quantization_config", None) is not None
 
 

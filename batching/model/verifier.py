@@ -47,7 +47,7 @@ def pack_outcome(verification: Verification) -> Tensor:
 
 
 def wants_logits(plan: StepPlan, batch: ForwardBatch) -> bool:
-    """Whether a step needs more of the logits than their argmax."""
+    """True if a step needs more of the logits than their argmax."""
     has_logprobs = any(s.sampling.has_logprobs for s in plan.scheduled if s.has_logits)
     return batch.sampling is not None or batch.allowed is not None or has_logprobs
 

@@ -70,7 +70,7 @@ def percentile(ascending: Sequence[float], share: float) -> float | None:
 
 
 def is_rising(stages: Sequence[LoadStage]) -> bool:
-    """Whether the last rate brought any mode more goodput than all rates before it."""
+    """True if the last rate brought any mode more goodput than all rates before it."""
     rates = sorted({stage.rate for stage in stages})
     if len(rates) < 2:
         return True

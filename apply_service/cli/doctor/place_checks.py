@@ -36,7 +36,7 @@ def check_folder() -> Check:
 
 
 def check_port(settings: Settings) -> Check:
-    """Whether the server could listen where it is told to."""
+    """Check that the server can listen on its host and port."""
     try:
         listen(settings.host, settings.port).close()
     except ServerStartError as error:
@@ -53,7 +53,7 @@ _REMEDY = "make one with `apply-service key create --name NAME`, or listen on 12
 
 
 def check_access(settings: Settings) -> Check:
-    """Whether the server would start as safe as it must be, without making a key."""
+    """Check that the server would start with the keys that there are; makes none."""
     file = KeyFile(Path(settings.keys_file) if settings.keys_file else default_key_path())
     try:
         with listen(settings.host, 0) as listener:

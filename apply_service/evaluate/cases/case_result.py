@@ -62,7 +62,7 @@ class CaseResult:
 
     @property
     def is_returned(self) -> bool:
-        """Whether the caller got a file."""
+        """True if the caller got a file."""
         return self.answer.status in _RETURNED and self.answer.text is not None
 
     @property

@@ -141,7 +141,7 @@ _GENERATED = re.compile(
 
 
 def is_written_by_people(text: str) -> bool:
-    """Whether a file looks neither generated nor minified."""
+    """True if a file looks neither generated nor minified."""
     lines = text.split("\n")
     if max(map(len, lines)) > MAX_LINE_LENGTH:
         return False

@@ -25,7 +25,7 @@ class PlannedCase:
 
     @property
     def is_unique(self) -> bool:
-        """Whether the anchors leave one place to every segment."""
+        """True if the anchors leave one place to every segment."""
         merge = None if self.plan is None else self.plan.merge
         return merge is not None and merge.is_unique
 

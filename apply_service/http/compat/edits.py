@@ -1,4 +1,4 @@
-"""From the requests of other APIs to edits, which all take the way of `/v1/apply`."""
+"""Reads edits out of the requests of other APIs; they then run as `/v1/apply` edits do."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ChatEdit:
     compaction: Compaction | None = None
 
     def answer(self, merged: str) -> str:
-        """The answer as the message wants it. Raises ProblemError if the client would garble it."""
+        """The answer in the message's form. Raises ProblemError if the client would garble it."""
         if self.compaction is not None:
             self.compaction.check_free(merged, name="the result")
         return self.message.enclose(merged)
@@ -80,7 +80,7 @@ def code_apply_edit_of(body: CodeApplyBody, *, apply_context: str | None = None)
 
 
 def no_edit_problem(model: str) -> ProblemError:
-    """That a model which only applies edits was asked something else."""
+    """The problem of a request without an edit, sent to a model that only applies edits."""
     return ProblemError(
         make_problem(
             400,

@@ -1,4 +1,4 @@
-"""The messages of a conversation, as plain text with the roles that chat templates know."""
+"""Reads a conversation's messages as plain text with the roles of chat templates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROLES: dict[str, Role] = {
 
 
 def messages_of(body: ChatBody) -> list[ChatMessage]:
-    """All messages. Raises ProblemError (400) for what is no text."""
+    """All messages. Raises ProblemError (400) for content other than text."""
     messages = []
     for place, message in enumerate(body.messages):
         field = f"messages[{place}]"

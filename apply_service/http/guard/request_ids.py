@@ -1,4 +1,4 @@
-"""The name of a request: the caller's own if it has one, in every answer, problem and log line."""
+"""Gives each request an id, the caller's if it sent one, for answers, problems and the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All middleware, in order: the request passes from the first line of `protect` to the last."""
+"""All middleware in order: a request passes from the first line of `protect` to the last."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from apply_service.http.server.keep_alive import KeepAlive
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
-    """What the middleware needs to know; `allowed_hosts` None is all, times are seconds."""
+    """Settings of the middleware; `allowed_hosts` None allows all, times are seconds."""
 
     keys: KeyRing
     rules: AccessRules
@@ -34,7 +34,7 @@ class Protection:
 
 
 def protect(app: ASGIApp, protection: Protection) -> ASGIApp:
-    """The app behind everything that guards it."""
+    """Wrap the app in all middleware."""
     hosts = protection.allowed_hosts
     layers: list[Callable[[ASGIApp], ASGIApp]] = [
         lambda app: RootPath(app, protection.root_path) if protection.root_path != "/" else app,
@@ -78,7 +78,7 @@ _HEADERS = (
 
 
 class ResponseHeaders:
-    """Adds them where an answer does not have its own."""
+    """Adds security headers that keep browsers from misusing an answer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -19,7 +19,7 @@ _MODEL = QueryParameter(description="`ready`: be ready only once the model is lo
 
 @get("/health/live", summary="Whether the server works; 503 if the engine is stuck")
 async def live(service: NamedDependency[ApplyService]) -> Health:
-    """True while the engine makes steps, or has nothing to do."""
+    """Answer 200 while the engine makes steps or has nothing to do."""
     service.check_alive()
     return Health("live")
 

@@ -69,7 +69,7 @@ PROBLEM_RESPONSES = {
 async def apply(
     request: ApplyBodyRequest, data: JSONBody[ApplyBody], service: NamedDependency[ApplyService]
 ) -> Response[ApplyResult]:
-    """Start an edit; whatever is wrong with it is a problem before anything is streamed."""
+    """Answer an edit; all errors of the request come before the first event."""
     try:
         starting = start_edit(data, service, request.headers.get("authorization"))
         if not data.stream:
@@ -87,7 +87,7 @@ async def apply(
 
 
 async def start_edit(body: ApplyBody, service: ApplyService, authorization: str | None) -> ApplyRun:
-    """An edit on its way, in the name of its owner. Raises one of FORESEEN_ERRORS."""
+    """Start an edit for its owner. Raises one of FORESEEN_ERRORS."""
     service.check_options(model=body.model, constraint=body.constraint)
     edit = await asyncio.to_thread(
         edit_of,
@@ -108,7 +108,7 @@ async def _whole_answer(
 
 
 async def edit_result(body: ApplyBody, service: ApplyService, outcome: Outcome) -> ApplyResult:
-    """The answer to a body, for which large texts may have to be compared. Raises RejectedError."""
+    """The answer to a body; may compare large texts. Raises RejectedError."""
     return await asyncio.to_thread(
         answer_of,
         body,

@@ -61,7 +61,7 @@ class LinesOperation(Operation):
 
 
 class LineStream(Stream):
-    """An answer of lines whose body is still being read: nobody else may listen to the client."""
+    """A streamed answer of lines, sent while the request's body is still being read."""
 
     def to_asgi_response(self, app: Any, request: Any, **options: Any) -> ASGIResponse:
         """The answer as it is sent; headers of the application's own layers stay."""

@@ -1,4 +1,4 @@
-"""The answer to an edit at an address of another API: nothing is sent before the verdict."""
+"""Answers to edits in other APIs: nothing is sent before the verdict."""
 
 from collections.abc import Iterator
 from dataclasses import replace

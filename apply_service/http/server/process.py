@@ -1,4 +1,4 @@
-"""The one process that serves: it is alone, and gives back memory that nobody uses any more."""
+"""The serving process: checks that there is only one, and returns free memory to the system."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PERIOD_S = 60.0
 
 
 def give_back_free_memory() -> bool:
-    """Collect cycles and give free pages back; only glibc can (malloc_trim(3)), True if it did.
+    """Collect cycles and return free pages to the system; True if glibc's malloc_trim did it.
 
     A request that fails leaves a cycle of task, exception and frame, and the cycle holds its body.
     Python counts objects, not bytes, before it looks for cycles. glibc keeps the holes that large

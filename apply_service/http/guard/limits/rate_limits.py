@@ -1,4 +1,4 @@
-"""How much one caller may ask for: requests and tokens a minute, and requests at the same time.
+"""Rate limits of a caller: requests and tokens a minute, and requests at the same time.
 
 A minute slides: what counts is all of this clock minute and of the last one the part that is less
 than a minute ago, as if it had come evenly. So two numbers a caller are enough, a limit cannot be
@@ -44,7 +44,7 @@ class RateLimitSettings:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A limit that is used up."""
+    """A used-up limit."""
 
     what: str
     value: float
@@ -65,17 +65,17 @@ class Window:
 
     @property
     def used(self) -> float:
-        """What counts against the limit now."""
+        """The amount that counts against the limit now."""
         return self.previous * (1 - self.elapsed_s / WINDOW_S) + self.current
 
     @property
     def remaining(self) -> int:
-        """What may still come now."""
+        """The amount that is still allowed now."""
         return max(0, math.floor(self.limit - self.used))
 
     @property
     def reset_s(self) -> float:
-        """Seconds until nothing counts any more."""
+        """Seconds until the whole limit is free again."""
         if self.current:
             return 2 * WINDOW_S - self.elapsed_s
         return WINDOW_S - self.elapsed_s if self.previous else 0.0
@@ -92,7 +92,7 @@ class Window:
         return WINDOW_S - self.elapsed_s + WINDOW_S * share
 
     def refusal(self) -> Refusal | None:
-        """Why one more may not come now."""
+        """The refusal of one more, None if it is allowed."""
         if not self.limit or self.wait_s <= 0:
             return None
         return Refusal(f"{self.what} a minute", self.used, self.limit, self.wait_s)
@@ -127,7 +127,7 @@ class Charge:
 
 
 def rate_problem(refusal: Refusal) -> Problem:
-    """What a caller over a limit is told."""
+    """The 429 problem of a refusal."""
     return make_problem(
         429,
         code="rate-limited",
