@@ -1,4 +1,4 @@
-"""The paged KV cache's blocks: which is free, held by whom, and what it holds, by content hash."""
+"""Blocks of the paged KV cache: free or referenced, and findable by the hash of their content."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class BlockPool:
 
     @property
     def num_free_blocks(self) -> int:
-        """Blocks that nobody holds; cached content in them counts as free."""
+        """Blocks without a reference; blocks that hold cached content count too."""
         return len(self._free)
 
     def try_reserve(self, num_blocks: int) -> list[int] | None:
@@ -82,7 +82,7 @@ class BlockPool:
             self._ref_counts[block] += 1
 
     def release(self, blocks: Sequence[int]) -> None:
-        """Give back one reference to each block; those nobody holds any more become free.
+        """Give back one reference to each block; blocks without references become free.
 
         The end of a chain is useful only with its beginning, so it is freed (and reused) first.
         """

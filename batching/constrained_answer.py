@@ -1,4 +1,4 @@
-"""The answer of a request with a constraint: what is certain of it, and what the model must say.
+"""Tracks the answer of a constrained request: its certain tokens and its open decisions.
 
 Tokens that the constraint forces are known without the model. They are computed like a prompt,
 because what follows them needs their keys and values; where nothing follows, they are not computed
@@ -162,7 +162,7 @@ class ConstrainedAnswer:
         ]
 
     def forget_rows(self, stop: int) -> None:
-        """Rows before position `stop` have been seen."""
+        """Drop the rows before position `stop`: they have been computed."""
         while self._listening and self._listening[0].position < stop:
             self._listening.popleft()
 

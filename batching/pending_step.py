@@ -12,7 +12,7 @@ from batching.step_plan import StepResult
 
 
 class PendingStep(Protocol):
-    """What a model runner returns at once; the host may go on with what the outcome cannot change.
+    """A launched step; the host may do work meanwhile that the outcome cannot change.
 
     leaves_time: whether the device computes while the host goes on
     """

@@ -1,4 +1,4 @@
-"""The rows of a step: how many known tokens of each request, and which draft behind them."""
+"""Plans the rows of a step: the known tokens and the draft of each request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lookup.proposer import Draft
 
 @dataclass(frozen=True, slots=True)
 class PlannedRows:
-    """What one request computes in a step: its next `num_tokens` known tokens, then a draft."""
+    """The rows of one request in a step: its next `num_tokens` known tokens, then a draft."""
 
     state: RequestState
     num_tokens: int
@@ -166,7 +166,7 @@ def _kind_of(draft: Draft, *, is_first: bool) -> DraftKind:
 
 @dataclass(frozen=True, slots=True)
 class TokenDemand:
-    """What one running request could use: its gap (at least 1) and its longest draft."""
+    """The demand of one running request: uncomputed tokens (at least 1) and its longest draft."""
 
     num_uncomputed_tokens: int
     max_draft_tokens: int
@@ -174,7 +174,7 @@ class TokenDemand:
 
 @dataclass(frozen=True, slots=True)
 class TokenShare:
-    """What it gets. Drafts are granted only where the gap closes in this step."""
+    """The share of one request. Drafts are granted only if all known tokens are computed."""
 
     num_tokens: int
     max_draft_tokens: int

@@ -1,4 +1,4 @@
-"""Who runs in the next step, with how many tokens, in which blocks; and what a step's result means.
+"""Plans the next step (requests, tokens, blocks) and commits the result of a step.
 
 There are no phases: every step computes some of the gap between `num_computed_tokens` and
 `num_tokens`, and behind the last known token a draft to verify.
@@ -38,7 +38,7 @@ class Scheduler:
         prefix_cache: PrefixCache,
         costs: StepCosts | None = None,
     ) -> None:
-        """With `costs` drafts are as long as they are worth, without them all are equally long."""
+        """With `costs` each draft is as long as pays; without, all drafts are equally long."""
         self._config = config
         # Each running request of the best class gets a row, so there are no more than rows.
         self._max_running = min(config.max_running, config.max_tokens_per_step)
@@ -65,7 +65,7 @@ class Scheduler:
 
     @property
     def num_batch_running(self) -> int:
-        """Of those that run, how many are in batch priority."""
+        """Running requests with batch priority."""
         return sum(state.request.priority is Priority.BATCH for state in tuple(self._running))
 
     @property
@@ -75,7 +75,7 @@ class Scheduler:
 
     @property
     def num_preemptions(self) -> int:
-        """How often a running request lost its blocks since start."""
+        """Preemptions since start."""
         return self._num_preemptions
 
     def add(self, request: EngineRequest, *, now: float) -> None:

@@ -63,7 +63,7 @@ class CircuitBreaker:
             self._num_failures, self._lost_s = 0, 0.0
 
     def failed(self, *, lost_s: float = 0.0) -> None:
-        """Count a failure that somebody has waited for so long."""
+        """Count a failure, with the seconds that a request waited for it."""
         with self._lock:
             if self._opened_at is not None:
                 return
@@ -90,7 +90,7 @@ class CircuitBreaker:
             return True
 
     def trial_succeeded(self) -> None:
-        """Close."""
+        """Close the breaker."""
         with self._lock:
             self._num_failures, self._lost_s = 0, 0.0
             self._opened_at, self._closed_at = None, self._clock()

@@ -142,7 +142,7 @@ class PrefixCache:
         return max(start, num_computed // chunk_tokens)
 
     def observe_step(self, num_tokens: int, seconds: float) -> None:
-        """A step computed so many known tokens; that is what loading competes with."""
+        """Observe the speed of prefill in a step; loading a prefix must be faster."""
         if self._lower is not None:
             self._lower.prefill.observe(num_tokens, seconds)
 

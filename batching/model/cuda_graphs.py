@@ -30,7 +30,7 @@ Capture = Callable[[Callable[[], Tensor]], tuple[Replay, Tensor]]
 
 @dataclass(frozen=True, slots=True, order=True)
 class GraphKey:
-    """What a graph is for: up to `num_rows` rows whose contexts have up to `max_context` tokens."""
+    """The size of a graph: up to `num_rows` rows with contexts of up to `max_context` tokens."""
 
     num_rows: int
     max_context: int
@@ -100,7 +100,7 @@ class CudaGraphs:
 
     @property
     def num_graphs(self) -> int:
-        """How many are captured."""
+        """The number of captured graphs."""
         return len(self._graphs)
 
     def capture_all(self) -> None:

@@ -1,4 +1,4 @@
-"""Which way a greedy step goes from hidden rows to tokens: over logits, or past them.
+"""Chooses how a greedy step gets tokens from hidden rows: with logits, or without them.
 
 Both give the same tokens, up to ties that another order of sums may break. Which one is faster
 depends on the device and on the number of rows, so it is measured where there is a device to ask.

@@ -46,7 +46,7 @@ class PagedKV:
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """What the cache and the limits depend on."""
+    """Sizes of a model on which the cache and the limits depend."""
 
     num_layers: int
     num_heads: int
@@ -136,7 +136,7 @@ def _read_weights(
 
 
 def torch_dtype(dtype: Dtype) -> torch.dtype:
-    """What activations, keys and values are computed in."""
+    """The dtype of activations, keys and values."""
     return torch.float32 if dtype == "int8" else cast(torch.dtype, getattr(torch, dtype))
 
 

@@ -1,4 +1,4 @@
-"""Models with real sizes and random weights: they compute nothing of use in the real time."""
+"""Models with real sizes and random weights, for timing."""
 
 from __future__ import annotations
 

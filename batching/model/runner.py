@@ -128,12 +128,12 @@ class ModelRunner:
 
     @property
     def num_graphs(self) -> int:
-        """How many sizes of steps are captured."""
+        """The number of captured step sizes."""
         return self._graphs.num_graphs if self._graphs is not None else 0
 
     @property
     def num_graph_steps(self) -> int:
-        """How many steps ran in one of them."""
+        """The number of steps that ran as a captured graph."""
         return self._graphs.num_replays if self._graphs is not None else 0
 
     @property
@@ -238,7 +238,7 @@ class ModelRunner:
         return read_outcome(outcome, plan, logits=logits)
 
     def measure_costs(self, *, budget_s: float) -> StepCosts:
-        """What steps cost on this machine; only before the cache holds anything of requests."""
+        """Measure the costs of steps on this machine, before the cache holds keys of requests."""
         plans = StepPlans(
             num_blocks=self.num_blocks,
             block_size=self._block_size,
@@ -249,7 +249,7 @@ class ModelRunner:
 
     @property
     def identity(self) -> dict[str, object]:
-        """What the time of a step depends on, the machine's processor apart."""
+        """Values on which the time of a step depends, besides the processor."""
         return {
             "model": self.model_info.fingerprint,
             "dtype": self.model_info.dtype,
