@@ -131,7 +131,7 @@ def surprise(choices: Sequence[AskedChoice], prior_scale: float, temperature: fl
 def judge_answer(
     choices: Sequence[AskedChoice], prior_scale: float, temperature: float = 1.0
 ) -> JudgedAnswer:
-    """What the service would answer, taking the likeliest way at every choice."""
+    """The answer of the service, which takes the likeliest way at every choice."""
     confidence = 1.0
     for choice in choices:
         found = choice.probabilities(prior_scale, temperature)

@@ -174,7 +174,7 @@ def make_cases(releases: Iterable[Release]) -> dict[str, list[TrainingCase]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the case files and say what is in them."""
+    """Write the case files and print their counts."""
     parser = argparse.ArgumentParser(prog="python -m training.corpus", description=__doc__)
     parser.add_argument("--packages", type=Path, default=Path(__file__).with_name("packages.toml"))
     parser.add_argument("--releases", type=Path, default=Path("build/releases"))

@@ -1,4 +1,4 @@
-"""How often a model decides rightly where the merge leaves a choice, against the first guess.
+"""Measures how often a model decides rightly at a choice, against the first guess.
 
 `python -m training.decisions --base MODEL_DIR --adapter DIR` asks about the dev cases what the
 service asks, and scores whole answers: at every choice the log-probability of the branch among

@@ -1,4 +1,4 @@
-"""How often an adapter, decoding greedily, would write exactly the right answer.
+"""Measures how often an adapter, decoding greedily, writes exactly the right answer.
 
 `python -m training.evaluate --base MODEL_DIR --adapter DIR` scores windows of the test split, what
 the service asks about its cases, and the short edits that were written by hand. One teacher-forced

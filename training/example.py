@@ -1,4 +1,4 @@
-"""What is trained on: one sequence of tokens, and where in its answer there is a choice."""
+"""Training examples: a sequence of tokens, and the choices in its answer."""
 
 from __future__ import annotations
 

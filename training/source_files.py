@@ -1,4 +1,4 @@
-"""Which files of a release are source code that people wrote, and in what language."""
+"""Picks the files of a release that people wrote as source code, with their language."""
 
 from __future__ import annotations
 

@@ -30,12 +30,12 @@ def wilson_interval(successes: int, total: int, z: float = 1.96) -> tuple[float,
 
 
 def geometric_mean(ratios: Sequence[float]) -> float:
-    """The geometric mean of ratios, of which there is one at least, all above 0."""
+    """The geometric mean of one or more ratios, all above 0."""
     return exp(fsum(map(log, ratios)) / len(ratios))
 
 
 def bootstrap_lower_bound(ratios: Sequence[float], *, confidence: float = 0.95) -> float:
-    """What the true geometric mean exceeds with this confidence (one side, percentile bootstrap).
+    """The bound that the true geometric mean exceeds with this confidence (percentile bootstrap).
 
     The same ratios give the same bound: the resampling has a fixed seed. From one ratio alone
     nothing is known, and the bound is 0.
@@ -53,7 +53,7 @@ def bootstrap_lower_bound(ratios: Sequence[float], *, confidence: float = 0.95) 
 def bootstrap_ratio_interval(
     numerators: Sequence[float], denominators: Sequence[float], *, confidence: float = 0.95
 ) -> tuple[float, float]:
-    """Where the ratio of two sums lies, if other cases had been drawn (percentile bootstrap).
+    """The confidence interval of the ratio of two sums over cases (percentile bootstrap).
 
     Entries of the same place belong to one case and are drawn together. The same figures give the
     same interval. From one case alone nothing is known: (0, infinity).

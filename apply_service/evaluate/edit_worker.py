@@ -1,4 +1,4 @@
-"""The whole pipeline in a process of its own, with the settings that its argument says.
+"""Runs the whole pipeline in a process of its own; its argument has the settings.
 
 `python -m apply_service.evaluate.edit_worker SETTINGS` answers each line of stdin, an EditJob as
 JSON, with a GroupTiming on stdout, whose first line says that it is ready.
@@ -20,7 +20,7 @@ from apply_service.evaluate.worker_process import WorkerProcess
 
 
 class EditJob(msgspec.Struct, frozen=True, kw_only=True):
-    """Cases to run at the same time; with a salt of their own nothing of them was computed yet."""
+    """Cases to run at the same time; a new salt makes the prefix cache miss."""
 
     cases: tuple[Case, ...]
     salt: str

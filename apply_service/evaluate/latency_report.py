@@ -1,4 +1,4 @@
-"""What the runs of `bench latency` come to: percentiles, shares, and region against file scope."""
+"""The report of `bench latency`: percentiles, shares, and region scope against file scope."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From settings to a model in memory: which folder, which device, which number format."""
+"""Loads the model of the settings: chooses folder, device and number format."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ def _cache_of(settings: Settings) -> CacheConfig:
 
 
 def resolve_device(settings: Settings) -> Device:
-    """Where the model will run."""
+    """The device on which the model will run."""
     if settings.device != "auto":
         return settings.device
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def resolve_dtype(settings: Settings, device: Device) -> Dtype:
-    """The number format that its weights will have there.
+    """The number format of the model's weights on a device.
 
     A CPU that cannot compute in bfloat16 serves float32 instead, which the log says.
     """

@@ -1,4 +1,4 @@
-"""A replica of the cache bench: what its process is asked, what it answers, and the process."""
+"""A replica of the cache bench: its jobs, its answers and its process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from batching.config import CachePayload
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a process is to run its engine; `cache_memory` 0 is without lower tiers."""
+    """Settings of a process's engine; `cache_memory` 0 is without lower tiers."""
 
     model: str
     cache_memory: int

@@ -49,7 +49,7 @@ class ConcurrencyBenchError(ApplyError):
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyOptions:
-    """What was asked for, checked."""
+    """Checked options of a run."""
 
     cases: Path
     model: str

@@ -1,4 +1,4 @@
-"""What binding the model to the valid merges saves: forced tokens, decisions and target passes.
+"""Figures of the merge constraint: forced tokens, decisions and target passes.
 
 Both columns come from the engine's own scheduler with an oracle that writes the expected file: a
 target pass is every forward that holds a row of the request, those that read the prompt included.

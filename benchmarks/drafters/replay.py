@@ -13,7 +13,7 @@ from lookup.proposer import Proposer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayFigures:
-    """What one drafter did on one answer of `num_tokens` tokens, the end tokens included.
+    """Figures of one drafter on one answer of `num_tokens` tokens, end tokens included.
 
     shares: for each draft that was as long as may be, in turn, how much of it held
     """

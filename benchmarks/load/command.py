@@ -64,7 +64,7 @@ class _ModelList(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """What was asked for, checked. Without `rates` they double until goodput stops rising."""
+    """Checked options of a run. Without `rates` they double until goodput stops rising."""
 
     url: str
     bodies: tuple[Mapping[str, Any], ...]

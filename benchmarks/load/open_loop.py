@@ -23,7 +23,7 @@ _VERDICT_CODE = "rejected"
 
 @dataclass(frozen=True, slots=True)
 class TimedReply:
-    """How one request ended, and its seconds since the moment at which it should have been sent.
+    """The end of one request, and its seconds since its scheduled arrival.
 
     `rejected` is an answer too: the verdict on an edit. `late` is any answer after the deadline,
     also the service's own word that it passed. `problem` says what `failed` means.

@@ -15,7 +15,7 @@ _MIN_RISE = 1.05
 
 
 class LoadStage(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the requests of one stage.
+    """Figures of the requests of one stage.
 
     `goodput` is answers and verdicts within the deadline, a second of the stage; percentiles are of
     their seconds and those of late answers, and None without any.

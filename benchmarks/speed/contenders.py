@@ -1,4 +1,4 @@
-"""The contenders of `bench speed`: how each is started, and what it is asked for a case."""
+"""The contenders of `bench speed`: how each is started, and its job for a case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the demo prints: a coloured diff, a verdict, figures, and a counter in one line."""
+"""Prints the demo: a coloured diff, a verdict, figures, and a counter in one line."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Screen:
                 self.say(line)
 
     def difference(self, expected: str, merged: str) -> None:
-        """Where a wrong merge differs from the expected one."""
+        """Print the lines in which a wrong merge differs from the expected one."""
         lines = difflib.unified_diff(
             expected.splitlines(), merged.splitlines(), "expected", "merged", lineterm=""
         )

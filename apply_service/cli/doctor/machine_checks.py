@@ -74,7 +74,7 @@ def number_scale(settings: Settings, model: ModelDescription) -> float:
 
 
 def available_memory_bytes() -> int | None:
-    """What a new process could take, within the limit of its container; None if unknown."""
+    """Bytes that a new process could use, within its container's limit; None if unknown."""
     free: int | None = None
     try:
         for line in _MEMORY_INFO.read_text().splitlines():

@@ -1,4 +1,4 @@
-"""Where the server runs: the folder of prepared models, its port, and who may use it."""
+"""Checks of the model folder, the server's port and its API keys."""
 
 from __future__ import annotations
 

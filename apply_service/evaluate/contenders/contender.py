@@ -1,4 +1,4 @@
-"""Who answers the cases of an accuracy run: the merge alone, a model here, or an endpoint."""
+"""Contenders of an accuracy run: their protocol, and the deterministic merge as one of them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Contender(Protocol):
 
     @property
     def name(self) -> str:
-        """How reports call it."""
+        """The contender's name in reports."""
 
     def answer(self, case: Case) -> CaseAnswer:
-        """The answer to one case. What goes wrong with a case is an answer too."""
+        """The answer to one case; an error is an answer with a status of its own."""
 
     def close(self) -> None:
-        """Nothing is answered afterwards."""
+        """Release everything; no case is answered afterwards."""
 
 
 class MergeContender:
@@ -50,4 +50,4 @@ class MergeContender:
         )
 
     def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: the merge holds no resources."""

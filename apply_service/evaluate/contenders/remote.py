@@ -82,7 +82,7 @@ class RemoteContender:
         return replace(answer, seconds=reply.seconds)
 
     def close(self) -> None:
-        """Connections are not kept."""
+        """Do nothing: no connection is kept."""
 
 
 def _object(content: Any) -> Mapping[str, Any]:

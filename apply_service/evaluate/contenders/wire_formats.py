@@ -1,4 +1,4 @@
-"""How fast-apply endpoints are asked and answer: apply-service's way, Morph's and Relace's."""
+"""Wire formats of fast-apply endpoints: apply-service, Morph and Relace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class WireFormatError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WireFormat:
-    """How one API is asked: where below its base address, with which body, and what comes back."""
+    """Wire format of one API: its path, how a body is built and how an answer is parsed."""
 
     api: Api
     path: str
