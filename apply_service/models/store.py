@@ -351,11 +351,6 @@ def try_resolve_at_hand(name_or_path: str, revision: str | None = None) -> Model
     return open_store().try_resolve_at_hand(name_or_path, revision)
 
 
-def list_prepared_models(report: Report = say_nothing) -> list[ModelLocation]:
-    """Every prepared model of this user."""
-    return open_store(report).prepared()
-
-
 def _merge_calibrated(base_dir: Path, adapter_dir: Path, folder: Path) -> None:
     """Merge an adapter, and take along what is known of its probabilities."""
     from batching.model.conversion import merge_adapter
