@@ -103,7 +103,7 @@ class AsyncEngine:
         return self._engine.stats()
 
     def stalled_s(self) -> float:
-        """As of `Engine.stalled_s`."""
+        """As in `Engine.stalled_s`."""
         return self._engine.stalled_s()
 
     def _publish(self, event: Event) -> None:

@@ -1,12 +1,27 @@
-"""The paged KV cache's bookkeeping: which block is free, held by whom, and what it holds."""
+"""Blocks of the paged KV cache: free or referenced, and findable by the hash of their content."""
 
 from __future__ import annotations
 
+import hashlib
+from array import array
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from batching.block_hash import BlockHash
+BlockHash = bytes
+
+
+def chain_root(model_fingerprint: bytes, cache_salt: bytes) -> BlockHash:
+    """The parent of a first block: SHA-256 over model and tenant, each with its length."""
+    digest = hashlib.sha256(len(model_fingerprint).to_bytes(8, "little"))
+    digest.update(model_fingerprint)
+    digest.update(cache_salt)
+    return digest.digest()
+
+
+def hash_block(parent: BlockHash, token_ids: Sequence[int]) -> BlockHash:
+    """SHA-256 over the parent's hash and the block's token ids as 64-bit integers."""
+    return hashlib.sha256(parent + array("q", token_ids).tobytes()).digest()
 
 
 class BlockPool:
@@ -25,7 +40,7 @@ class BlockPool:
 
     @property
     def num_free_blocks(self) -> int:
-        """Blocks that nobody holds; cached content in them counts as free."""
+        """Blocks without a reference; blocks that hold cached content count too."""
         return len(self._free)
 
     def try_reserve(self, num_blocks: int) -> list[int] | None:
@@ -67,7 +82,7 @@ class BlockPool:
             self._ref_counts[block] += 1
 
     def release(self, blocks: Sequence[int]) -> None:
-        """Give back one reference to each block; those nobody holds any more become free.
+        """Give back one reference to each block; blocks without references become free.
 
         The end of a chain is useful only with its beginning, so it is freed (and reused) first.
         """

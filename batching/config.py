@@ -1,4 +1,4 @@
-"""What the engine is told at start, and what follows from it for a given model."""
+"""Configuration of the engine, and the values that follow from it for a given model."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class EngineConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelInfo:
-    """What is known of a loaded model. `max_position` is the longest context it may see.
+    """Facts about a loaded model. `max_position` is its longest context.
 
     `row_bits` says how a CPU computes rows; None on a GPU.
     """
@@ -96,7 +96,7 @@ class ModelInfo:
 
 
 def resolve_num_blocks(kv_memory_bytes: int, *, kv_bytes_per_token: int, block_size: int) -> int:
-    """How many KV blocks fit; raises ModelLoadError when that is not even one."""
+    """The number of KV blocks that fit. Raises ModelLoadError if none does."""
     num_blocks = kv_memory_bytes // (kv_bytes_per_token * block_size)
     if num_blocks < 1:
         raise ModelLoadError(

@@ -1,4 +1,4 @@
-"""The answer of a request with a constraint: what is certain of it, and what the model must say.
+"""Tracks the answer of a constrained request: its certain tokens and its open decisions.
 
 Tokens that the constraint forces are known without the model. They are computed like a prompt,
 because what follows them needs their keys and values; where nothing follows, they are not computed
@@ -9,11 +9,31 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from batching.logits_row import LogitsRow
 from lookup.constraint import ConstrainedDraft, Constraint
 from lookup.proposer import Draft
+
+
+@dataclass(frozen=True, slots=True)
+class LogitsRow:
+    """A row of logits at `position` of a request's tokens.
+
+    The token behind it must be one of `allowed_token_ids`, ascending; none allows all. `log_prior`,
+    one value for each of them or none, is added to their logits.
+    `known_token_id` is that token where it is drafted or, if the row `is_settled`, written already.
+    A row that is no decision is only evidence, unless not even that is wanted.
+    """
+
+    position: int
+    allowed_token_ids: tuple[int, ...]
+    known_token_id: int | None
+    is_decision: bool = True
+    is_settled: bool = False
+    has_evidence: bool = True
+    log_prior: tuple[float, ...] = ()
+
 
 CONSTRAINT_REFERENCE = "constraint"
 
@@ -37,7 +57,7 @@ class ConstrainedAnswer:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the answer has ended; rows may still be wanted as evidence."""
+        """True if the answer has ended; rows may still be wanted as evidence."""
         return self._constraint.is_complete and not self._constraint.allowed_next()
 
     @property
@@ -142,7 +162,7 @@ class ConstrainedAnswer:
         ]
 
     def forget_rows(self, stop: int) -> None:
-        """Rows before position `stop` have been seen."""
+        """Drop the rows before position `stop`: they have been computed."""
         while self._listening and self._listening[0].position < stop:
             self._listening.popleft()
 

@@ -145,11 +145,11 @@ class StepCostFile:
         self._file = MachineFile(folder, version=_COMPUTATION_VERSION, **identity)
 
     def load(self) -> StepCosts | None:
-        """What was stored for this machine and model; None if that is nothing of use."""
+        """The stored costs of this machine and model; None if missing or damaged."""
         return self._file.load(_read_costs)
 
     def store(self, costs: StepCosts) -> None:
-        """Keep the costs; a folder that cannot be written to only means to measure again."""
+        """Store the costs; a folder that cannot be written is only logged."""
         rates = costs.rates
         self._file.store(
             {

@@ -1,4 +1,4 @@
-"""Why passes bring fewer tokens than they could: k drafted ones that all hold, and one more."""
+"""Counts why passes yield fewer tokens than the most possible: k accepted ones and one more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lookup.proposer import Draft
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftLosses:
-    """Tokens that decode passes could have brought and did not, by cause.
+    """Tokens that decode passes could have yielded and did not, by cause.
 
     rejected: drafted, but refused or behind a refused one; by the reference that the refused
     token was copied from.
@@ -29,7 +29,7 @@ class DraftLosses:
 
     @property
     def by_cause(self) -> dict[str, int]:
-        """All of them, those of each reference apart."""
+        """The losses by cause, with rejected tokens split by reference."""
         return {
             **{f"rejected_{name}": count for name, count in self.rejected.items()},
             "unproposed": self.unproposed,
@@ -78,13 +78,13 @@ class LossCounter:
         )
 
     def note_proposal(self, *, num_asked: int, num_proposed: int) -> None:
-        """What the proposer was asked for and what it offered for the next pass."""
+        """Note the draft that the proposer offered for the next pass, and the length asked for."""
         self._num_asked, self._num_proposed = num_asked, num_proposed
 
     def count_pass(
         self, draft: Draft | None, *, num_accepted: int, num_written: int, is_last: bool
     ) -> None:
-        """A decode pass that verified `draft`, a part of what was offered last."""
+        """Count a decode pass that verified `draft`, a part of the last offer."""
         if is_last:
             self._at_end += self._max_draft_tokens + 1 - num_written
             return

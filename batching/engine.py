@@ -159,7 +159,7 @@ class Engine:
         self._prefix_cache.close()
 
     def stats(self) -> EngineStats:
-        """A snapshot; each figure is exact, together they may be a step apart.
+        """A snapshot of all figures; each is exact, but they may be a step apart.
 
         What came in during the step that is under way is waiting too.
         """

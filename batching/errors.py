@@ -40,7 +40,7 @@ class DuplicateRequestError(EngineError):
 
 
 class CacheError(EngineError):
-    """Base of what can be wrong with the tiers of the prefix cache."""
+    """Base of the errors of the prefix cache's tiers."""
 
 
 class CacheConfigError(CacheError):
@@ -52,7 +52,7 @@ class RedisUrlError(CacheConfigError):
 
 
 class RedisError(CacheError):
-    """The Redis answered, but not as it should."""
+    """The Redis gave an answer that cannot be used."""
 
 
 class RedisReplyError(RedisError):
@@ -60,4 +60,4 @@ class RedisReplyError(RedisError):
 
 
 class RedisProtocolError(RedisError):
-    """What came is no answer to what was asked; the connection is of no more use."""
+    """The reply does not fit the command; the connection must be closed."""

@@ -1,4 +1,4 @@
-"""What the engine tells the outside: token events, then exactly one last event a request."""
+"""Events of the engine: tokens, then exactly one last event a request."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class TokenLogprob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowEvidence:
-    """What the model thought of the token at output position `position` under a constraint.
+    """The model's probabilities for the token at output position `position`, under a constraint.
 
     `logprobs`, one for each of `allowed_token_ids`, are of the distribution without constraint,
     before temperature and filters; `outside_mass` is the probability of everything not allowed.

@@ -1,4 +1,4 @@
-"""What was measured once on a machine and is kept for its next starts."""
+"""Stores measurements of a machine for its next starts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MachineFile:
         self._path = folder / f"{digest[:32]}.json"
 
     def load(self, read: Callable[[Mapping[str, Any]], T]) -> T | None:
-        """What `read` makes of the stored object; None if that is nothing of use."""
+        """The stored object as `read` converts it; None if it is missing or damaged."""
         try:
             return read(json.loads(self._path.read_text(encoding="utf-8")))
         except FileNotFoundError:
@@ -40,7 +40,7 @@ class MachineFile:
             return None
 
     def store(self, content: Mapping[str, Any]) -> None:
-        """Keep an object; a folder that cannot be written to only means to measure again."""
+        """Store an object; a folder that cannot be written is only logged."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             unfinished = self._path.with_suffix(f".{os.getpid()}.part")
@@ -52,7 +52,7 @@ class MachineFile:
 
 
 def processor_name() -> str:
-    """The processor's name as the system gives it; at least the kind of machine."""
+    """The processor's name from the system, or else the kind of machine."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -12,7 +12,7 @@ from batching.step_plan import StepResult
 
 
 class PendingStep(Protocol):
-    """What a model runner returns at once; the host may go on with what the outcome cannot change.
+    """A launched step; the host may do work meanwhile that the outcome cannot change.
 
     leaves_time: whether the device computes while the host goes on
     """
@@ -26,7 +26,7 @@ class PendingStep(Protocol):
         ...
 
     def is_done(self) -> bool:
-        """Whether `wait` would return at once."""
+        """True if `wait` would return at once."""
         ...
 
     def wait(self) -> StepResult:
@@ -77,7 +77,7 @@ class DeviceStep:
         self.seconds = 0.0
 
     def is_done(self) -> bool:
-        """Whether the device has come to the end of the step."""
+        """True if the device has come to the end of the step."""
         return bool(self._ended.query())  # type: ignore[no-untyped-call]
 
     def wait(self) -> StepResult:

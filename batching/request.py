@@ -1,4 +1,4 @@
-"""A request: what its owner asks for (frozen) and where it stands (written by the scheduler)."""
+"""A request: its parameters (frozen) and its state (written by the scheduler)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SamplingParams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRequest:
-    """What crosses into the engine thread.
+    """A request as it is handed to the engine thread.
 
     `deadline` is on the clock of `time.monotonic`. `cache_salt` separates tenants in the prefix
     cache. `proposer` None, or `max_draft_tokens` 0, turns speculation off. A `constraint` drafts
@@ -137,7 +137,7 @@ class RequestState:
 
     @property
     def is_answer_complete(self) -> bool:
-        """Whether a constraint has brought the answer to its end."""
+        """True if a constraint has brought the answer to its end."""
         return self.constrained is not None and self.constrained.is_complete
 
     @property
@@ -153,12 +153,12 @@ class RequestState:
 
     @property
     def is_loading(self) -> bool:
-        """Whether lower tiers are being searched for the prompt's beginning."""
+        """True if lower tiers are being searched for the prompt's beginning."""
         return self.load is not None and not self.load.is_done
 
     @property
     def num_uncomputed_tokens(self) -> int:
-        """Known tokens still to be computed; at least one while the request lives."""
+        """Known tokens without keys and values yet; at least one while the request lives."""
         return self.num_wanted_tokens - self.num_computed_tokens
 
     @property
@@ -167,7 +167,7 @@ class RequestState:
         return None if self.constrained is None else self.constrained.choice_offsets
 
     def is_end(self, num_tokens: int) -> bool:
-        """Whether the next `num_tokens` to compute end what is known of an unfinished answer."""
+        """True if the next `num_tokens` to compute end what is known of an unfinished answer."""
         is_last = self.num_computed_tokens + num_tokens == self.num_tokens
         return is_last and not self.is_answer_complete
 
@@ -208,7 +208,7 @@ class RequestState:
         return min(max_tokens, room, self.request.max_draft_tokens)
 
     def take_forced(self) -> None:
-        """Write all that the constraint leaves no choice about, within the answer's limit."""
+        """Write the tokens that the constraint forces, within the answer's limit."""
         if self.constrained is not None:
             room = self.request.sampling.max_tokens - self.num_output_tokens
             token_ids = self.constrained.take_forced(room)
@@ -217,7 +217,7 @@ class RequestState:
             self.forced += len(token_ids)
 
     def find_end(self, token_ids: Sequence[int]) -> tuple[int, FinishReason | None]:
-        """How many new tokens to keep, and why the answer ends there, if it does.
+        """The number of new tokens to keep, and the finish reason if the answer ends there.
 
         A stop token is kept as the last token of the answer.
         """
@@ -257,14 +257,14 @@ class RequestState:
         return num_drafted, num_accepted
 
     def charge(self, seconds: float) -> None:
-        """Take its share of the seconds of a step."""
+        """Add the request's share of a step's seconds."""
         if self.first_token is None:
             self.prefill_share_s += seconds
         else:
             self.decode_share_s += seconds
 
     def take_unpublished(self) -> tuple[int, ...]:
-        """Tokens that no event has told yet; they are taken for told."""
+        """Return the tokens that no event has published yet, and mark them as published."""
         token_ids = tuple(self.unpublished)
         self.unpublished.clear()
         return token_ids

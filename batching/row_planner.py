@@ -1,4 +1,4 @@
-"""The rows of a step: how many known tokens of each request, and which draft behind them."""
+"""Plans the rows of a step: the known tokens and the draft of each request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from batching.request import RequestState
 from batching.step_costs import StepCosts, StepSize
 from batching.step_plan import ScheduledRequest
-from batching.token_budget import TokenDemand, TokenShare, fill_up, share_tokens
 from lookup.acceptance import DraftKind
 from lookup.draft_budget import DraftBid, DraftBudget, StepTerms
 from lookup.proposer import Draft
@@ -16,7 +15,7 @@ from lookup.proposer import Draft
 
 @dataclass(frozen=True, slots=True)
 class PlannedRows:
-    """What one request computes in a step: its next `num_tokens` known tokens, then a draft."""
+    """The rows of one request in a step: its next `num_tokens` known tokens, then a draft."""
 
     state: RequestState
     num_tokens: int
@@ -122,7 +121,7 @@ class RowPlanner:
 
 
 def _may_rest(states: Sequence[RequestState]) -> bool:
-    """Whether nobody is at the beginning of an answer or bound to merges; such drafts hold best."""
+    """True if nobody is at the beginning of an answer or bound to merges; such drafts hold best."""
     return all(state.constrained is None and state.num_output_tokens > 0 for state in states)
 
 
@@ -163,3 +162,70 @@ def _bid_of(state: RequestState, draft: Draft) -> DraftBid:
 
 def _kind_of(draft: Draft, *, is_first: bool) -> DraftKind:
     return DraftKind.of(draft.reference, draft.match_length, is_first=is_first)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenDemand:
+    """The demand of one running request: uncomputed tokens (at least 1) and its longest draft."""
+
+    num_uncomputed_tokens: int
+    max_draft_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenShare:
+    """The share of one request. Drafts are granted only if all known tokens are computed."""
+
+    num_tokens: int
+    max_draft_tokens: int
+
+
+def share_tokens(demands: Sequence[TokenDemand], budget: int) -> list[TokenShare]:
+    """One share for each demand, in order of rank; the rows granted never exceed `budget`.
+
+    Each request gets one row. The rest is split between prefills (first come, first served) and
+    drafts (evenly): either may use what the other leaves, and neither gets less than half while it
+    wants it. `budget` must be at least the number of demands.
+    """
+    spare = budget - len(demands)
+    prefill_demand = sum(demand.num_uncomputed_tokens - 1 for demand in demands)
+    draft_demand = sum(
+        demand.max_draft_tokens for demand in demands if demand.num_uncomputed_tokens == 1
+    )
+    prefill_left = min(prefill_demand, max(spare // 2, spare - draft_demand))
+    draft_left = spare - prefill_left
+    num_tokens = []
+    for demand in demands:
+        extra = min(demand.num_uncomputed_tokens - 1, prefill_left)
+        prefill_left -= extra
+        num_tokens.append(1 + extra)
+    wanted_drafts = [
+        demand.max_draft_tokens if granted == demand.num_uncomputed_tokens else 0
+        for granted, demand in zip(num_tokens, demands, strict=True)
+    ]
+    drafts = _share_evenly(wanted_drafts, draft_left)
+    return [TokenShare(*share) for share in zip(num_tokens, drafts, strict=True)]
+
+
+def fill_up(demands: Sequence[TokenDemand], num_tokens: Sequence[int], num_spare: int) -> list[int]:
+    """`num_tokens` of each demand, and more for the first whose gap is still open.
+
+    They may have the `num_spare` rows that nobody took.
+    """
+    filled = []
+    for demand, granted in zip(demands, num_tokens, strict=True):
+        extra = min(demand.num_uncomputed_tokens - granted, num_spare)
+        num_spare -= extra
+        filled.append(granted + extra)
+    return filled
+
+
+def _share_evenly(wanted: Sequence[int], available: int) -> list[int]:
+    """As much as is wanted, or the same for all who want more than there is for each."""
+    shares = [0] * len(wanted)
+    # The least demanding come first: what they leave is split among the others.
+    by_demand = sorted(range(len(wanted)), key=lambda index: wanted[index])
+    for num_served, index in enumerate(by_demand):
+        shares[index] = min(wanted[index], available // (len(wanted) - num_served))
+        available -= shares[index]
+    return shares

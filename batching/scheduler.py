@@ -1,4 +1,4 @@
-"""Who runs in the next step, with how many tokens, in which blocks; and what a step's result means.
+"""Plans the next step (requests, tokens, blocks) and commits the result of a step.
 
 There are no phases: every step computes some of the gap between `num_computed_tokens` and
 `num_tokens`, and behind the last known token a draft to verify.
@@ -15,10 +15,9 @@ from batching.errors import DeadlineExceededError, EngineError, StepFailedError
 from batching.events import Cancelled, Event, Failed, Finished, FinishReason, Tokens
 from batching.request import EngineRequest, Priority, RequestState, RequestStatus
 from batching.row_planner import PlannedRows, RowPlanner
-from batching.service_classes import ServiceClasses
+from batching.service_classes import ServiceClasses, find_victims
 from batching.step_costs import StepCosts
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
-from batching.victims import find_victims
 
 # Waiting requests, first in line, whose prompts are searched in lower tiers before they start.
 _MAX_LOADS_AHEAD = 8
@@ -39,7 +38,7 @@ class Scheduler:
         prefix_cache: PrefixCache,
         costs: StepCosts | None = None,
     ) -> None:
-        """With `costs` drafts are as long as they are worth, without them all are equally long."""
+        """With `costs` each draft is as long as pays; without, all drafts are equally long."""
         self._config = config
         # Each running request of the best class gets a row, so there are no more than rows.
         self._max_running = min(config.max_running, config.max_tokens_per_step)
@@ -66,17 +65,17 @@ class Scheduler:
 
     @property
     def num_batch_running(self) -> int:
-        """Of those that run, how many are in batch priority."""
+        """Running requests with batch priority."""
         return sum(state.request.priority is Priority.BATCH for state in tuple(self._running))
 
     @property
     def has_work(self) -> bool:
-        """Whether a step can do anything before a load ends or a request comes in."""
+        """True if a step can do anything before a load ends or a request comes in."""
         return bool(self._running) or not all(state.is_loading for state in self._waiting)
 
     @property
     def num_preemptions(self) -> int:
-        """How often a running request lost its blocks since start."""
+        """Preemptions since start."""
         return self._num_preemptions
 
     def add(self, request: EngineRequest, *, now: float) -> None:

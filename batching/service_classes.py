@@ -1,4 +1,4 @@
-"""Interactive before batch: who counts as what, who gets rows, how long a step of batch may be.
+"""Interactive before batch: ranks requests, gives them rows, and picks whom to preempt.
 
 While interactive requests run, batch requests get no rows. So that they end all the same, one of
 them at a time counts as interactive once it has waited long. A step cannot be left once it has
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from batching.block_pool import BlockPool
 from batching.config import SchedulerConfig
 from batching.request import Priority, RequestState, RequestStatus
 from batching.step_plan import StepPlan
@@ -21,7 +22,7 @@ _QUIET_S = 60.0
 
 
 class ServiceClasses:
-    """Knows the promoted request and the pace of batch steps; used by the scheduler alone."""
+    """Keeps the promoted batch request and the pace of batch steps; used by the scheduler alone."""
 
     def __init__(self, config: SchedulerConfig) -> None:
         self._ageing_s = config.ageing_s
@@ -52,13 +53,13 @@ class ServiceClasses:
             self._promoted = oldest
 
     def note_interactive(self, now: float) -> None:
-        """An interactive request is there; more of them may follow."""
+        """Note that an interactive request has come; more of them may follow."""
         self._interactive_seen = now
 
     def begin_step(
         self, running: Sequence[RequestState], now: float
     ) -> tuple[Sequence[RequestState], int]:
-        """Those of `running`, which is sorted by rank, that get rows, and how many in all."""
+        """Requests of `running` (sorted by rank) that get rows, and the rows of the whole step."""
         self._batch_step_began = None
         if not running:
             return running, self._max_tokens
@@ -83,3 +84,33 @@ class ServiceClasses:
         if pace < 1 or 2 * plan.num_tokens >= self._batch_tokens:
             lowest = min(_MIN_BATCH_TOKENS, self._max_tokens)
             self._batch_tokens = min(max(self._batch_tokens * pace, lowest), self._max_tokens)
+
+
+def find_victims(
+    candidates: Sequence[RequestState],
+    block_pool: BlockPool,
+    *,
+    num_blocks: int,
+    num_places: int,
+) -> list[RequestState] | None:
+    """Candidates to preempt so that `num_blocks` blocks and `num_places` places become free.
+
+    Candidates are sorted by rank, and the last go first; none goes whose blocks turn out not to be
+    needed. None if all of them would not do.
+    """
+
+    def is_enough(chosen: Sequence[RequestState]) -> bool:
+        num_free = block_pool.num_free_without(one.block_ids for one in chosen)
+        return num_free >= num_blocks and len(chosen) >= num_places
+
+    if not is_enough(candidates):
+        return None
+    remaining = list(candidates)
+    victims: list[RequestState] = []
+    while not is_enough(victims):
+        victims.append(remaining.pop())
+    for victim in reversed(victims.copy()):
+        others = [one for one in victims if one is not victim]
+        if is_enough(others):
+            victims = others
+    return victims

@@ -61,7 +61,7 @@ class EngineStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineGauges:
-    """What is so at this moment, and what others count."""
+    """Gauges of the moment, and counts kept elsewhere."""
 
     num_waiting: int
     num_running: int

@@ -1,4 +1,4 @@
-"""How long a step takes, by its rows: a table that is measured once and corrected by every step."""
+"""Predicts the time of a step by its rows: a table, measured once, corrected by every step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_ERROR = 2.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepSize:
-    """What the cost of a step depends on.
+    """The size of a step, on which its cost depends.
 
     num_rows: rows of the forward pass; num_plain_rows of them need no logits.
     num_pairs: positions that the rows attend to, added up.
@@ -46,7 +46,7 @@ class StepSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostRates:
-    """What a step costs beside its rows, in milliseconds: more, or (without logits) less."""
+    """Milliseconds to add to the cost of a step's rows; below 0 for rows without logits."""
 
     plain_row_ms: float = 0.0
     pair_ms: float = 0.0
@@ -80,12 +80,12 @@ class StepCosts:
 
     @property
     def measured_ms(self) -> dict[int, float]:
-        """What the table knows from measurements and from steps, by row count."""
+        """Milliseconds of the table by row count, from measurements and steps."""
         return dict(self._measured)
 
     @property
     def rates(self) -> CostRates:
-        """What is added to the table."""
+        """The rates that are added to the table."""
         return self._rates
 
     def step_ms(self, size: StepSize) -> float:

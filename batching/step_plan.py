@@ -1,11 +1,11 @@
-"""One step as a value: what the scheduler wants computed, and what came of it."""
+"""One step as values: the scheduler's plan and the result."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from batching.constrained_answer import LogitsRow
 from batching.events import RowEvidence, TokenLogprob
-from batching.logits_row import LogitsRow
 from batching.request import SamplingParams
 from lookup.proposer import Draft
 
@@ -61,7 +61,7 @@ class ScheduledRequest:
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """Who runs in this step, in the order of the packed rows."""
+    """Requests of a step in the order of their packed rows."""
 
     scheduled: tuple[ScheduledRequest, ...]
 
@@ -78,7 +78,7 @@ class StepPlan:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedTokens:
-    """What one request's rows of logits said: accepted draft tokens, then one token of the target.
+    """Verified tokens of one request: accepted draft tokens, then one token of the target.
 
     `token_ids` has `num_accepted + 1` entries, or none where there were no logits or nothing but
     evidence for tokens that were known already.

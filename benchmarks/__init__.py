@@ -1,4 +1,4 @@
-"""What only this project measures: `python -m benchmarks NAME`. Not in the wheel.
+"""Benchmarks for this project's developers: `python -m benchmarks NAME`. Not in the wheel.
 
 Against others: `speed` (engines), `drafters`. Of the engine: `gpu`, `host`, `concurrency`, `cache`.
 Of the service: `load`, `growth`. Of the repository: `weight`, `house`, `picture`.

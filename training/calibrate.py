@@ -128,10 +128,10 @@ def surprise(choices: Sequence[AskedChoice], prior_scale: float, temperature: fl
     return sum(-math.log(max(probability, 1e-12)) for probability in found) / max(1, len(choices))
 
 
-def judge(
+def judge_answer(
     choices: Sequence[AskedChoice], prior_scale: float, temperature: float = 1.0
 ) -> JudgedAnswer:
-    """What the service would answer, taking the likeliest way at every choice."""
+    """The answer of the service, which takes the likeliest way at every choice."""
     confidence = 1.0
     for choice in choices:
         found = choice.probabilities(prior_scale, temperature)
@@ -184,7 +184,7 @@ def calibrate(asked: Sequence[Sequence[AskedChoice]]) -> Calibration:
     tied = min(least.values())[0] + TIED_SURPRISE
     prior_scale = max(scale for scale in PRIOR_SCALES if least[scale][0] <= tied)
     temperature = least[prior_scale][1]
-    answers = [judge(one, prior_scale, temperature) for one in asked]
+    answers = [judge_answer(one, prior_scale, temperature) for one in asked]
     threshold = least_confidence(answers)
     return Calibration(
         prior_scale=prior_scale,

@@ -23,7 +23,7 @@ class TrainingCase:
     generator_version: int
 
 
-def split_lines(text: str) -> list[str]:
+def document_lines(text: str) -> list[str]:
     """The lines of a document; its final newline is not among them."""
     return text.removesuffix("\n").split("\n") if text else []
 

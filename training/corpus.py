@@ -18,9 +18,9 @@ from pathlib import Path
 
 from snippets.hunks import find_hunks
 from snippets.writer import GENERATOR_VERSION, write_snippet
-from training.case_file import TrainingCase, split_lines, write_cases
+from training.case_file import TrainingCase, document_lines, write_cases
 from training.releases import Package, Release, fetch_releases, read_packages
-from training.source_files import language_of, read_sources
+from training.source_files import learned_language, read_sources
 
 MAX_HUNKS = 6
 MAX_CHANGED_LINES = 60
@@ -64,8 +64,8 @@ def _share(text: str) -> float:
 
 
 def is_useful(edit: Edit) -> bool:
-    """Whether an edit is one that an agent could have sent: neither trivial nor a rewrite."""
-    original, expected = split_lines(edit.original), split_lines(edit.expected)
+    """True if an edit is one that an agent could have sent: neither trivial nor a rewrite."""
+    original, expected = document_lines(edit.original), document_lines(edit.expected)
     if edit.original.endswith("\n") != edit.expected.endswith("\n"):
         return False
     hunks = find_hunks(original, expected)
@@ -117,7 +117,7 @@ def edits_of(releases: Sequence[Release]) -> list[Edit]:
 
 def fingerprint(edit: Edit) -> str:
     """Equal for edits that change the same lines in the same way, wherever they stand."""
-    original, expected = split_lines(edit.original), split_lines(edit.expected)
+    original, expected = document_lines(edit.original), document_lines(edit.expected)
     parts = [
         line.strip()
         for hunk in find_hunks(original, expected)
@@ -133,12 +133,12 @@ def fingerprint(edit: Edit) -> str:
 
 def make_case(edit: Edit) -> TrainingCase | None:
     """The case of an edit, with the update that its id determines."""
-    language = language_of(edit.path)
+    language = learned_language(edit.path)
     if language is None:
         return None
     snippet = write_snippet(
-        split_lines(edit.original),
-        split_lines(edit.expected),
+        document_lines(edit.original),
+        document_lines(edit.expected),
         language=language,
         rng=random.Random(f"{GENERATOR_VERSION}:{edit.id}"),
     )
@@ -174,7 +174,7 @@ def make_cases(releases: Iterable[Release]) -> dict[str, list[TrainingCase]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the case files and say what is in them."""
+    """Write the case files and print their counts."""
     parser = argparse.ArgumentParser(prog="python -m training.corpus", description=__doc__)
     parser.add_argument("--packages", type=Path, default=Path(__file__).with_name("packages.toml"))
     parser.add_argument("--releases", type=Path, default=Path("build/releases"))

@@ -1,4 +1,4 @@
-"""How often a model decides rightly where the merge leaves a choice, against the first guess.
+"""Measures how often a model decides rightly at a choice, against the first guess.
 
 `python -m training.decisions --base MODEL_DIR --adapter DIR` asks about the dev cases what the
 service asks, and scores whole answers: at every choice the log-probability of the branch among
@@ -62,7 +62,7 @@ class Decided:
 
     @property
     def is_known(self) -> bool:
-        """Whether one of the candidates is the truth."""
+        """True if one of the candidates is the truth."""
         return any(one.is_truth for one in self.candidates)
 
 
@@ -152,7 +152,7 @@ def decide_all(
                 yield decided
 
 
-def report(decided: Sequence[Decided]) -> dict[str, object]:
+def decision_report(decided: Sequence[Decided]) -> dict[str, object]:
     """Shares of right decisions, over the questions whose truth is one of the candidates."""
     known = [one for one in decided if one.is_known]
     hard = [one for one in known if not _is_right(one, _is_first_guess)]
@@ -184,7 +184,7 @@ def _share(decided: Sequence[Decided], score: Callable[[Candidate], float]) -> S
 
 
 def _is_right(decided: Decided, score: Callable[[Candidate], float]) -> bool:
-    """Whether the candidate with the highest score is the truth."""
+    """True if the candidate with the highest score is the truth."""
     return max(decided.candidates, key=score).is_truth
 
 
@@ -209,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             decided.append(one)
             records.write(json.dumps(asdict(one)) + "\n")
             records.flush()
-    print(json.dumps(report(decided), indent=2))
+    print(json.dumps(decision_report(decided), indent=2))
     return 0
 
 

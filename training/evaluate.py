@@ -1,4 +1,4 @@
-"""How often an adapter, decoding greedily, would write exactly the right answer.
+"""Measures how often an adapter, decoding greedily, writes exactly the right answer.
 
 `python -m training.evaluate --base MODEL_DIR --adapter DIR` scores windows of the test split, what
 the service asks about its cases, and the short edits that were written by hand. One teacher-forced
@@ -21,9 +21,9 @@ import torch
 
 from apply_service.prompts.profile import Profile, load_profile
 from training.adapter_model import DTYPES, AdapterModel, mean_loss
-from training.case_file import TrainingCase, read_training_cases, split_lines
+from training.case_file import TrainingCase, document_lines, read_training_cases
 from training.example import Example
-from training.examples import Window, make_examples, tokenise
+from training.examples import ExampleWindow, make_examples, tokenise
 from training.served import served_examples, unscaled_profile
 
 Z_95 = 1.959964
@@ -68,11 +68,11 @@ def read_short_edits(path: Path, profile: Profile) -> Iterator[Example]:
     """Hand-written cases, whole: they fit the model without being cut."""
     for line in path.read_text(encoding="utf-8").splitlines():
         case = json.loads(line)
-        window = Window(
+        window = ExampleWindow(
             case_id=case["id"],
-            original=split_lines(case["original"]),
-            update=split_lines(case["update"]),
-            expected=split_lines(case["expected"]),
+            original=document_lines(case["original"]),
+            update=document_lines(case["update"]),
+            expected=document_lines(case["expected"]),
             style=case.get("style", ""),
         )
         example = tokenise(window, profile)

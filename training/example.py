@@ -1,4 +1,4 @@
-"""What is trained on: one sequence of tokens, and where in its answer there is a choice."""
+"""Training examples: a sequence of tokens, and the choices in its answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PRIOR_STEP = 1 / 64
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TokenChoice:
     """A position of the answer at which the merge grammar allows more than one token.
 
     `log_prior` is the weight of the heaviest merge behind each allowed token, the logarithm of an
@@ -31,7 +31,7 @@ class Example:
     style: str
     prompt_token_ids: tuple[int, ...]
     answer_token_ids: tuple[int, ...]
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[TokenChoice, ...] = ()
 
     def __len__(self) -> int:
         return len(self.prompt_token_ids) + len(self.answer_token_ids)

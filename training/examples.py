@@ -11,8 +11,7 @@ from apply_service.prompts.profile import Profile, PromptRequest
 from snippets.definitions import definition_around
 from snippets.hunks import Hunk, find_hunks
 from snippets.writer import GENERATOR_VERSION, write_snippet
-from training.case_file import TrainingCase, split_lines
-from training.condense import condense
+from training.case_file import TrainingCase, document_lines
 from training.example import Example
 
 MAX_TOKENS = 700
@@ -26,7 +25,7 @@ _CONDENSED_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ExampleWindow:
     """A part of a case: consecutive lines before and after, and an update written for them."""
 
     case_id: str
@@ -36,12 +35,12 @@ class Window:
     style: str
 
 
-def cut_window(case: TrainingCase, *, max_tokens: int, rng: random.Random) -> Window | None:
+def cut_window(case: TrainingCase, *, max_tokens: int, rng: random.Random) -> ExampleWindow | None:
     """A window of about `max_tokens` tokens of prompt and answer around some of the hunks.
 
     It holds whole hunks only. None if no snippet makes the edit in the window clear.
     """
-    original, expected = split_lines(case.original), split_lines(case.expected)
+    original, expected = document_lines(case.original), document_lines(case.expected)
     hunks = find_hunks(original, expected)
     if len(hunks) > 1 and rng.random() < _CONDENSED_SHARE:
         original, expected = condense(original, expected, hunks, rng=rng)
@@ -73,7 +72,7 @@ def cut_window(case: TrainingCase, *, max_tokens: int, rng: random.Random) -> Wi
     snippet = write_snippet(old, new, language=case.language, rng=rng)
     if snippet is None:
         return None
-    return Window(case.id, old, snippet.lines, new, snippet.style)
+    return ExampleWindow(case.id, old, snippet.lines, new, snippet.style)
 
 
 def _num_characters(lines: Sequence[str]) -> int:
@@ -117,7 +116,7 @@ def _snap(lines: Sequence[str], start: int, end: int, first: Hunk, last: Hunk) -
     return start, end
 
 
-def tokenise(window: Window, profile: Profile) -> Example | None:
+def tokenise(window: ExampleWindow, profile: Profile) -> Example | None:
     """The window as the service would ask it; None if its text cannot be encoded."""
     request = PromptRequest(window.original, window.update, segments=())
     try:
@@ -164,3 +163,57 @@ def _example(
         if example is not None and len(example) <= limit:
             return example
     return None
+
+
+_MIN_GAP = 10
+_MIN_KEPT = 3
+_MAX_KEPT = 7
+
+
+def condense(
+    original: Sequence[str],
+    expected: Sequence[str],
+    hunks: Sequence[Hunk],
+    *,
+    rng: random.Random,
+) -> tuple[list[str], list[str]]:
+    """Both texts without the middle of every long stretch between two hunks.
+
+    Cuts are made at blank lines where there are some near, so that what stays reads like code.
+    """
+    old: list[str] = []
+    new: list[str] = []
+    old_start = new_start = 0
+    for hunk, following in zip(hunks, [*hunks[1:], None], strict=True):
+        old += original[old_start : hunk.old_end]
+        new += expected[new_start : hunk.new_end]
+        old_start, new_start = hunk.old_end, hunk.new_end
+        if following is None:
+            break
+        gap = original[hunk.old_end : following.old_start]
+        kept_before, kept_after = _cuts(gap, rng)
+        if kept_before + kept_after < len(gap):
+            kept = gap[:kept_before]
+            old += kept
+            new += kept
+            dropped = len(gap) - kept_after
+            old_start, new_start = old_start + dropped, new_start + dropped
+    return [*old, *original[old_start:]], [*new, *expected[new_start:]]
+
+
+def _cuts(gap: Sequence[str], rng: random.Random) -> tuple[int, int]:
+    """How many lines stay at both ends of a gap; all of them if it is short."""
+    if len(gap) < _MIN_GAP:
+        return len(gap), 0
+    before = _to_blank(gap, rng.randint(_MIN_KEPT, _MAX_KEPT))
+    after = _to_blank(gap[::-1], rng.randint(_MIN_KEPT, _MAX_KEPT))
+    # One of the two blank lines is enough where the ends meet.
+    if before < len(gap) and not gap[before].strip():
+        before += 1
+    return before, min(after, len(gap) - before)
+
+
+def _to_blank(gap: Sequence[str], wanted: int) -> int:
+    """The number of lines before the blank line nearest to `wanted`, or `wanted`."""
+    blank = [n for n in range(_MIN_KEPT, min(2 * _MAX_KEPT, len(gap))) if not gap[n].strip()]
+    return min(blank, key=lambda n: abs(n - wanted), default=min(wanted, len(gap)))

@@ -1,4 +1,4 @@
-"""Which examples a training step sees: a fixed share of them has a choice to make."""
+"""Draws the examples of a training step: a fixed share of them has a choice."""
 
 from __future__ import annotations
 

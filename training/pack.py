@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import zstandard
 
-from training.example import PRIOR_STEP, Choice, Example
+from training.example import PRIOR_STEP, Example, TokenChoice
 
 VERSION = 2
 MAX_VALUE = 2**16 - 1
@@ -99,6 +99,6 @@ def _read_examples(values: list[int], header: dict[str, Any]) -> Iterator[Exampl
             allowed = take(num_allowed)
             (num_priors,) = take(1)
             log_prior = tuple(-PRIOR_STEP * one for one in take(num_priors))
-            choices.append(Choice(offset, allowed, log_prior))
+            choices.append(TokenChoice(offset, allowed, log_prior))
         case_id = header["case_ids"][high * (MAX_VALUE + 1) + low]
         yield Example(case_id, header["styles"][style_number], prompt, answer, tuple(choices))

@@ -37,8 +37,8 @@ from snippets.writer import (
     write_snippet,
 )
 from snippets.written_segments import WrittenSegment
-from training.case_file import TrainingCase, split_lines
-from training.example import PRIOR_STEP, Choice, Example
+from training.case_file import TrainingCase, document_lines
+from training.example import PRIOR_STEP, Example, TokenChoice
 
 MAX_CASE_BYTES = 1 << 20
 # Tokens kept behind the last choice: the first lines of the way that was chosen.
@@ -55,7 +55,7 @@ class Question:
 
     region_prompt: RegionPrompt
     answer_token_ids: tuple[int, ...]
-    choices: tuple[Choice, ...]
+    choices: tuple[TokenChoice, ...]
     is_path: bool
     is_first_guess: bool
 
@@ -119,7 +119,7 @@ def _question(
     return Question(asked, answer, choices, is_path=True, is_first_guess=is_first_guess)
 
 
-def choices_of(constraint: MergeConstraint, answer: Sequence[int]) -> tuple[Choice, ...]:
+def choices_of(constraint: MergeConstraint, answer: Sequence[int]) -> tuple[TokenChoice, ...]:
     """The choices along a valid answer. Raises `TokenNotAllowedError`."""
     grammar = constraint.grammar()
     choices = []
@@ -129,7 +129,7 @@ def choices_of(constraint: MergeConstraint, answer: Sequence[int]) -> tuple[Choi
         place = decision.offset
         log_prior = (round(one / PRIOR_STEP) * PRIOR_STEP for one in grammar.log_prior())
         allowed = tuple(token_id for token_id, _ in decision.alternatives)
-        choices.append(Choice(decision.offset, allowed, tuple(log_prior)))
+        choices.append(TokenChoice(decision.offset, allowed, tuple(log_prior)))
     return tuple(choices)
 
 
@@ -192,8 +192,8 @@ def rewrite(case: TrainingCase, number: int) -> TrainingCase | None:
     if number == 0:
         return case
     snippet = write_snippet(
-        split_lines(case.original),
-        split_lines(case.expected),
+        document_lines(case.original),
+        document_lines(case.expected),
         language=case.language,
         rng=random.Random(f"{GENERATOR_VERSION}:{number}:{case.id}"),
     )
@@ -205,8 +205,8 @@ def rewrite_tersely(
 ) -> tuple[TrainingCase, tuple[WrittenSegment, ...]] | None:
     """The same edit with one of many brief updates, and where its segments truly stand."""
     snippet = write_terse_snippet(
-        split_lines(case.original),
-        split_lines(case.expected),
+        document_lines(case.original),
+        document_lines(case.expected),
         language=case.language,
         rng=random.Random(f"terse:{TERSE_GENERATOR_VERSION}:{number}:{case.id}"),
     )

@@ -1,4 +1,4 @@
-"""Which files of a release are source code that people wrote, and in what language."""
+"""Picks the files of a release that people wrote as source code, with their language."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from apply_service.evaluate.cases.source_text import is_written_by_people
+from apply_service.evaluate.cases.git_cases import is_written_by_people
 
 MAX_FILE_BYTES = 60_000
 MIN_FILE_BYTES = 200
@@ -66,7 +66,7 @@ _NOT_WRITTEN_HERE = frozenset(
 )
 
 
-def language_of(path: str) -> str | None:
+def learned_language(path: str) -> str | None:
     """The language of a file that is worth learning from, or None."""
     pure = PurePosixPath(path)
     language = LANGUAGES.get(pure.suffix.lower())
@@ -112,4 +112,4 @@ def _members(archive: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _is_wanted(path: str, num_bytes: int) -> bool:
-    return MIN_FILE_BYTES <= num_bytes <= MAX_FILE_BYTES and language_of(path) is not None
+    return MIN_FILE_BYTES <= num_bytes <= MAX_FILE_BYTES and learned_language(path) is not None

@@ -13,7 +13,7 @@ import msgspec
 from apply_service.apply.conclusion import try_conclude_alone
 from apply_service.apply.errors import UsageError
 from apply_service.apply.planning.edit_plan import plan_edit
-from apply_service.cli.file_writer import replace_file
+from apply_service.cli.file_writer import write_result
 from apply_service.cli.suggesting_parser import positive_int
 from apply_service.config import Settings
 from apply_service.edit.text.text_file import TextFile, TextFileError
@@ -211,7 +211,7 @@ def _report_result(args: argparse.Namespace, result: ApplyResult, content: bytes
     if args.write and not is_accepted:
         print(f"{args.file} was not written", file=sys.stderr)
     elif args.write and merged != content:
-        for loss in replace_file(args.file, merged, expected=content):
+        for loss in write_result(args.file, merged, expected=content):
             print(f"warning: {args.file}: {loss}", file=sys.stderr)
     return exit_code
 

@@ -32,7 +32,7 @@ def add_cache_commands(subparsers: Any) -> None:
 
 
 def run_cache_command(args: argparse.Namespace, redis_url: str | None) -> int:
-    """Print what is there, or delete it. Raises CacheCommandError or RedisUrlError."""
+    """Print the cached chunks, or delete them. Raises CacheCommandError or RedisUrlError."""
     if redis_url is None:
         raise CacheCommandError("no Redis is set; name one with --redis URL, or set redis_url")
     address = parse_redis_url(redis_url)

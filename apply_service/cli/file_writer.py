@@ -15,7 +15,7 @@ class FileWriteError(Exception):
     """The file was not written; it is as it was."""
 
 
-def replace_file(
+def write_result(
     path: Path, content: bytes, *, expected: bytes, abilities: Abilities = PLATFORM
 ) -> tuple[str, ...]:
     """Write `content` in place of `expected`; in words, what of the file could not be kept.

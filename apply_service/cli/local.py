@@ -12,7 +12,7 @@ from apply_service.apply.run import ApplyPipeline, PipelineLimits
 from apply_service.config import Settings
 from apply_service.http.problems import answer_of
 from apply_service.http.schemas import ApplyBody, ApplyResult
-from apply_service.models.loading import load_model
+from apply_service.models.loading import load_served_model
 from apply_service.observe.progress import Progress
 from apply_service.service import LoadedModel
 from batching.async_engine import AsyncEngine
@@ -26,7 +26,7 @@ def apply_locally(
     Raises RejectedError, ModelStoreError, ApplyError, PromptError or EngineError.
     """
     progress.show_stage(f"loading the model {settings.model}")
-    loaded = load_model(settings, report=progress.show_stage)
+    loaded = load_served_model(settings, report=progress.show_stage)
     progress.show_stage("reading the file")
     outcome = asyncio.run(run_plan(loaded, settings, plan, progress=progress))
     fingerprint = loaded.engine.model_info.fingerprint

@@ -156,7 +156,7 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
         sys.stdout.write(format_markdown())
         return EXIT_OK
     if args.command == "config" and args.openapi:
-        from apply_service.http.openapi_export import service_document
+        from apply_service.http.app import service_document
 
         print(json.dumps(service_document(), indent=1))
         return EXIT_OK
@@ -187,7 +187,7 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
 
 def _serve(settings: Settings) -> int:
     from apply_service.http.server.listener import listen
-    from apply_service.http.server.single_process import check_single_process
+    from apply_service.http.server.process import check_single_process
     from batching.cache.redis_url import parse_redis_url
 
     check_single_process(settings.workers, os.environ)
@@ -200,9 +200,8 @@ def _serve(settings: Settings) -> int:
 
 
 def _bench_function(verb: str, name: str) -> Any:
-    """`add_NAME_command` or `run_NAME` of the module that the bench has its name from."""
-    module = import_module(f"apply_service.cli.bench.{name}")
-    return getattr(module, f"add_{name}_command" if verb == "add" else f"run_{name}")
+    """`add_NAME_command` or `run_NAME_command`; their imports are loaded only when asked for."""
+    return getattr(import_module("apply_service.cli.bench"), f"{verb}_{name}_command")
 
 
 def _add_apply_command(subparsers: Any) -> None:
@@ -266,7 +265,7 @@ def _is_foreseen(error: Exception) -> bool:
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is behind an error; some libraries turn it into one of their imports."""
+    """True if Ctrl-C is behind an error; some libraries turn it into one of their imports."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

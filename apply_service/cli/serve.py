@@ -22,9 +22,9 @@ from apply_service.http.compat.settings import CompatSettings, parse_aliases
 from apply_service.http.guard.from_settings import protection_of
 from apply_service.http.server.connection import ConnectionLimits, GuardedProtocol
 from apply_service.http.server.draining import Drain
-from apply_service.http.server.free_memory import keep_giving_back
 from apply_service.http.server.graceful_server import GracefulServer
 from apply_service.http.server.listener import make_room_for, url_of
+from apply_service.http.server.process import keep_giving_back
 from apply_service.models.found_model import FoundModel, try_find_model
 from apply_service.observe.log_format import configure_logging
 from apply_service.observe.tracing import open_tracing

@@ -2,5 +2,5 @@
 
 `cases` reads edits with expected answers; `contenders` answer them (merge, pipeline, endpoint).
 `edit_session` runs the pipeline here, `edit_worker` in another process (`worker_process`).
-Reports: `accuracy_report`, `latency_report`, `intervals`, `count_summary`, `machine`, `run_log`.
+Reports: `accuracy_report`, `latency_report`, `case_statistics`, `machine`, `run_log`.
 """

@@ -19,15 +19,14 @@ import msgspec
 
 from apply_service.apply.edit_request import Constraint
 from apply_service.apply.errors import ApplyError
-from apply_service.evaluate.accuracy_report import format_report, summarise
+from apply_service.evaluate.accuracy_report import format_accuracy_report, summarise_accuracy
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.cases.case_result import CaseResult
 from apply_service.evaluate.cases.git_cases import describe_left_out, read_git_cases
 from apply_service.evaluate.cases.misses import write_misses
 from apply_service.evaluate.cases.planned_case import plan_case
-from apply_service.evaluate.contenders.contender import Contender
+from apply_service.evaluate.contenders.contender import Contender, MergeContender
 from apply_service.evaluate.contenders.endpoint import Endpoint
-from apply_service.evaluate.contenders.merge import MergeContender
 from apply_service.evaluate.contenders.remote import (
     API_KEY_VARIABLE,
     RemoteContender,
@@ -92,7 +91,7 @@ def run_accuracy(options: AccuracyOptions) -> int:
     finally:
         contender.close()
     num_misses = write_misses(results, options.failures)
-    report = summarise(results) | {
+    report = summarise_accuracy(results) | {
         "contender": contender.name,
         "source": source.name,
         "left_out": source.left_out,
@@ -102,7 +101,11 @@ def run_accuracy(options: AccuracyOptions) -> int:
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
-        print("\n".join([*_format_head(report), "", format_report(report), *_format_foot(report)]))
+        print(
+            "\n".join(
+                [*_format_head(report), "", format_accuracy_report(report), *_format_foot(report)]
+            )
+        )
     return 0
 
 

@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from apply_service.evaluate.case_statistics import count_summary, wilson_interval
 from apply_service.evaluate.cases.case_result import RESULT_STATUSES, CaseResult
-from apply_service.evaluate.count_summary import count_summary
-from apply_service.evaluate.intervals import wilson_interval
 
 _EDIT_SIZES = ((5, "1-5"), (20, "6-20"), (60, "21-60"))
 _LARGEST_EDIT = "more than 60"
@@ -20,7 +19,7 @@ _LABELS = {
 _TEXT_WIDTH = 34
 
 
-def summarise(results: Sequence[CaseResult]) -> dict[str, Any]:
+def summarise_accuracy(results: Sequence[CaseResult]) -> dict[str, Any]:
     """All figures of a run. Cases that must be refused are counted apart from the others.
 
     Shares are between 0 and 1, None where nothing was counted; `counts` has what they come from.
@@ -75,8 +74,8 @@ def summarise(results: Sequence[CaseResult]) -> dict[str, Any]:
     }
 
 
-def format_report(report: Mapping[str, Any]) -> str:
-    """The figures of `summarise` for people: every share with count, n and interval."""
+def format_accuracy_report(report: Mapping[str, Any]) -> str:
+    """The figures of `summarise_accuracy` for people: every share with count, n and interval."""
     lines = [
         *(_format_share(label, report, name) for name, label in _LABELS.items()),
         "",

@@ -1,4 +1,4 @@
-"""The pipeline as the server runs it, in this process, with the time that each part of it took."""
+"""Runs the server's pipeline in this process and times each of its parts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NS_PER_S = 1e9
 
 
 class EditTiming(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one edit and how many seconds its parts took on the way.
+    """The outcome of one edit and the seconds of its parts.
 
     `plan_s`, `prompt_s` and `verdict_s` are those of text alone. `problem` is the code of the
     error that came instead of a status. Without `target_passes` no model was asked.

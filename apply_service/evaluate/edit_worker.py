@@ -1,4 +1,4 @@
-"""The whole pipeline in a process of its own, with the settings that its argument says.
+"""Runs the whole pipeline in a process of its own; its argument has the settings.
 
 `python -m apply_service.evaluate.edit_worker SETTINGS` answers each line of stdin, an EditJob as
 JSON, with a GroupTiming on stdout, whose first line says that it is ready.
@@ -11,10 +11,31 @@ from dataclasses import replace
 
 import msgspec
 
+from apply_service.apply.edit_request import Constraint
 from apply_service.config import Settings
+from apply_service.evaluate.cases.case_file import Case
 from apply_service.evaluate.cases.planned_case import edit_of_case
-from apply_service.evaluate.edit_job import EditJob
 from apply_service.evaluate.edit_session import EditSession, GroupTiming
+from apply_service.evaluate.worker_process import WorkerProcess
+
+
+class EditJob(msgspec.Struct, frozen=True, kw_only=True):
+    """Cases to run at the same time; a new salt makes the prefix cache miss."""
+
+    cases: tuple[Case, ...]
+    salt: str
+    constraint: Constraint | None = None
+
+
+class EditProcess(WorkerProcess[EditJob, GroupTiming]):
+    """An engine with settings of its own, idle between jobs. Ends with the block."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(
+            "apply_service.evaluate.edit_worker",
+            [msgspec.json.encode(settings).decode()],
+            answer_type=GroupTiming,
+        )
 
 
 def run_job(session: EditSession, job: EditJob) -> GroupTiming:

@@ -37,7 +37,12 @@ from apply_service.evaluate.edit_session import (
     SessionOptions,
     session_settings,
 )
-from apply_service.evaluate.latency_report import LatencyRow, TimedRun, format_report, summarise
+from apply_service.evaluate.latency_report import (
+    LatencyRow,
+    TimedRun,
+    format_latency_report,
+    summarise_latency,
+)
 from apply_service.evaluate.run_log import RunLog
 
 # Sent before a warm run: with an instruction of its own a prompt differs behind the code.
@@ -85,7 +90,7 @@ def run_latency(options: LatencyOptions) -> int:
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
-        print(format_report(report))
+        print(format_latency_report(report))
     return 0
 
 
@@ -124,7 +129,7 @@ def _measure(
         "min_lines": options.min_lines,
         "use_model": {"no_model": "auto", "all others": "always"},
         "long_files_over_the_context": num_too_long,
-        **summarise(rows, pairs),
+        **summarise_latency(rows, pairs),
     }
 
 

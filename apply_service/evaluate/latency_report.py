@@ -1,4 +1,4 @@
-"""What the runs of `bench latency` come to: percentiles, shares, and region against file scope."""
+"""The report of `bench latency`: percentiles, shares, and region scope against file scope."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from apply_service.evaluate.count_summary import nearest_rank
+from apply_service.evaluate.case_statistics import nearest_rank
 from apply_service.evaluate.edit_session import EditTiming
 
 PATHS = ("no_model", "cold", "warm", "repeat", "file_cold", "file_warm")
@@ -43,7 +43,7 @@ class LatencyRow(msgspec.Struct, frozen=True, kw_only=True):
 Pair = tuple[LatencyRow, LatencyRow]
 
 
-def summarise(rows: Sequence[LatencyRow], pairs: Sequence[Pair]) -> dict[str, Any]:
+def summarise_latency(rows: Sequence[LatencyRow], pairs: Sequence[Pair]) -> dict[str, Any]:
     """The figures of each way over all cases that took it, and of the cases in both scopes."""
     runs: dict[str, list[TimedRun]] = {path: [] for path in PATHS}
     problems: Counter[str] = Counter()
@@ -120,7 +120,7 @@ def _ratio_figures(pairs: Sequence[Pair], path: str) -> dict[str, Any]:
     }
 
 
-def format_report(report: dict[str, Any]) -> str:
+def format_latency_report(report: dict[str, Any]) -> str:
     """The figures as tables."""
     versions = report["versions"]
     lines = [

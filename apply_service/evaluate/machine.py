@@ -1,4 +1,4 @@
-"""What figures were taken on: without it they say nothing."""
+"""Describes the machine on which figures were taken."""
 
 from __future__ import annotations
 

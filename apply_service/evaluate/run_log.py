@@ -1,4 +1,4 @@
-"""Finished runs of a long bench in a file, so that it goes on where it was stopped."""
+"""Stores finished runs of a long bench in a file, so that a restart continues it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RunLog(Generic[Row]):
     """
 
     def __init__(self, path: Path | None, *, identity: dict[str, Any], row_type: type[Row]) -> None:
-        """Read what is there. Raises RunLogError if it is of another identity."""
+        """Read the stored runs. Raises RunLogError if they belong to another identity."""
         self.rows: list[Row] = []
         self._path = path
         if path is None:

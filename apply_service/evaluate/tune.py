@@ -23,12 +23,12 @@ import msgspec
 from apply_service.apply.edit_request import Constraint
 from apply_service.apply.errors import ApplyError
 from apply_service.config import LoadedSettings, Settings, setting_fields
+from apply_service.evaluate.case_statistics import geometric_mean
 from apply_service.evaluate.cases.case_file import Case, read_cases
-from apply_service.evaluate.edit_job import EditJob, EditProcess
 from apply_service.evaluate.edit_session import GroupTiming, SessionOptions, session_settings
-from apply_service.evaluate.intervals import geometric_mean
+from apply_service.evaluate.edit_worker import EditJob, EditProcess
 from apply_service.evaluate.machine import describe_machine, num_cores
-from apply_service.evaluate.tune_search import Comparison, Knob, Trial, search
+from apply_service.evaluate.tune_search import Knob, SettingComparison, Trial, search
 from apply_service.evaluate.worker_process import WorkerEndedError
 from apply_service.models.loading import resolve_device, resolve_dtype
 
@@ -145,7 +145,7 @@ class _Arena:
             )
         return _Workload(tuple(chosen), num_rounds)
 
-    def compare(self, mine: Settings, other: Settings, workload: _Workload) -> Comparison:
+    def compare(self, mine: Settings, other: Settings, workload: _Workload) -> SettingComparison:
         """Both sides by turns, the challenger in a new process."""
         changed = [
             f"{name} {_shown(getattr(other, name))}"
@@ -162,7 +162,7 @@ class _Arena:
             if not self._process.is_running:
                 raise
             print(f"{', '.join(changed)}: {error}", file=sys.stderr)
-            return Comparison(has_run=False)
+            return SettingComparison(has_run=False)
 
     def _hold(self, settings: Settings) -> None:
         """Have the process of these settings, which are the best by now."""
@@ -171,7 +171,7 @@ class _Arena:
             self._settings, self._process = settings, EditProcess(settings)
             self._process.__enter__()
 
-    def _compare(self, challenger: EditProcess, workload: _Workload) -> Comparison:
+    def _compare(self, challenger: EditProcess, workload: _Workload) -> SettingComparison:
         sides = [self._process, challenger]
         for side in sides:
             self._run(side, workload.jobs[0])
@@ -186,7 +186,7 @@ class _Arena:
                     num_trusted[at] += sum(edit.status in _TRUSTED for edit in timing.edits)
                 of_job.append(seconds[0] / seconds[1])
             ratios.append(geometric_mean(of_job))
-        return Comparison(ratios=tuple(ratios), is_worse=num_trusted[1] < num_trusted[0])
+        return SettingComparison(ratios=tuple(ratios), is_worse=num_trusted[1] < num_trusted[0])
 
     def _run(self, process: EditProcess, job: EditJob) -> GroupTiming:
         """One job, with nothing computed before."""

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from apply_service.config import Settings
-from apply_service.evaluate.intervals import bootstrap_lower_bound, geometric_mean
+from apply_service.evaluate.case_statistics import bootstrap_lower_bound, geometric_mean
 
 # All trials together take a change that is none in so many of a hundred searches.
 _MAX_FALSE_SHARE = 0.05
@@ -25,7 +25,7 @@ class Knob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class SettingComparison:
     """How many times as fast the challenger was, one ratio a job.
 
     `has_run` is False if it could not; `is_worse` says that fewer of its results were trusted.
@@ -52,7 +52,7 @@ class Trial:
     note: str = ""
 
 
-Compare = Callable[[Settings, Settings], Comparison]
+Compare = Callable[[Settings, Settings], SettingComparison]
 
 
 def search(
@@ -85,7 +85,11 @@ def search(
 
 
 def _trial_of(
-    name: str, best: Settings, challenger: Settings, comparison: Comparison, confidence: float
+    name: str,
+    best: Settings,
+    challenger: Settings,
+    comparison: SettingComparison,
+    confidence: float,
 ) -> Trial:
     values = {"value": getattr(challenger, name), "against": getattr(best, name)}
     if not comparison.has_run:

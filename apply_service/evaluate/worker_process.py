@@ -1,4 +1,4 @@
-"""Work of a bench in a process of its own, asked for line by line in JSON."""
+"""Runs jobs of a bench in another process; jobs and answers are lines of JSON."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class WorkerProcess(Generic[Job, Answer]):
 
     @property
     def peak_memory_bytes(self) -> int | None:
-        """The most that was resident since the process began; None where nobody tells."""
+        """The most resident memory since the process began; None if the system does not say."""
         try:
             status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
         except OSError:
@@ -84,7 +84,7 @@ class WorkerProcess(Generic[Job, Answer]):
 
     @property
     def is_running(self) -> bool:
-        """Whether it takes jobs."""
+        """True if it takes jobs."""
         return self._process.poll() is None
 
     def run(self, job: Job) -> Answer:

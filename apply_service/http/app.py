@@ -1,8 +1,10 @@
 """The ASGI application: routes, error format and limits around one `ApplyService`."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from litestar import Litestar
 from litestar.di import Provide
@@ -10,18 +12,23 @@ from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import Server
 
+from apply_service.apply.run import PipelineLimits
 from apply_service.http.errors import handle_error
 from apply_service.http.guard.request_ids import RequestIds
-from apply_service.http.guard.response_headers import ResponseHeaders
-from apply_service.http.guard.stack import Protection, protect
-from apply_service.http.openapi_document import OpenApiPlugin
+from apply_service.http.guard.stack import Protection, ResponseHeaders, protect
+from apply_service.http.openapi_document import Document, OpenApiPlugin, complete
+from apply_service.http.routes.about import (
+    describe_edit_file,
+    list_models,
+    live,
+    metrics,
+    ready,
+    show_model,
+)
 from apply_service.http.routes.apply import FORESEEN_ERRORS, apply
 from apply_service.http.routes.batches import batches
 from apply_service.http.routes.chat import chat_completions
 from apply_service.http.routes.code_apply import code_apply
-from apply_service.http.routes.health import live, metrics, ready
-from apply_service.http.routes.models import list_models, show_model
-from apply_service.http.routes.tools import describe_edit_file
 from apply_service.observe.request_log import RequestLog
 from apply_service.observe.tracing import Tracing
 from apply_service.service import ApplyService
@@ -86,3 +93,19 @@ def create_app(
     log = RequestLog(handler, service.telemetry, tracing)
     app.asgi_handler = RequestIds(ResponseHeaders(log))
     return app
+
+
+def service_document() -> Document:
+    """The OpenAPI document that `GET /schema` answers, without loading a model."""
+    service = ApplyService(
+        _load_nothing,
+        model_name="embedded",
+        limits=PipelineLimits(max_file_bytes=0, max_draft_tokens=0),
+        default_deadline_s=1.0,
+        drain_s=0.0,
+    )
+    return complete(create_app(service, max_body_bytes=0).openapi_schema.to_schema())
+
+
+def _load_nothing() -> NoReturn:
+    raise AssertionError("the service is never started")

@@ -1,8 +1,35 @@
-"""Lines of a batch's body out of bytes that come in pieces, each within a limit."""
+"""Lines of `POST /v1/batches`: their schemas, and how received bytes are cut into lines."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from apply_service.http.problems import Problem
+from apply_service.http.schemas import ApplyBody, ApplyResult
+
+
+class BatchEdit(ApplyBody, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One line of a batch: an edit as `/v1/apply` takes it, and the caller's name for it."""
+
+    id: Annotated[str, Meta(max_length=256, description="Comes back with the answer.")]
+    stream: Literal[False] = False
+    priority: Literal["batch"] = "batch"
+
+
+class BatchAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer to the `line`-th line, counted from 1; either `result` or `problem` is there.
+
+    `id` is null where the line has none that can be read.
+    """
+
+    id: str | None
+    line: int
+    result: ApplyResult | None = None
+    problem: Problem | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +42,7 @@ class BatchLine:
 
 
 class LineSplitter:
-    """Holds at most one line, and of a line over the limit nothing but its length."""
+    """Splits bytes into lines and holds one at most; of a line over the limit only its length."""
 
     def __init__(self, *, max_line_bytes: int) -> None:
         self._max_line_bytes = max_line_bytes
@@ -24,7 +51,7 @@ class LineSplitter:
         self._number = 1
 
     def feed(self, piece: bytes) -> list[BatchLine]:
-        """The lines that this piece completes, without blank ones."""
+        """Take a piece of the body; the lines that it completes, without blank ones."""
         *complete, rest = piece.split(b"\n")
         lines = []
         for part in complete:
@@ -38,7 +65,7 @@ class LineSplitter:
         return self._take()
 
     def cut_off(self) -> BatchLine:
-        """The line that has begun, or would come next, when nothing more comes."""
+        """The unfinished line, or the number of the next one, when the body ends early."""
         return BatchLine(self._number, None, self._num_bytes)
 
     def _add(self, part: bytes) -> None:

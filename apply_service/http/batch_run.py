@@ -1,4 +1,4 @@
-"""Many edits under way on one connection: lines in, answers out as they are ready.
+"""Runs many edits on one connection: reads lines, writes each answer when it is ready.
 
 A line is under way from when it is read until its answer has been taken, and so many lines are at
 once. Those that are worked on have together no more bytes than one line may have, so a batch of any

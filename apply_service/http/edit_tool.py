@@ -1,4 +1,4 @@
-"""The tool `edit_file` as a large model is told about it: what to send, and how to write it well.
+"""The description of the tool `edit_file` for a large model that writes updates.
 
 One text for the endpoint, the MCP server and docs/agent-prompt.md; the advice is what the merge in
 `apply_service.edit` needs to be sure of a place.

@@ -50,7 +50,7 @@ _HTTP_KINDS = {
 
 
 def http_problem_of(error: HTTPException) -> Problem:
-    """The problem that an error of the web framework is."""
+    """Turn an error of the web framework into a problem."""
     code, title = _HTTP_KINDS.get(error.status_code, ("bad-request", "The request is wrong"))
     if error.status_code >= 500:
         code, title = "internal", "The server made an error"
@@ -68,7 +68,7 @@ def _http_detail(error: HTTPException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ErrorAnswer:
-    """An error as it goes over the wire."""
+    """Status, headers and body of an error answer."""
 
     status: int
     media_type: str
@@ -77,7 +77,7 @@ class ErrorAnswer:
 
 
 def error_answer(path: str, problem: Problem) -> ErrorAnswer:
-    """The answer that a client of `path` understands; busy servers say when to come back."""
+    """The error answer in the shape that clients of `path` read; 429 and 503 say when to retry."""
     shape = shape_of(path)
     if shape is None:
         media_type, body = MEDIA_TYPE, msgspec.json.encode(problem)
@@ -133,7 +133,7 @@ def _allowed_methods(request: Request[Any, Any, Any]) -> list[str]:
 
 
 def log_failure(error: Exception) -> None:
-    """Write an error of the server's own to the log, an unforeseen one with its traceback."""
+    """Log a server error; an unforeseen one with its traceback."""
     if isinstance(error, _EXPECTED):
         return
     if isinstance(error, ApplyError | EngineError | HTTPException | ProblemError):

@@ -67,7 +67,7 @@ def decode_body(body: bytes, body_type: type[T]) -> T:
 
 
 def _is_too_deep(body: bytes) -> bool:
-    """Whether JSON has arrays and objects more than `MAX_DEPTH` deep; stops where it knows."""
+    """True if JSON has arrays and objects more than `MAX_DEPTH` deep; stops where it knows."""
     if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
         return False
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")

@@ -13,14 +13,18 @@ import msgspec
 from litestar import Request
 from litestar.openapi.plugins import JsonRenderPlugin
 
-from apply_service.http.batch_schemas import BatchAnswer, BatchEdit
-from apply_service.http.compat.chat_schemas import ChatBody, ChatCompletion
-from apply_service.http.compat.code_apply_schemas import CodeApplyBody, CodeApplyResult
+from apply_service.http.batch_lines import BatchAnswer, BatchEdit
 from apply_service.http.compat.error_shapes import (
     FlatErrorBody,
     OpenAIErrorBody,
     flat_error,
     shape_of,
+)
+from apply_service.http.compat.schemas import (
+    ChatBody,
+    ChatCompletion,
+    CodeApplyBody,
+    CodeApplyResult,
 )
 from apply_service.http.edit_tool import AnthropicTool, McpTool, OpenAITool
 from apply_service.http.errors import MEDIA_TYPE
@@ -97,7 +101,7 @@ def _complete_operation(path: str, operation: Document) -> None:
 
 
 def _is_foreign_error(response: Document) -> bool:
-    """Whether a response is one that Litestar adds on its own and that our handler replaces."""
+    """True if a response is one that Litestar adds on its own and that our handler replaces."""
     schemas = [media["schema"] for media in response.get("content", {}).values()]
     return any("status_code" in schema.get("properties", {}) for schema in schemas)
 

@@ -112,7 +112,7 @@ class ProblemError(Exception):
 
 
 class VerdictError(ProblemError):
-    """A result that is not returned because of its verdict."""
+    """A result withheld because of its verdict."""
 
     def __init__(self, outcome: Outcome, *, code: str, title: str, remedy: str) -> None:
         findings = [finding_body(finding) for finding in outcome.verdict.findings]
@@ -173,7 +173,7 @@ def make_problem(status: int, *, code: str, title: str, detail: str, **members: 
 
 
 def problem_of(error: Exception) -> Problem:
-    """The problem that an error is. What is not foreseen is a 500 without its text."""
+    """Turn an error into a problem; an unforeseen one is a 500 without its message."""
     if isinstance(error, ProblemError):
         return error.problem
     members: dict[str, Any] = {}

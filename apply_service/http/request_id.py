@@ -1,4 +1,4 @@
-"""The name of the HTTP request that is being served, for answers, problems and the log."""
+"""The id of the HTTP request that is being served, for answers, problems and the log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-# Follows a request through its tasks and threads; set by `named` alone.
+# Follows a request through its tasks and threads; set by `naming_request` alone.
 _CURRENT: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 
@@ -16,8 +16,8 @@ def current_request_id() -> str | None:
 
 
 @contextmanager
-def named(request_id: str) -> Iterator[None]:
-    """Make `request_id` the one that `current_request_id` gives."""
+def naming_request(request_id: str) -> Iterator[None]:
+    """Set the id that `current_request_id` returns inside the block."""
     token = _CURRENT.set(request_id)
     try:
         yield

@@ -1,4 +1,4 @@
-"""From the wire to an edit, and from its events and outcome back to the wire."""
+"""Converts request bodies to edits, and events and outcomes to wire schemas."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def edit_of(
 
 
 def capped_deadline_s(body: ApplyBody, max_deadline_s: float | None) -> float | None:
-    """The most that a server gives, where a body asks for more; else None."""
+    """The server's maximum deadline if the body asks for more, else None."""
     if body.deadline_s is None or max_deadline_s is None:
         return None
     return max_deadline_s if body.deadline_s > max_deadline_s else None

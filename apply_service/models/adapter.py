@@ -18,7 +18,7 @@ CARD_NAME = "apply_adapter.json"
 
 
 class AdapterCard(msgspec.Struct, frozen=True):
-    """What an adapter says of itself; it may say more."""
+    """The card of an adapter; other members are ignored."""
 
     base_model_sha256: str
 

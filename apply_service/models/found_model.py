@@ -1,4 +1,4 @@
-"""From settings to a model that is found: its folder, and how it is asked. No torch is needed."""
+"""Finds the model of the settings: its folder and its prompt profile. Needs no torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apply_service.prompts.profile import Profile, load_profile
 
 @dataclass(frozen=True, slots=True)
 class FoundModel:
-    """A model that only has to be loaded, with its tokenizer and prompts."""
+    """A model that is ready to be loaded, with its prompt profile."""
 
     location: ModelLocation
     profile: Profile

@@ -1,4 +1,4 @@
-"""What `model info` says of a model, from its folder alone."""
+"""Describes a model from its folder alone, for `model info`."""
 
 from __future__ import annotations
 

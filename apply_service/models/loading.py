@@ -1,4 +1,4 @@
-"""From settings to a model in memory: which folder, which device, which number format."""
+"""Loads the model of the settings: chooses folder, device and number format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOGGER = logging.getLogger(__name__)
 _YOUNG_OBJECTS = 20_000
 
 
-def load_model(
+def load_served_model(
     settings: Settings, *, report: Callable[[str], None], found: FoundModel | None = None
 ) -> LoadedModel:
     """Load what the settings name, found already or not, telling `report` of slow stages.
@@ -63,12 +63,12 @@ def load_model(
 def load_to_stay(
     settings: Settings, *, report: Callable[[str], None], found: FoundModel | None = None
 ) -> LoadedModel:
-    """As `load_model`; the garbage collector no longer looks at what is there by now.
+    """As `load_served_model`; the garbage collector no longer looks at what is there by now.
 
     Its half million objects stay to the end, and each look at them held everybody up for 0.3 s.
     What comes later it looks at less often: at Python's own pace it took a twentieth of planning.
     """
-    loaded = load_model(settings, report=report, found=found)
+    loaded = load_served_model(settings, report=report, found=found)
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])
@@ -89,14 +89,14 @@ def _cache_of(settings: Settings) -> CacheConfig:
 
 
 def resolve_device(settings: Settings) -> Device:
-    """Where the model will run."""
+    """The device on which the model will run."""
     if settings.device != "auto":
         return settings.device
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def resolve_dtype(settings: Settings, device: Device) -> Dtype:
-    """The number format that its weights will have there.
+    """The number format of the model's weights on a device.
 
     A CPU that cannot compute in bfloat16 serves float32 instead, which the log says.
     """

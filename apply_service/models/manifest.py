@@ -1,4 +1,4 @@
-"""What a prepared model folder is: its manifest, with the size and hash of every file.
+"""The manifest of a prepared model folder: size and hash of every file.
 
 ModelStoreError ← ModelNotPreparedError, ModelDamagedError, ModelNotFoundError, ModelSourceError,
                   AdapterMismatchError
@@ -18,7 +18,7 @@ MAX_QUICK_HASH_BYTES = 16 << 20
 
 
 class ModelStoreError(Exception):
-    """Base of everything that finding or preparing a model raises."""
+    """Base of the errors of finding or preparing a model."""
 
 
 class ModelNotPreparedError(ModelStoreError):

@@ -1,4 +1,4 @@
-"""The place of a model that takes its time: who needs it waits, and is told if it never comes."""
+"""Holds the model while it is being loaded: edits wait for it, and fail if it cannot be loaded."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class ModelSlot(Generic[T]):
 
     @property
     def state(self) -> ModelState:
-        """What has become of the model."""
+        """The model's state: loading, ready or failed."""
         if self._model is not None:
             return "ready"
         return "loading" if self._make_error is None else "failed"
 
     def put(self, model: T) -> None:
-        """The model is there; all who wait go on."""
+        """Set the loaded model and wake all waiters."""
         self._model = model
         self._is_settled.set()
 
     def fail(self, make_error: Callable[[], Exception]) -> None:
-        """The model will not come; who waits or comes later gets an error of its own.
+        """Note that loading failed; present and later waiters get an error each.
 
         A model that is there stays.
         """
@@ -87,7 +87,7 @@ class ModelSlot(Generic[T]):
 
 
 def model_failed() -> ModelFailedError:
-    """What an edit is told that needs a model which could not be loaded.
+    """The error of an edit that needs a model that failed to load.
 
     The reason may name paths of the server, so it stands in the log.
     """
@@ -98,5 +98,5 @@ def model_failed() -> ModelFailedError:
 
 
 def shutting_down() -> ShuttingDownError:
-    """What an edit is told that waits for a model when the server ends."""
+    """The error of an edit that waits for a model while the server ends."""
     return ShuttingDownError("the server is shutting down and takes no new requests")

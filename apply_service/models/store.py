@@ -295,7 +295,7 @@ class ModelStore:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _is_whole(self, model_dir: Path) -> bool:
-        """Whether a prepared folder exists and every byte of it is as its manifest says."""
+        """True if a prepared folder exists and every byte of it is as its manifest says."""
         if not model_dir.exists():
             return False
         try:
@@ -349,11 +349,6 @@ def resolve_model(
 def try_resolve_at_hand(name_or_path: str, revision: str | None = None) -> ModelLocation | None:
     """Find a model that is ready to be loaded; see `ModelStore.try_resolve_at_hand`."""
     return open_store().try_resolve_at_hand(name_or_path, revision)
-
-
-def list_models(report: Report = say_nothing) -> list[ModelLocation]:
-    """Every prepared model of this user."""
-    return open_store(report).prepared()
 
 
 def _merge_calibrated(base_dir: Path, adapter_dir: Path, folder: Path) -> None:

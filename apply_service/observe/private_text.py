@@ -1,4 +1,4 @@
-"""What of users' files could come into the log, and how it is marked."""
+"""Marks log lines that may contain users' text."""
 
 from __future__ import annotations
 

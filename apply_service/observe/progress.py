@@ -1,4 +1,4 @@
-"""One line on stderr that says how far long work is; nothing where nobody looks."""
+"""Shows the progress of long work in one line, on a terminal only."""
 
 from __future__ import annotations
 

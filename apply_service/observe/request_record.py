@@ -1,4 +1,4 @@
-"""What one HTTP request came to: written while it is served, read once at its end."""
+"""Records the edits of one HTTP request while it is served; read once at its end."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def current_record() -> RequestRecord | None:
 
 @contextmanager
 def recording(record: RequestRecord) -> Iterator[None]:
-    """Make `record` the one that `current_record` gives."""
+    """Set the record that `current_record` returns inside the block."""
     token = _CURRENT.set(record)
     try:
         yield
@@ -106,7 +106,7 @@ def recording(record: RequestRecord) -> Iterator[None]:
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """Note the time that passes inside, if the request that is served keeps its stages."""
+    """Record the time of a stage, if the current request keeps stages."""
     record = _CURRENT.get()
     if record is None or not record.keeps_stages or len(record.stages) >= MAX_STAGES:
         yield

@@ -1,4 +1,4 @@
-"""Figures for Prometheus, in a registry of its own. They are served, never sent anywhere.
+"""Metrics for Prometheus in a registry of their own; served on request, never sent.
 
 What vLLM has too has its name here, with `apply_` where it says `vllm:`.
 """
@@ -92,7 +92,7 @@ class Telemetry:
         )
 
     def watch_model(self, read_state: Callable[[], ModelState]) -> None:
-        """Serve what has become of the model: 1 for its state, 0 for the others."""
+        """Serve the model's state: 1 for the present one, 0 for the others."""
         for state in MODEL_STATES:
             self._model_state.labels(state).set_function(partial(_is_in, state, read_state))
 

@@ -54,7 +54,7 @@ class CircuitBreaker:
 
     @property
     def can_pass(self) -> bool:
-        """Whether the helper may be asked; who asks it reports `succeeded` or `failed`."""
+        """True if the helper may be asked; who asks it reports `succeeded` or `failed`."""
         return self._opened_at is None
 
     def succeeded(self) -> None:
@@ -63,7 +63,7 @@ class CircuitBreaker:
             self._num_failures, self._lost_s = 0, 0.0
 
     def failed(self, *, lost_s: float = 0.0) -> None:
-        """Count a failure that somebody has waited for so long."""
+        """Count a failure, with the seconds that a request waited for it."""
         with self._lock:
             if self._opened_at is not None:
                 return
@@ -80,7 +80,7 @@ class CircuitBreaker:
                 self._pause_s = self._first_pause_s
 
     def try_begin_trial(self) -> bool:
-        """Whether the caller makes the next trial; it reports how the trial ended."""
+        """True if the caller makes the next trial; it reports how the trial ended."""
         with self._lock:
             now = self._clock()
             if self._opened_at is None or now < self._opened_at + self._pause_s:
@@ -90,7 +90,7 @@ class CircuitBreaker:
             return True
 
     def trial_succeeded(self) -> None:
-        """Close."""
+        """Close the breaker."""
         with self._lock:
             self._num_failures, self._lost_s = 0, 0.0
             self._opened_at, self._closed_at = None, self._clock()

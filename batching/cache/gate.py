@@ -1,4 +1,4 @@
-"""Whether loading a prefix from a tier is expected to be faster than computing it."""
+"""Predicts if loading a prefix from a tier is faster than computing it."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ class LoadEstimate:
 
     @property
     def is_worth_it(self) -> bool:
-        """Whether to load; what is unknown does not speak against it."""
+        """True if loading is faster by a margin, or if a time is unknown."""
         if self.load_s is None or self.compute_s is None:
             return True
         return self.load_s < _MAX_SHARE * self.compute_s
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether transfer takes so much longer than computing that nobody will ever want it."""
+        """True if transfer is so much slower than computing that loading will never pay."""
         if self.load_s is None or self.compute_s is None:
             return False
         return self.load_s > _HOPELESS_SHARE * self.compute_s
@@ -103,7 +103,7 @@ class TierGate:
             self._log_bandwidth.add(math.log(max(num_bytes, 1) / net_s))
 
     def estimate(self, *, num_bytes: int, num_tokens: int) -> LoadEstimate:
-        """What loading `num_bytes` and computing the `num_tokens` in them would take."""
+        """Estimate the seconds to load `num_bytes` and to compute the `num_tokens` in them."""
         with self._lock:
             latency_s, bandwidth = self._latency_s.value or 0.0, self.bandwidth
         tokens_per_s = self._prefill.tokens_per_s
@@ -113,7 +113,7 @@ class TierGate:
         )
 
     def max_bytes(self, seconds: float) -> int | None:
-        """How much can be transferred in that time, None if nothing is known."""
+        """The bytes that can be transferred in that time, None if nothing is known."""
         with self._lock:
             bandwidth = self.bandwidth
             if bandwidth is None:

@@ -1,4 +1,4 @@
-"""The addresses of a host name, found without anybody waiting longer than it wants to."""
+"""Resolves host names with a timeout for each caller."""
 
 from __future__ import annotations
 

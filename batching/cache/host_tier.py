@@ -48,7 +48,7 @@ class HostTier:
         return len(self._chunks)
 
     def has(self, key: bytes) -> bool:
-        """Whether a chunk can be found."""
+        """True if a chunk can be found."""
         with self._lock:
             return key in self._chunks
 

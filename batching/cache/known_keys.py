@@ -1,4 +1,4 @@
-"""What one process remembers of the chunks in Redis, so that it need not ask."""
+"""Remembers keys seen in Redis, which saves a process from asking again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class KnownKeys:
         self._damaged: OrderedDict[bytes, None] = OrderedDict()
 
     def add(self, key: bytes) -> None:
-        """The key is there, or will be in a moment."""
+        """Note that the key exists, or will in a moment."""
         with self._lock:
             self._seen[key] = self._clock()
             self._seen.move_to_end(key)
@@ -35,18 +35,18 @@ class KnownKeys:
                 self._seen.popitem(last=False)
 
     def has(self, key: bytes) -> bool:
-        """Whether the key was there during the last minute."""
+        """True if the key was there during the last minute."""
         with self._lock:
             seen = self._seen.get(key)
             return seen is not None and self._clock() < seen + KNOWN_S
 
     def forget(self, key: bytes) -> None:
-        """The key is not there after all."""
+        """Note that the key is missing after all."""
         with self._lock:
             self._seen.pop(key, None)
 
     def add_damaged(self, key: bytes) -> None:
-        """What stands under the key is of no use."""
+        """Note that the key's value is damaged."""
         with self._lock:
             self._seen.pop(key, None)
             self._damaged[key] = None
@@ -54,6 +54,6 @@ class KnownKeys:
                 self._damaged.popitem(last=False)
 
     def take_damaged(self, key: bytes) -> bool:
-        """Whether the key was called damaged; it no longer is."""
+        """True if the key was noted as damaged; clears the note."""
         with self._lock:
             return self._damaged.pop(key, b"") is None

@@ -1,4 +1,4 @@
-"""Everything that must be equal for one process to use the keys and values of another."""
+"""Names everything that must be equal for processes to share keys and values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tiers below the device: where a prompt's chunks are searched, and kept for later.
+"""Tiers below the device: search a prompt's chunks and keep computed ones.
 
 The engine thread asks and offers, and never waits. Redis is spoken to by other threads; whatever
 goes wrong there ends in a shorter prefix or a chunk that is not kept.
@@ -136,7 +136,7 @@ class LowerTiers:
             self._redis.writer.offer(name, buffer)
 
     def observe_copy(self, num_chunks: int, seconds: float) -> None:
-        """Chunks of host memory were copied to the device in so many seconds."""
+        """Observe the seconds of a copy of chunks from host memory to the device."""
         num_bytes = num_chunks * self.value_format.payload_bytes
         self._host_gate.observe_transfer(num_bytes, seconds)
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
-from batching.block_hash import BlockHash, chain_root, hash_block
-from batching.block_pool import BlockPool
+from batching.block_pool import BlockHash, BlockPool, chain_root, hash_block
 from batching.cache.lower_tiers import LowerTiers
 from batching.cache.prefix_load import PrefixLoad
 from batching.cache.stats import TierStats
@@ -143,7 +142,7 @@ class PrefixCache:
         return max(start, num_computed // chunk_tokens)
 
     def observe_step(self, num_tokens: int, seconds: float) -> None:
-        """A step computed so many known tokens; that is what loading competes with."""
+        """Observe the speed of prefill in a step; loading a prefix must be faster."""
         if self._lower is not None:
             self._lower.prefill.observe(num_tokens, seconds)
 

@@ -29,7 +29,7 @@ class PrefixLoad:
 
     @property
     def is_done(self) -> bool:
-        """Whether the search is over; nothing changes from then on."""
+        """True if the search is over; nothing changes from then on."""
         return self._is_done
 
     @property
@@ -44,14 +44,14 @@ class PrefixLoad:
             self.lookups.append(lookup)
 
     def finish(self) -> None:
-        """The search is over."""
+        """End the search."""
         with self._lock:
             self._is_done = True
             if self._is_ended:
                 self._release()
 
     def end(self) -> None:
-        """The owner needs nothing (more) of it; may be called again."""
+        """Release the load on behalf of its owner; may be called again."""
         with self._lock:
             is_first, self._is_ended = not self._is_ended, True
             if is_first and self._is_done:

@@ -55,7 +55,7 @@ class RedisConnection:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the server keeps the connection and has said nothing that nobody asked for."""
+        """True if the connection is open and no unexpected reply waits on it."""
         if self._start != self._end:
             return False
         poll = select.poll()

@@ -1,4 +1,4 @@
-"""What the prefix cache keeps in a Redis, counted and cleared by hand."""
+"""Counts and clears the chunks that the prefix cache keeps in a Redis."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class GroupStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """What is there. `used_bytes` and `max_bytes` are the server's own, for all that it holds."""
+    """Chunks in a Redis. `used_bytes` and `max_bytes` are the server's, for all its keys."""
 
     groups: tuple[GroupStats, ...]
     used_bytes: int | None
@@ -39,7 +39,7 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
-    """How a server is set up, None where it does not say; `max_bytes` 0 is no limit."""
+    """Configuration of a Redis server; None for unknown values, `max_bytes` 0 is no limit."""
 
     version: str | None
     max_bytes: int | None

@@ -198,7 +198,7 @@ class RedisLoader:
             self._breaker.trial_failed()
 
     def _is_usable(self, names: Sequence[ChunkName], deadline: float) -> bool:
-        """Whether as much comes through as a request would load, in the time that it would wait.
+        """True if as much comes through as a request would load, in the time that it would wait.
 
         What comes is kept in host memory.
         """

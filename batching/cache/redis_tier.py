@@ -67,7 +67,7 @@ class RedisTier:
         self._logged_at: dict[str, float] = {}
 
     def match(self, names: Sequence[ChunkName], deadline: float) -> tuple[int, str | None]:
-        """How many leading chunks are there in their right length, and why not more."""
+        """The number of leading chunks present in the right length, and the reason for the end."""
         lengths: list[int | str] = []
 
         def ask(connection: RedisConnection) -> None:

@@ -1,4 +1,4 @@
-"""Where a Redis is and how to speak to it, read from a URL."""
+"""Parses the URL of a Redis: its address, database and login."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RedisAddress:
 
     @property
     def is_local(self) -> bool:
-        """Whether what is sent never leaves the machine."""
+        """True if the connection never leaves the machine."""
         if self.unix_path is not None or self.host == "localhost":
             return True
         try:
@@ -52,7 +52,7 @@ class RedisAddress:
             return False
 
     def find_weakness(self) -> str | None:
-        """What makes this address a risk for the source code in the cache, None if nothing."""
+        """The risk of this address for the source code in the cache, None if there is none."""
         if self.is_local:
             return None
         lacks = [

@@ -1,4 +1,4 @@
-"""Writes chunks to Redis beside the requests, each once, and only where somebody may gain by it."""
+"""Writes chunks to Redis in the background, each once, if loading them could pay."""
 
 from __future__ import annotations
 

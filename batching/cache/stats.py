@@ -16,7 +16,7 @@ Decision = Literal["load", "compute", "miss"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixLookup:
-    """What became of one request's search below the device; times in seconds.
+    """The outcome of one request's search below the device; times in seconds.
 
     `load`: something was loaded. `compute`: computing was expected to be faster, or enough is on
     the device. `miss`: `reason` says why nothing was found. Estimates are None where nothing has
@@ -123,7 +123,7 @@ class TierCounters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierGauges:
-    """What is so at this moment; latency in seconds, bandwidth in bytes a second."""
+    """Gauges of the moment; latency in seconds, bandwidth in bytes a second."""
 
     num_bytes: int = 0
     queue_depth: int = 0

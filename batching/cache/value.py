@@ -95,7 +95,7 @@ class ValueFormat:
             value[_CODE_OFFSET : _CODE_OFFSET + _CODE_BYTES] = self._code(value)
 
     def find_damage(self, value: memoryview, name: ChunkName) -> Damage | None:
-        """What is wrong with a value that was read as the chunk `name`, None if nothing."""
+        """The damage of a value that was read as the chunk `name`, None if it is sound."""
         if len(value) != self.value_bytes:
             return "length"
         expected = _FIELDS.unpack(self._fields(name))

@@ -1,4 +1,4 @@
-"""Model files into the form that is served: GGUF to safetensors, and an adapter into its base."""
+"""Converts model files: GGUF to safetensors, and an adapter merged into its base."""
 
 from __future__ import annotations
 

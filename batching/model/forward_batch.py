@@ -17,7 +17,7 @@ _NO_DRAFT = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardBatch:
-    """What one forward pass is told, besides weights and cache.
+    """Inputs of one forward pass, besides weights and cache.
 
     input_ids, position_ids, slot_mapping: [num_tokens] int64
     block_tables: [num_requests, max_blocks] int32, padded with 0

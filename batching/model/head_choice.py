@@ -1,4 +1,4 @@
-"""Which way a greedy step goes from hidden rows to tokens: over logits, or past them.
+"""Chooses how a greedy step gets tokens from hidden rows: with logits, or without them.
 
 Both give the same tokens, up to ties that another order of sums may break. Which one is faster
 depends on the device and on the number of rows, so it is measured where there is a device to ask.
@@ -34,7 +34,7 @@ class HeadChoice:
     are_fused: tuple[bool, ...] = ()
 
     def is_fused(self, num_rows: int) -> bool:
-        """Whether a step of `num_rows` rows with logits leaves them out; by the next size above."""
+        """True if a step of `num_rows` rows with logits leaves them out; by the next size above."""
         if not self.row_sizes:
             return False
         at = bisect.bisect_left(self.row_sizes, num_rows)

@@ -46,7 +46,7 @@ class PagedKV:
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """What the cache and the limits depend on."""
+    """Sizes of a model on which the cache and the limits depend."""
 
     num_layers: int
     num_heads: int
@@ -89,7 +89,7 @@ def load_model(path: Path, *, dtype: Dtype, device: torch.device) -> tuple[nn.Mo
 
 
 def is_quantised(model: nn.Module) -> bool:
-    """Whether transformers has put layers of another weight format in the place of linear ones."""
+    """True if transformers has put layers of another weight format in the place of linear ones."""
     return getattr(model.config, "quantization_config", None) is not None
 
 
@@ -136,7 +136,7 @@ def _read_weights(
 
 
 def torch_dtype(dtype: Dtype) -> torch.dtype:
-    """What activations, keys and values are computed in."""
+    """The dtype of activations, keys and values."""
     return torch.float32 if dtype == "int8" else cast(torch.dtype, getattr(torch, dtype))
 
 
@@ -158,12 +158,6 @@ def compute_logits(model: nn.Module, rows: Tensor) -> Tensor:
     """Logits [num_rows, vocab_size] float32 of hidden rows [num_rows, hidden_size]."""
     lm_head = cast(Callable[[Tensor], Tensor], model.lm_head)
     return lm_head(rows).float()
-
-
-def run_model(model: nn.Module, batch: ForwardBatch, *, paged_kv: PagedKV, ops: Ops) -> Tensor:
-    """Logits [num_rows, vocab_size] float32 of `batch.logits_rows`; writes the rows' KV."""
-    hidden = run_decoder(model, batch, paged_kv=paged_kv, ops=ops)
-    return compute_logits(model, hidden[batch.logits_rows])
 
 
 def attend_paged(

@@ -1,4 +1,4 @@
-"""Models with real sizes and random weights: they compute nothing of use in the real time."""
+"""Models with real sizes and random weights, for timing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config
 
 from batching.config import Dtype
 from batching.model.loading import ATTENTION_NAME, read_shape, register_attention
-from batching.model.runner import LoadedModel
+from batching.model.runner import DeviceModel
 
 MAX_POSITION = 16384
 
@@ -66,7 +66,7 @@ SHAPE_NAMES = tuple(_CONFIGS)
 
 def make_random_model(
     shape_name: str, *, dtype: Dtype, device: torch.device, attention: str = ATTENTION_NAME
-) -> LoadedModel:
+) -> DeviceModel:
     """A model of one of `SHAPE_NAMES` on `device`; the weights are made there.
 
     With another `attention`, one of transformers' own, it is a model as anyone would load it.
@@ -77,4 +77,4 @@ def make_random_model(
         model = AutoModelForCausalLM.from_config(
             config, dtype=getattr(torch, dtype), attn_implementation=attention
         )
-    return LoadedModel(model.eval(), read_shape(config), f"random-{shape_name}")
+    return DeviceModel(model.eval(), read_shape(config), f"random-{shape_name}")

@@ -1,4 +1,4 @@
-"""Which way the CPU computes rows: tried once on a machine, and kept for its next starts."""
+"""Chooses how the CPU computes rows: tried once on a machine, stored for its next starts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def load_row_bits(
     mode: RowGroupingMode,
     folder: Path | None,
 ) -> RowBits:
-    """The ways for this model's shapes, from `folder` if they were tried before; logs them."""
+    """The choice for this model's shapes, from `folder` if it was tried before; logs it."""
     linears = {
         LinearShape(
             in_features=layer.weight.shape[1],

@@ -43,7 +43,7 @@ from kernels.row_grouping import RowBits, RowGrouping
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedModel:
+class DeviceModel:
     """A model on its device, what the cache needs to know of it, and what tells it from others."""
 
     model: nn.Module
@@ -54,7 +54,7 @@ class LoadedModel:
 class ModelRunner:
     """Executes step plans. Owns the weights and the paged KV cache; one thread at a time."""
 
-    def __init__(self, config: EngineConfig, *, loaded: LoadedModel | None = None) -> None:
+    def __init__(self, config: EngineConfig, *, loaded: DeviceModel | None = None) -> None:
         """Load the model, unless one is given, and take the memory of the KV cache.
 
         Raises ModelLoadError.
@@ -128,12 +128,12 @@ class ModelRunner:
 
     @property
     def num_graphs(self) -> int:
-        """How many sizes of steps are captured."""
+        """The number of captured step sizes."""
         return self._graphs.num_graphs if self._graphs is not None else 0
 
     @property
     def num_graph_steps(self) -> int:
-        """How many steps ran in one of them."""
+        """The number of steps that ran as a captured graph."""
         return self._graphs.num_replays if self._graphs is not None else 0
 
     @property
@@ -238,7 +238,7 @@ class ModelRunner:
         return read_outcome(outcome, plan, logits=logits)
 
     def measure_costs(self, *, budget_s: float) -> StepCosts:
-        """What steps cost on this machine; only before the cache holds anything of requests."""
+        """Measure the costs of steps on this machine, before the cache holds keys of requests."""
         plans = StepPlans(
             num_blocks=self.num_blocks,
             block_size=self._block_size,
@@ -249,7 +249,7 @@ class ModelRunner:
 
     @property
     def identity(self) -> dict[str, object]:
-        """What the time of a step depends on, the machine's processor apart."""
+        """Values on which the time of a step depends, besides the processor."""
         return {
             "model": self.model_info.fingerprint,
             "dtype": self.model_info.dtype,
@@ -299,12 +299,12 @@ class ModelRunner:
         return self._head_choice
 
 
-def _load(config: EngineConfig, device: torch.device) -> LoadedModel:
+def _load(config: EngineConfig, device: torch.device) -> DeviceModel:
     model, shape = load_model(config.model_path, dtype=config.dtype, device=device)
-    return LoadedModel(model, shape, fingerprint_model(config.model_path))
+    return DeviceModel(model, shape, fingerprint_model(config.model_path))
 
 
-def _fingerprint_of(loaded: LoadedModel, dtype: Dtype) -> str:
+def _fingerprint_of(loaded: DeviceModel, dtype: Dtype) -> str:
     """Quantised, a model is another one; other formats round what it computes."""
     if dtype != "int8":
         return loaded.fingerprint

@@ -22,7 +22,7 @@ def verify(logits: Tensor, plan: StepPlan, batch: ForwardBatch, *, ops: Ops) -> 
 
 
 def verify_logits(logits: Tensor, batch: ForwardBatch, *, ops: Ops) -> Tensor:
-    """As `pack_outcome`, on the device of `logits` and without waiting for it."""
+    """Verify as a packed outcome on the device of `logits`, without waiting for it."""
     if batch.sampling is None:
         verification = ops.greedy_verify(
             logits, batch.draft_token_ids, cu_rows=batch.cu_rows, allowed=batch.allowed
@@ -47,13 +47,13 @@ def pack_outcome(verification: Verification) -> Tensor:
 
 
 def wants_logits(plan: StepPlan, batch: ForwardBatch) -> bool:
-    """Whether a step needs more of the logits than their argmax."""
+    """True if a step needs more of the logits than their argmax."""
     has_logprobs = any(s.sampling.has_logprobs for s in plan.scheduled if s.has_logits)
     return batch.sampling is not None or batch.allowed is not None or has_logprobs
 
 
 def read_outcome(outcome: Sequence[int], plan: StepPlan, *, logits: Tensor | None) -> StepResult:
-    """What a packed outcome means for each request of a plan.
+    """Unpack an outcome into verified tokens, one entry for each request of the plan.
 
     logits: [num_rows, vocab_size] float32; None for a step that does not want them
     """

@@ -1,4 +1,4 @@
-"""How a model's weights are stored, by its configuration alone, and whether they can be served."""
+"""Reads from a model's configuration how its weights are stored, and checks that format."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _METHODS = {
 
 @dataclass(frozen=True, slots=True)
 class WeightFormat:
-    """What a `quantization_config` says; `bits` where it says how many."""
+    """The format named by a `quantization_config`; `bits` if it says how many."""
 
     method: str
     bits: str | None

@@ -1,1 +1,1 @@
-"""What the prefix cache saves over one process and over several; `command` leads."""
+"""Measures the time that the prefix cache saves, in one process and in several; see `command`."""

@@ -23,9 +23,8 @@ from apply_service.evaluate.cases.case_file import Case, read_cases
 from batching.cache.redis_url import parse_redis_url
 from batching.config import DEFAULT_CHUNK_TOKENS
 from benchmarks.cache.edits import LineEdit, files_of, line_edits, marker_for, spread
-from benchmarks.cache.job import CacheJob, CacheRun, WorkerSettings
+from benchmarks.cache.job import CacheJob, CacheProcess, CacheRun, WorkerSettings
 from benchmarks.cache.link import measure_link
-from benchmarks.cache.process import CacheProcess
 from benchmarks.cache.throttled_proxy import ThrottledProxy
 
 Constraint = Literal["none", "merge"]

@@ -1,4 +1,4 @@
-"""What the processes of `benchmarks cache` are asked, and what they answer."""
+"""A replica of the cache bench: its jobs, its answers and its process."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Literal
 
 import msgspec
 
+from apply_service.evaluate.worker_process import WorkerProcess
 from batching.config import CachePayload
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a process is to run its engine; `cache_memory` 0 is without lower tiers."""
+    """Settings of a process's engine; `cache_memory` 0 is without lower tiers."""
 
     model: str
     cache_memory: int
@@ -53,3 +54,14 @@ class CacheRun(msgspec.Struct, frozen=True, kw_only=True):
     total_s: float
     decisions: tuple[str, ...]
     prompts: tuple[tuple[int, ...], ...]
+
+
+class CacheProcess(WorkerProcess[CacheJob, CacheRun]):
+    """Runs one edit a job."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        super().__init__(
+            "benchmarks.cache.worker",
+            [msgspec.json.encode(settings).decode()],
+            answer_type=CacheRun,
+        )

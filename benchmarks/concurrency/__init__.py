@@ -1,1 +1,1 @@
-"""Whether the draft budget is ever slower than no drafts; `command` leads."""
+"""Measures if the draft budget is ever slower than no drafts; see `command`."""

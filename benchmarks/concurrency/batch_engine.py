@@ -22,7 +22,7 @@ class BatchFailedError(ApplyError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchRun:
+class EngineBatchRun:
     """A batch from the first submission to the last token of all.
 
     `token_ids` are the answers in the order of the requests; `num_steps` counts forward passes.
@@ -63,7 +63,7 @@ class BatchEngine:
 
     def run(
         self, make_requests: Sequence[Callable[[], EngineRequest]], *, at_once: int | None = None
-    ) -> BatchRun:
+    ) -> EngineBatchRun:
         """Make and submit all requests, then wait for the last of them.
 
         With `at_once` no more than so many are under way; for each that ends the next one comes.
@@ -88,7 +88,7 @@ class BatchEngine:
             else:
                 raise BatchFailedError(_describe(event))
         seconds = time.perf_counter() - started
-        return BatchRun(
+        return EngineBatchRun(
             token_ids=tuple(tuple(token_ids) for token_ids in answers.values()),
             seconds=seconds,
             stats=RequestStats.total(stats),

@@ -48,8 +48,8 @@ class ConcurrencyBenchError(ApplyError):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What was asked for, checked."""
+class ConcurrencyOptions:
+    """Checked options of a run."""
 
     cases: Path
     model: str
@@ -67,7 +67,7 @@ class Options:
     out: Path | None
 
     @classmethod
-    def of(cls, args: argparse.Namespace) -> Options:
+    def of(cls, args: argparse.Namespace) -> ConcurrencyOptions:
         """Check the options. Raises ConcurrencyBenchError."""
         concurrencies = parse_counts(args.concurrency, name="--concurrency", limit=_MAX_CONCURRENCY)
         _check("--pairs", args.pairs, 1, 1000)
@@ -143,7 +143,7 @@ def add_concurrency_command(subparsers: Any) -> None:
 
 def run_concurrency(args: argparse.Namespace) -> int:
     """Run the bench and print its figures."""
-    report = _measure(Options.of(args))
+    report = _measure(ConcurrencyOptions.of(args))
     if args.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
@@ -151,7 +151,7 @@ def run_concurrency(args: argparse.Namespace) -> int:
     return 0
 
 
-def _measure(options: Options) -> dict[str, Any]:
+def _measure(options: ConcurrencyOptions) -> dict[str, Any]:
     location = resolve_model(options.model)
     tasks = _make_tasks(options, location)
     settings = {
@@ -184,7 +184,9 @@ def _measure(options: Options) -> dict[str, Any]:
     return {**settings, "machine": machine, "results": summarise_pairs(log.rows)}
 
 
-def _make_tasks(options: Options, location: ModelLocation) -> Mapping[Workload, Sequence[Task]]:
+def _make_tasks(
+    options: ConcurrencyOptions, location: ModelLocation
+) -> Mapping[Workload, Sequence[Task]]:
     profile = load_profile(options.profile or location.profile, location.path)
     cases: list[Case] = list(read_cases(options.cases))
     tasks = {
@@ -211,7 +213,7 @@ def _make_tasks(options: Options, location: ModelLocation) -> Mapping[Workload, 
 def _run_workload(
     workload: Workload,
     tasks: Sequence[Task],
-    options: Options,
+    options: ConcurrencyOptions,
     runner: PairRunner,
     log: RunLog[ConcurrencyPair],
 ) -> None:
@@ -236,7 +238,7 @@ def _run_workload(
             )
 
 
-def _engine_config(options: Options, location: ModelLocation) -> EngineConfig:
+def _engine_config(options: ConcurrencyOptions, location: ModelLocation) -> EngineConfig:
     """The service's defaults, but that all requests of a batch run at once and fit the cache."""
     most = max(*options.concurrencies, _WARM_UP_CONCURRENCY)
     defaults = SchedulerConfig()
@@ -251,7 +253,7 @@ def _engine_config(options: Options, location: ModelLocation) -> EngineConfig:
     )
 
 
-def _check_memory(options: Options, info: ModelInfo) -> None:
+def _check_memory(options: ConcurrencyOptions, info: ModelInfo) -> None:
     """A batch that has to give up blocks and compute them again would measure something else."""
     longest = options.max_prompt_tokens + options.max_tokens + SchedulerConfig().block_size
     num_tokens = max(options.concurrencies) * longest

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from apply_service.evaluate.intervals import bootstrap_lower_bound, geometric_mean
-from benchmarks.concurrency.batch_engine import BatchEngine, BatchRun
+from apply_service.evaluate.case_statistics import bootstrap_lower_bound, geometric_mean
+from benchmarks.concurrency.batch_engine import BatchEngine, EngineBatchRun
 from benchmarks.concurrency.tasks import Task
 
 
@@ -24,7 +24,7 @@ class BatchFigures(msgspec.Struct, frozen=True, kw_only=True):
     accepted: int
 
     @classmethod
-    def of(cls, run: BatchRun) -> BatchFigures:
+    def of(cls, run: EngineBatchRun) -> BatchFigures:
         """The figures of a run."""
         return cls(
             seconds=run.seconds,
@@ -97,7 +97,7 @@ class PairRunner:
 
     def _run_batch(
         self, tasks: Sequence[Task], *, concurrency: int, number: int, max_draft_tokens: int
-    ) -> BatchRun:
+    ) -> EngineBatchRun:
         batch = next(self._batch_numbers)
         num_requests = max(concurrency, self._min_requests)
         first = num_requests * number

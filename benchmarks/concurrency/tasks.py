@@ -1,4 +1,4 @@
-"""What the concurrency bench asks the model for: real edits, and code that no draft foresees."""
+"""Tasks of the concurrency bench: real edits, and code that no draft foresees."""
 
 from __future__ import annotations
 

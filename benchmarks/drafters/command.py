@@ -25,7 +25,7 @@ from apply_service.prompts.profile import Profile, load_profile
 from benchmarks.drafters.ablation import move_block, rename_identifier
 from benchmarks.drafters.baseline_drafters import AutomatonDrafter, NgramDrafter
 from benchmarks.drafters.constraint_figures import format_constraint, measure_constraint
-from benchmarks.drafters.replay import ReplayFigures, ceiling, replay, summarise
+from benchmarks.drafters.replay import ReplayFigures, ceiling, replay, summarise_replay
 from benchmarks.drafters.replay_case import ReplayCase, to_tokens
 from lookup.edit_proposer import EditProposer
 from lookup.proposer import Proposer
@@ -61,7 +61,7 @@ def add_drafters_command(subparsers: Any) -> None:
         "--trace-out",
         type=Path,
         metavar="FILE",
-        help="write how much of each of our whole drafts held, for `bench gpu --trace`",
+        help="write how much of each of our whole drafts held, for `benchmarks gpu --trace`",
     )
     parser.add_argument("--ngram-min", type=int, default=1, help="shortest n of the n-gram drafter")
     parser.add_argument("--ngram-max", type=int, default=8, help="longest n of the n-gram drafter")
@@ -120,7 +120,7 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
         "merge_reference": not args.without_merge,
         "answer_tokens": sum(len(case.answer) for case in replayed),
         "ceiling": ceiling([len(case.answer) for case in replayed], max_draft_tokens=args.k),
-        "drafters": {name: summarise(measured) for name, measured in figures.items()},
+        "drafters": {name: summarise_replay(measured) for name, measured in figures.items()},
         "by_style": _by_style(replayed, figures["ours"]),
     }
     if args.constraint is not None:
@@ -133,7 +133,7 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _write_trace(path: Path, figures: Sequence[ReplayFigures]) -> None:
-    """What `bench gpu --trace` reads: one share a line."""
+    """What `benchmarks gpu --trace` reads: one share a line."""
     shares = [f"{share:.4g}\n" for figure in figures for share in figure.shares]
     path.write_text("".join(shares), encoding="utf-8")
 
@@ -240,7 +240,7 @@ def _by_style(
     return {
         style: {
             "cases": counts[style],
-            **summarise(
+            **summarise_replay(
                 [figure for case, figure in zip(cases, figures, strict=True) if case.style == style]
             ),
         }
@@ -265,7 +265,9 @@ def _measure_ablation(
             report[name] = {
                 "cases": len(replayed),
                 "left_out": left_out,
-                "drafters": {name: summarise(measured) for name, measured in figures.items()},
+                "drafters": {
+                    name: summarise_replay(measured) for name, measured in figures.items()
+                },
             }
     return report
 

@@ -1,4 +1,4 @@
-"""What binding the model to the valid merges saves: forced tokens, decisions and target passes.
+"""Figures of the merge constraint: forced tokens, decisions and target passes.
 
 Both columns come from the engine's own scheduler with an oracle that writes the expected file: a
 target pass is every forward that holds a row of the request, those that read the prompt included.
@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from apply_service.apply.edit_request import Constraint
 from apply_service.apply.engine_requests import make_proposer
-from apply_service.evaluate.count_summary import count_summary
+from apply_service.evaluate.case_statistics import count_summary
 from batching.config import SchedulerConfig
 from batching.request import EngineRequest, SamplingParams
 from benchmarks.drafters.oracle_run import OracleRun, TruthLostError, run_oracle

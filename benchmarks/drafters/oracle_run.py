@@ -9,8 +9,8 @@ from itertools import chain
 from batching.block_pool import BlockPool
 from batching.cache.prefix_cache import PrefixCache
 from batching.config import SchedulerConfig
+from batching.constrained_answer import LogitsRow
 from batching.events import Event, Finished, RequestStats, Tokens
-from batching.logits_row import LogitsRow
 from batching.request import EngineRequest
 from batching.scheduler import Scheduler
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
@@ -25,7 +25,7 @@ def spell_by_id(token_id: int) -> Sequence[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OracleRun:
-    """What came of a request: its figures, its tokens, and how often the oracle was asked.
+    """The result of a request: its figures, its tokens, and how often the oracle was asked.
 
     `num_decisions` counts the decisions that were taken, `num_asking_passes` the forwards that took
     at least one or, without a constraint, wrote a token.
@@ -38,7 +38,7 @@ class OracleRun:
 
 
 class TruthLostError(Exception):
-    """What the oracle is to write is not allowed."""
+    """The constraint forbids a token that the oracle has to write."""
 
 
 def run_oracle(

@@ -13,7 +13,7 @@ from lookup.proposer import Proposer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayFigures:
-    """What one drafter did on one answer of `num_tokens` tokens, the end tokens included.
+    """Figures of one drafter on one answer of `num_tokens` tokens, end tokens included.
 
     shares: for each draft that was as long as may be, in turn, how much of it held
     """
@@ -71,7 +71,7 @@ def replay(proposer: Proposer, answer: Sequence[int], *, max_draft_tokens: int) 
     )
 
 
-def summarise(figures: Sequence[ReplayFigures]) -> dict[str, Any]:
+def summarise_replay(figures: Sequence[ReplayFigures]) -> dict[str, Any]:
     """The figures of one drafter over at least one case.
 
     Mean and p10 (nearest rank) of tokens per pass are over cases, each weighing the same; "pooled"

@@ -35,7 +35,7 @@ class ReplayCase:
 
     @property
     def is_sent_whole(self) -> bool:
-        """Whether the update is the expected file as a whole, so that no model is asked."""
+        """True if the update is the expected file as a whole, so that no model is asked."""
         plan = self.planned.plan
         expected = TextFile.from_text(self.case.expected).lines
         return (

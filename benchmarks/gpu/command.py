@@ -24,11 +24,10 @@ from apply_service.evaluate.machine import describe_machine
 from batching.config import EngineConfig, SchedulerConfig
 from batching.model.loading import ModelShape
 from batching.model.random_model import MAX_POSITION, SHAPE_NAMES, make_random_model
-from batching.model.runner import LoadedModel, ModelRunner
+from batching.model.runner import DeviceModel, ModelRunner
 from benchmarks.gpu.attention import AttentionTimes, measure_attention
 from benchmarks.gpu.clock import Roofline, measure_roofline
 from benchmarks.gpu.lookup import NUM_LOOKUP_TOKENS, LookupTimes, measure_lookup
-from benchmarks.gpu.report import format_report
 from benchmarks.gpu.steps import BLOCK_SIZE, StepBench, StepTimes, max_tokens
 
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
@@ -89,7 +88,7 @@ def run_gpu(args: argparse.Namespace) -> int:
     figures = msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
     if args.out is not None:
         args.out.write_text(figures + "\n", encoding="utf-8")
-    print(figures if args.json else format_report(report))
+    print(figures if args.json else format_gpu_report(report))
     return 0
 
 
@@ -158,7 +157,7 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _make_runner(args: argparse.Namespace, loaded: LoadedModel) -> ModelRunner:
+def _make_runner(args: argparse.Namespace, loaded: DeviceModel) -> ModelRunner:
     dtype_name = _DTYPES[args.dtype]
     num_blocks = -(-max_tokens(args.context, max(args.k)) // BLOCK_SIZE)
     num_kv_tokens = max(args.batch) * num_blocks * BLOCK_SIZE
@@ -223,3 +222,49 @@ def _measure_attention(
 
 def _with_ratio(times: StepTimes) -> dict[str, Any]:
     return {**msgspec.to_builtins(times), "floor_ratio": times.floor_ratio}
+
+
+def format_gpu_report(report: dict[str, Any]) -> str:
+    """All figures as tables of plain text."""
+    roofline = report["roofline"]
+    lines = [
+        f"{report['shape']} in {report['dtype']} on {report['device']}, torch"
+        f" {report['versions']['torch']};"
+        f" context {report['context']}, {report['acceptance']:.1%} of the drafts hold,"
+        f" {report['num_graphs']} graphs",
+        f"measured: {roofline.bytes_per_s / 1e9:,.0f} GB/s copied,"
+        f" {roofline.flops_per_s / 1e12:,.1f} TFLOP/s multiplied",
+        "",
+        f"{'batch':>6}{'k':>6}{'rows':>7}{'step ms':>10}{'host ms':>10}{'graph':>7}{'floor ms':>10}"
+        f"{'x floor':>9}{'rows/s':>12}{'accepted/s':>12}",
+    ]
+    for step in report["steps"]:
+        host = "-" if step["host_ms"] is None else f"{step['host_ms']:.3f}"
+        lines.append(
+            f"{step['batch']:>6}{step['k']:>6}{step['num_rows']:>7}{step['step_ms']:>10.3f}"
+            f"{host:>10}{step['graph_share']:>7.0%}{step['floor_ms']:>10.3f}{step['floor_ratio']:>9.2f}"
+            f"{step['rows_per_s']:>12,.0f}{step['accepted_per_s']:>12,.0f}"
+        )
+    if report["prompt_lookup"]:
+        lines += ["", f"{'transformers, prompt lookup':>28}{'k':>6}{'passes':>8}{'tokens/s':>12}"]
+    for times in report["prompt_lookup"]:
+        lines.append(
+            f"{times['num_tokens']:>21} tokens{times['k']:>6}{times['num_passes']:>8}"
+            f"{times['tokens_per_s']:>12,.0f}"
+        )
+    lines += ["", _ATTENTION_HEADER, *map(_format_attention, report["attention"])]
+    return "\n".join(lines)
+
+
+_ATTENTION_HEADER = (
+    f"{'context':>8}{'rows':>6}{'ours ms':>10}{'1-row ms':>10}{'SDPA ms':>10}{'flash ms':>10}"
+    f"{'of copy':>9}{'of roof':>9}"
+)
+
+
+def _format_attention(times: AttentionTimes) -> str:
+    flash = "-" if times.flash_ms is None else f"{times.flash_ms:.3f}"
+    return (
+        f"{times.context:>8}{times.num_rows:>6}{times.ours_ms:>10.3f}{times.single_rows_ms:>10.3f}"
+        f"{times.sdpa_ms:>10.3f}{flash:>10}{times.bandwidth_share:>9.1%}{times.roofline_share:>9.1%}"
+    )

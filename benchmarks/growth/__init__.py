@@ -1,1 +1,1 @@
-"""How the cost of an edit grows along one axis at a time; `command` leads."""
+"""Measures how the cost of an edit grows along one axis at a time; see `command`."""

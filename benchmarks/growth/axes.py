@@ -61,7 +61,7 @@ AXES = {
 
 
 class GrowthPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """What edits cost at one value: medians of `num_edits` edits, in seconds.
+    """Costs of edits at one value: medians of `num_edits` edits, in seconds.
 
     `plan_s` has the prompts in it, `model_s` is that of all edits of a group together, as are
     `edits_per_s`, the median of the groups' rates.

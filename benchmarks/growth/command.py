@@ -19,12 +19,12 @@ from typing import Any
 import msgspec
 
 from apply_service.apply.errors import ApplyError
-from apply_service.cli.bench.session_flags import add_session_flags, session_of
+from apply_service.cli.bench import add_session_flags, session_of
 from apply_service.config import Settings
 from apply_service.evaluate.edit_session import EditSession, session_settings
 from apply_service.evaluate.run_log import RunLog
 from benchmarks.growth.axes import AXES, GrowthPoint, measure_point
-from benchmarks.growth.plot import check_folder, plot_rows
+from benchmarks.growth.plot import check_plot_folder, plot_rows
 
 _MAX_FILE_BYTES = 16 << 20
 _MAX_DRAFT_TOKENS = 256
@@ -76,7 +76,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.rounds < 1:
         raise GrowthBenchError(f"--rounds is {args.rounds}; give a number from 1 on")
     if args.plot is not None:
-        check_folder(args.plot)
+        check_plot_folder(args.plot)
     if args.values is None:
         return
     if len(args.axis) != 1:

@@ -37,7 +37,7 @@ def check_can_plot() -> None:
         )
 
 
-def check_folder(folder: Path) -> None:
+def check_plot_folder(folder: Path) -> None:
     """Make the folder if it is not there. Raises PlotError if nothing can be drawn into it."""
     check_can_plot()
     try:
@@ -48,7 +48,7 @@ def check_folder(folder: Path) -> None:
 
 def plot_rows(rows: Sequence[GrowthPoint], folder: Path) -> list[Path]:
     """One PNG an axis, `growth-AXIS.png` in `folder`; the files. Raises PlotError."""
-    check_folder(folder)
+    check_plot_folder(folder)
     from matplotlib.figure import Figure
 
     paths = []

@@ -1,1 +1,1 @@
-"""What a step costs the host beside its pass; `command` leads."""
+"""Measures the host's time in a step, without the forward pass; see `command`."""

@@ -29,7 +29,7 @@ from batching.config import EngineConfig, SchedulerConfig
 from batching.engine import Engine, build_engine
 from batching.request import RequestState
 from batching.scheduler import Scheduler
-from benchmarks.concurrency.batch_engine import BatchEngine, BatchRun
+from benchmarks.concurrency.batch_engine import BatchEngine, EngineBatchRun
 from benchmarks.concurrency.tasks import Task, make_tasks
 
 MAX_SHARE = 0.03
@@ -93,7 +93,7 @@ def clocked() -> Iterator[StepClock]:
 
 def run_batch(
     engine: BatchEngine, tasks: Sequence[Task], *, name: str, max_tokens: int
-) -> BatchRun:
+) -> EngineBatchRun:
     """All tasks at once, drafts as in the service."""
     return engine.run(
         [
@@ -105,7 +105,7 @@ def run_batch(
     )
 
 
-def detokenising_s(tasks: Sequence[Task], run: BatchRun) -> float:
+def detokenising_s(tasks: Sequence[Task], run: EngineBatchRun) -> float:
     """CPU seconds of turning all answers of a batch into text, in pieces of a step."""
     size = max(1, sum(map(len, run.token_ids)) // max(run.num_steps, 1) // len(tasks))
     started = thread_time()
@@ -154,11 +154,11 @@ def run_host(chosen: argparse.Namespace) -> int:
                 )
                 extra_s += detokenising_s(tasks[first : first + size], run)
                 num_steps += run.num_steps
-            report(size, clock, detokenise_s=extra_s / num_steps)
+            print_medians(size, clock, detokenise_s=extra_s / num_steps)
     return 0
 
 
-def report(size: int, clock: StepClock, *, detokenise_s: float) -> None:
+def print_medians(size: int, clock: StepClock, *, detokenise_s: float) -> None:
     """Print medians over the steps in which every request only decodes."""
     decoding = [one for one in clock.steps if one["known"] <= size]
     parts = {

@@ -31,8 +31,8 @@ from apply_service.evaluate.machine import num_cores
 from apply_service.evaluate.run_log import RunLog
 from batching.machine_file import processor_name
 from benchmarks.growth.sized_file import PATH, module_of, one_function_update, spread_functions
-from benchmarks.load.arrivals import poisson_arrivals
-from benchmarks.load.plot import check_place, plot_stages
+from benchmarks.load.open_loop import poisson_arrivals
+from benchmarks.load.plot import check_plot_file, plot_stages
 from benchmarks.load.stages import LoadStage, best_goodput, format_stages, is_rising
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class _ModelList(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What was asked for, checked. Without `rates` they double until goodput stops rising."""
+class LoadOptions:
+    """Checked options of a run. Without `rates` they double until goodput stops rising."""
 
     url: str
     bodies: tuple[Mapping[str, Any], ...]
@@ -77,7 +77,7 @@ class Options:
     plot: Path | None
 
     @classmethod
-    def of(cls, args: argparse.Namespace) -> Options:
+    def of(cls, args: argparse.Namespace) -> LoadOptions:
         """Check the options. Raises LoadBenchError, PlotError or CaseFileError."""
         parts = urlsplit(args.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -91,7 +91,7 @@ class Options:
             if not 0 < value <= 3600:
                 raise LoadBenchError(f"{name} is {value}; give seconds, above 0 and up to 3600")
         if args.plot is not None:
-            check_place(args.plot)
+            check_plot_file(args.plot)
         return cls(
             url=args.url.rstrip("/"),
             bodies=tuple(_read_bodies(args)),
@@ -155,7 +155,7 @@ def run_load(args: argparse.Namespace) -> int:
         raise LoadBenchError(
             "the load bench needs httpx, which is not installed; install the extra `dev` or httpx"
         )
-    options = Options.of(args)
+    options = LoadOptions.of(args)
     report = asyncio.run(_measure(options))
     if args.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
@@ -164,7 +164,7 @@ def run_load(args: argparse.Namespace) -> int:
     return 0
 
 
-async def _measure(options: Options) -> dict[str, Any]:
+async def _measure(options: LoadOptions) -> dict[str, Any]:
     from benchmarks.load.open_loop import open_client
 
     api_key = os.environ.get(API_KEY_VARIABLE)
@@ -188,7 +188,12 @@ async def _measure(options: Options) -> dict[str, Any]:
 
 
 async def _run_rate(
-    client: httpx.AsyncClient, options: Options, log: RunLog[LoadStage], *, rate: float, turn: int
+    client: httpx.AsyncClient,
+    options: LoadOptions,
+    log: RunLog[LoadStage],
+    *,
+    rate: float,
+    turn: int,
 ) -> None:
     """The stages of one rate that the log lacks; which mode begins rotates with `turn`."""
     from benchmarks.load.open_loop import send_open_loop
@@ -212,7 +217,7 @@ async def _run_rate(
         )
 
 
-def _rates(options: Options, stages: Sequence[LoadStage]) -> Iterator[float]:
+def _rates(options: LoadOptions, stages: Sequence[LoadStage]) -> Iterator[float]:
     """The rates that were asked for, or doubled ones while `stages`, which grow, get better."""
     if options.rates is not None:
         yield from options.rates

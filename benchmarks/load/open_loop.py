@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ _VERDICT_CODE = "rejected"
 
 @dataclass(frozen=True, slots=True)
 class TimedReply:
-    """How one request ended, and its seconds since the moment at which it should have been sent.
+    """The end of one request, and its seconds since its scheduled arrival.
 
     `rejected` is an answer too: the verdict on an edit. `late` is any answer after the deadline,
     also the service's own word that it passed. `problem` says what `failed` means.
@@ -107,3 +108,17 @@ def _code_of(response: httpx.Response) -> str | None:
         return msgspec.json.decode(response.content, type=_Problem).code
     except msgspec.DecodeError:
         return None
+
+
+def poisson_arrivals(rate: float, *, seconds: float, seed: int) -> list[float]:
+    """Ascending times below `seconds`, `rate` a second on average, one at least.
+
+    The same arguments give the same times, so that all modes get the same arrivals.
+    """
+    draws = random.Random(seed)
+    arrivals = []
+    at = draws.expovariate(rate)
+    while at < seconds:
+        arrivals.append(at)
+        at += draws.expovariate(rate)
+    return arrivals or [0.0]

@@ -11,7 +11,7 @@ from benchmarks.load.stages import LoadStage
 _PERCENTILES = {"p50_s": "solid", "p90_s": "dashed", "p99_s": "dotted"}
 
 
-def check_place(path: Path) -> None:
+def check_plot_file(path: Path) -> None:
     """Raise PlotError if matplotlib is missing or the file could not be written."""
     check_can_plot()
     if path.suffix != ".png" or not path.parent.is_dir():
@@ -20,7 +20,7 @@ def check_place(path: Path) -> None:
 
 def plot_stages(stages: Sequence[LoadStage], path: Path) -> None:
     """Latency by percentiles and goodput over the rate, one colour a mode. Raises PlotError."""
-    check_place(path)
+    check_plot_file(path)
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.5), layout="constrained")

@@ -15,7 +15,7 @@ _MIN_RISE = 1.05
 
 
 class LoadStage(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the requests of one stage.
+    """Figures of the requests of one stage.
 
     `goodput` is answers and verdicts within the deadline, a second of the stage; percentiles are of
     their seconds and those of late answers, and None without any.
@@ -70,7 +70,7 @@ def percentile(ascending: Sequence[float], share: float) -> float | None:
 
 
 def is_rising(stages: Sequence[LoadStage]) -> bool:
-    """Whether the last rate brought any mode more goodput than all rates before it."""
+    """True if the last rate brought any mode more goodput than all rates before it."""
     rates = sorted({stage.rate for stage in stages})
     if len(rates) < 2:
         return True

@@ -33,7 +33,7 @@ from benchmarks.speed.contenders import (
 )
 from benchmarks.speed.log import SpeedLog, SpeedSettings
 from benchmarks.speed.race import Race
-from benchmarks.speed.report import format_report, summarise
+from benchmarks.speed.report import format_speed_report, summarise_speed
 
 
 class SpeedBenchError(ApplyError):
@@ -75,7 +75,7 @@ def run_speed(args: argparse.Namespace) -> int:
     if args.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
-        print(format_report(report))
+        print(format_speed_report(report))
     return 0
 
 
@@ -125,7 +125,7 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
         "min_acceptance": args.min_acceptance,
         "constraint": "none",
         "scope": "file",
-        **summarise(records, k=args.k),
+        **summarise_speed(records, k=args.k),
     }
 
 

@@ -1,4 +1,4 @@
-"""The contenders of `benchmarks speed`: how each is started, and what it is asked for a case."""
+"""The contenders of `benchmarks speed`: how each is started, and its job for a case."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from batching.config import DraftBudgetMode
 from benchmarks.speed.case import SpeedCase
 from benchmarks.speed.default_worker import DefaultJob
 from benchmarks.speed.gguf_export import GgufDtype, cached_gguf
-from benchmarks.speed.rival_process import RivalProcess
 from benchmarks.speed.run import RivalRequest, SpeedRun
 from benchmarks.speed.worker import SpeedJob, SpeedWorkerSettings
 
@@ -58,7 +57,7 @@ class SpeedOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class SpeedContender:
     """`start` gives a process that answers what `job_of` makes of a case and a salt."""
 
     name: str
@@ -66,7 +65,7 @@ class Contender:
     job_of: Callable[[SpeedCase, str], Any]
 
 
-def own_contenders(options: SpeedOptions) -> list[Contender]:
+def own_contenders(options: SpeedOptions) -> list[SpeedContender]:
     """Our engine with speculation and without, and transformers in three ways."""
     return [
         _engine(OURS, options, max_draft_tokens=options.max_draft_tokens),
@@ -79,7 +78,7 @@ def own_contenders(options: SpeedOptions) -> list[Contender]:
 
 def peer_contenders(
     options: SpeedOptions, *, llama_python: Path, report: Callable[[str], None]
-) -> list[Contender]:
+) -> list[SpeedContender]:
     """The service as it asks its model, and llama.cpp on the same weights as GGUF.
 
     The files are written now if they are not there. Raises LlamaMissingError, GgufExportError.
@@ -134,7 +133,7 @@ def start_llama(settings: Mapping[str, Any], llama_python: Path) -> SpeedProcess
     )
 
 
-def _engine(name: str, options: SpeedOptions, *, max_draft_tokens: int) -> Contender:
+def _engine(name: str, options: SpeedOptions, *, max_draft_tokens: int) -> SpeedContender:
     settings = SpeedWorkerSettings(
         model_dir=str(options.location.path),
         profile=options.profile,
@@ -150,12 +149,12 @@ def _engine(name: str, options: SpeedOptions, *, max_draft_tokens: int) -> Conte
             answer_type=SpeedRun,
         )
 
-    return Contender(
+    return SpeedContender(
         name, start, lambda case, _salt: SpeedJob(case=case.case, max_tokens=options.max_tokens)
     )
 
 
-def _default(options: SpeedOptions) -> Contender:
+def _default(options: SpeedOptions) -> SpeedContender:
     def start() -> SpeedProcess:
         return WorkerProcess(
             "benchmarks.speed.default_worker",
@@ -163,22 +162,24 @@ def _default(options: SpeedOptions) -> Contender:
             answer_type=SpeedRun,
         )
 
-    return Contender(DEFAULT, start, lambda case, salt: DefaultJob(case=case.case, salt=salt))
+    return SpeedContender(DEFAULT, start, lambda case, salt: DefaultJob(case=case.case, salt=salt))
 
 
-def _transformers(name: str, options: SpeedOptions, *, num_lookup_tokens: int | None) -> Contender:
+def _transformers(
+    name: str, options: SpeedOptions, *, num_lookup_tokens: int | None
+) -> SpeedContender:
     def start() -> SpeedProcess:
         return RivalProcess(options.location.path, num_threads=options.num_threads)
 
-    return Contender(name, start, lambda case, _salt: _rival_request(case, num_lookup_tokens))
+    return SpeedContender(name, start, lambda case, _salt: _rival_request(case, num_lookup_tokens))
 
 
-def _llama(settings: Mapping[str, Any], llama_python: Path) -> Contender:
+def _llama(settings: Mapping[str, Any], llama_python: Path) -> SpeedContender:
     num_lookup_tokens = settings["num_pred_tokens"]
     name = f"llama_{settings['dtype'].lower()}"
     if num_lookup_tokens:
         name += f"_lookup_{num_lookup_tokens}"
-    return Contender(
+    return SpeedContender(
         name,
         lambda: start_llama(settings, llama_python),
         lambda case, _salt: _rival_request(case, None),
@@ -192,3 +193,15 @@ def _rival_request(case: SpeedCase, num_lookup_tokens: int | None) -> RivalReque
         stop_token_ids=tuple(sorted(case.prompt.stop_token_ids)),
         num_lookup_tokens=num_lookup_tokens,
     )
+
+
+class RivalProcess(WorkerProcess[RivalRequest, SpeedRun]):
+    """Runs one generation a job. The seconds are those of `generate` alone."""
+
+    def __init__(self, model_dir: Path, *, num_threads: int | None) -> None:
+        threads = [] if num_threads is None else [str(num_threads)]
+        super().__init__(
+            "benchmarks.speed.transformers_baseline",
+            [str(model_dir), *threads],
+            answer_type=SpeedRun,
+        )

@@ -19,7 +19,7 @@ from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
 _GGML_TYPE_F32 = 0
 
 
-def load_model(settings: dict[str, Any]) -> Any:
+def load_llama(settings: dict[str, Any]) -> Any:
     """The model at `path` with room for `num_context_tokens`, and its draft model if it has one.
 
     An F32 model gets keys and values in F32, others in llama.cpp's default, F16.
@@ -67,7 +67,7 @@ def run_request(model: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answer_requests(settings: dict[str, Any], answers: TextIO) -> None:
-    model = load_model(settings)
+    model = load_llama(settings)
     facts = {
         "dtype": settings["dtype"],
         "versions": {"llama-cpp-python": llama_cpp.__version__},

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import msgspec
 
 from benchmarks.speed.case import SpeedCase
-from benchmarks.speed.contenders import OURS, Contender, SpeedProcess
+from benchmarks.speed.contenders import OURS, SpeedContender, SpeedProcess
 from benchmarks.speed.log import RunRecord, SpeedLog
 from benchmarks.speed.run import WorkerFacts
 
@@ -18,7 +18,7 @@ class Race:
 
     def __init__(
         self,
-        contenders: Sequence[Contender],
+        contenders: Sequence[SpeedContender],
         log: SpeedLog,
         stack: ExitStack,
         *,
@@ -58,7 +58,9 @@ class Race:
                 for contender in missing:
                     self._time(case, contender, round_number)
 
-    def rounds_of(self, case: SpeedCase, contender: Contender, num_rounds: int) -> list[RunRecord]:
+    def rounds_of(
+        self, case: SpeedCase, contender: SpeedContender, num_rounds: int
+    ) -> list[RunRecord]:
         """The finished runs of a case, one a round."""
         found = [
             self._log.try_find(case.case.id, contender.name, number) for number in range(num_rounds)
@@ -72,15 +74,15 @@ class Race:
         return stats.accepted / max(1, stats.drafted)
 
     @property
-    def _ours(self) -> Contender:
+    def _ours(self) -> SpeedContender:
         return next(contender for contender in self._contenders if contender.name == OURS)
 
-    def _in_turn(self, turn: int) -> list[Contender]:
+    def _in_turn(self, turn: int) -> list[SpeedContender]:
         """All contenders; which of them begins rotates with `turn`."""
         first = turn % len(self._contenders)
         return self._contenders[first:] + self._contenders[:first]
 
-    def _time(self, case: SpeedCase, contender: Contender, round_number: int) -> None:
+    def _time(self, case: SpeedCase, contender: SpeedContender, round_number: int) -> None:
         """One timed run; the very first of a process is preceded by one that is not timed."""
         process = self._process(contender)
         if contender.name not in self._warm:
@@ -97,7 +99,7 @@ class Race:
             )
         )
 
-    def _process(self, contender: Contender) -> SpeedProcess:
+    def _process(self, contender: SpeedContender) -> SpeedProcess:
         """The process of a contender, started now if it is not yet."""
         process = self._processes.get(contender.name)
         if process is None:

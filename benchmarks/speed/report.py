@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from apply_service.evaluate.intervals import bootstrap_ratio_interval
+from apply_service.evaluate.case_statistics import bootstrap_ratio_interval
 from batching.events import RequestStats
 from benchmarks.drafters.replay import ceiling
 from benchmarks.speed.contenders import DEFAULT, OURS, SPECULATION_OFF, TRANSFORMERS_GREEDY
@@ -23,7 +23,7 @@ _MEMORY_COVERS = (
 )
 
 
-def summarise(records: Mapping[str, Rounds], *, k: int) -> dict[str, Any]:
+def summarise_speed(records: Mapping[str, Rounds], *, k: int) -> dict[str, Any]:
     """Figures of every contender and, of ours, of its drafts. All have the same cases."""
     ours = records[OURS]
     seconds = {name: _seconds(rounds) for name, rounds in records.items()}
@@ -142,7 +142,7 @@ def _drafts(stats: Sequence[RequestStats], *, k: int) -> dict[str, Any]:
     }
 
 
-def format_report(report: Mapping[str, Any]) -> str:
+def format_speed_report(report: Mapping[str, Any]) -> str:
     """The report as tables to be read."""
     settings, machine = report["settings"], report["machine"]
     lines = [

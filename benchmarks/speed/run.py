@@ -9,7 +9,7 @@ from batching.events import RequestStats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedRun:
-    """What was written and how long it took, from submission to the last token.
+    """The tokens of one generation and its seconds, from submission to the last token.
 
     The first `num_first_tokens` came together after `first_token_s`; None if that is not known.
     `stats` are the engine's own figures; a rival has none. `status` and `is_exact`, whether the
@@ -37,7 +37,7 @@ class RivalRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerFacts:
-    """What a contender's process says of itself when it is ready."""
+    """Facts that a contender's process sends when it is ready."""
 
     dtype: str
     versions: dict[str, str | None]

@@ -11,7 +11,7 @@ from engine_runs import ScriptedProposer, forced_rows, running_engine
 
 from batching.config import Dtype, EngineConfig
 from batching.model.loading import load_model, read_shape
-from batching.model.runner import LoadedModel, ModelRunner
+from batching.model.runner import DeviceModel, ModelRunner
 from batching.request import EngineRequest, SamplingParams
 from batching.step_plan import ScheduledRequest, StepPlan
 from kernels.instruction_set import has_bfloat16
@@ -76,7 +76,7 @@ def test_logits_have_the_same_bits_in_any_number_of_rows(
     seen: list[torch.Tensor] = []
     model.lm_head.register_forward_hook(lambda _module, _rows, output: seen.append(output))
     runner = ModelRunner(
-        make_config(tiny_model_dir, dtype), loaded=LoadedModel(model, read_shape(model.config), "m")
+        make_config(tiny_model_dir, dtype), loaded=DeviceModel(model, read_shape(model.config), "m")
     )
     generator = random.Random(4)
     token_ids = tuple(generator.randrange(3, 259) for _ in range(129))

@@ -21,9 +21,9 @@ import pytest
 from tests.oracles.service.file_races import PAIRS, WRITERS, kill_while_writing, race, swap_links
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = {
-    "apply_client": ROOT / "clients/python/apply_client",
-    "apply_service": ROOT / "apply_service",
+PACKAGES = {
+    "apply_client": "apply_client.careful_files",
+    "apply_service": "apply_service.cli.careful_files",
 }
 OLD, NEW, FOREIGN = b"old\n", b"new\n", b"foreign\n"
 
@@ -46,7 +46,7 @@ class Writer:
 
     @staticmethod
     def module(package: str, name: str) -> ModuleType:
-        return import_module(f"{package}.careful_files.{name}")
+        return import_module(f"{PACKAGES[package]}.{name}")
 
     def open(self, **missing: bool) -> Any:
         """The folder, on a platform that lacks some abilities."""
@@ -68,7 +68,7 @@ class Writer:
         path.replace(self.path)
 
 
-@pytest.fixture(params=FOLDERS)
+@pytest.fixture(params=PACKAGES)
 def writer(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Writer]:
     root = tmp_path.resolve() / "root"
     root.mkdir()
@@ -81,10 +81,10 @@ def test_both_packages_have_the_same_modules() -> None:
     client, service = (
         {
             path.name: path.read_text().replace(package, "PACKAGE")
-            for path in (folder / "careful_files").glob("*.py")
+            for path in Path(import_module(package).__path__[0]).glob("*.py")
             if path.name != "__init__.py"
         }
-        for package, folder in FOLDERS.items()
+        for package in PACKAGES.values()
     )
     assert client == service, "change one and copy it over the other"
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import apply_client
+import apply_client.cli
 import pytest
 from apply_client.__main__ import main as client_main
 
@@ -35,8 +35,10 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_both_share_these_modules() -> None:
     for name in ("standard_streams.py", "suggesting_parser.py"):
-        folders = (Path(apply_service.cli.__path__[0]), Path(apply_client.__path__[0]))
-        texts = {(folder / name).read_text() for folder in folders}
+        texts = {
+            Path(package.__path__[0], name).read_text()
+            for package in (apply_service.cli, apply_client.cli)
+        }
         assert len(texts) == 1, f"{name} differs between the service and the client"
 
 

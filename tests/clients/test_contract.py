@@ -15,9 +15,9 @@ import apply_client
 import httpx
 import msgspec
 import pytest
-from apply_client.events import EventReader
-from apply_client.requests import apply_request
-from apply_client.wire import Base64Content, ModelList
+from apply_client.protocol.events import EventReader
+from apply_client.protocol.requests import apply_request
+from apply_client.protocol.wire import Base64Content, ModelList
 from node_project import NodeProject
 from oracle_service import OracleService
 from server_thread import serving

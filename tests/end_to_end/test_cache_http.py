@@ -15,7 +15,7 @@ from server_thread import serving
 from apply_service.apply.run import PipelineLimits
 from apply_service.apply.tenant import CacheSharing
 from apply_service.config import Settings
-from apply_service.models.loading import load_model
+from apply_service.models.loading import load_served_model
 from apply_service.service import ApplyService
 from batching.cache.prefix_cache import PrefixCache
 
@@ -49,7 +49,7 @@ def make_service(
         redis_url=redis_url,
     )
     return ApplyService(
-        partial(load_model, settings, report=say_nothing),
+        partial(load_served_model, settings, report=say_nothing),
         model_name=model_dir.name,
         limits=PipelineLimits(max_file_bytes=20_000, max_draft_tokens=64),
         default_deadline_s=WAIT_S,

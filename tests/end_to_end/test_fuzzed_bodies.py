@@ -16,7 +16,7 @@ from guarded_server import guarded
 
 from apply_service.apply.run import PipelineLimits
 from apply_service.config import Settings
-from apply_service.models.loading import load_model
+from apply_service.models.loading import load_served_model
 from apply_service.service import ApplyService
 
 REQUESTS_A_ROUTE = 20
@@ -29,7 +29,7 @@ def url(tiny_model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         model=str(tiny_model_dir), profile="embedded", threads=1, kv_memory=8 << 20, device="cpu"
     )
     service = ApplyService(
-        partial(load_model, settings, report=lambda _stage: None),
+        partial(load_served_model, settings, report=lambda _stage: None),
         model_name=tiny_model_dir.name,
         limits=PipelineLimits(max_file_bytes=20_000, max_draft_tokens=64),
         default_deadline_s=20.0,

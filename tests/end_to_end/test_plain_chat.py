@@ -19,7 +19,7 @@ from tagged_edit import MERGED, UPDATE, tagged
 
 from apply_service.apply.run import PipelineLimits
 from apply_service.config import Settings
-from apply_service.models.loading import load_model
+from apply_service.models.loading import load_served_model
 from apply_service.service import ApplyService
 
 WAIT_S = 60.0
@@ -38,7 +38,7 @@ def make_service(model_dir: Path) -> ApplyService:
         model=str(model_dir), profile="chat", threads=1, kv_memory=8 << 20, device="cpu"
     )
     return ApplyService(
-        partial(load_model, settings, report=say_nothing),
+        partial(load_served_model, settings, report=say_nothing),
         model_name=model_dir.name,
         limits=PipelineLimits(max_file_bytes=20_000, max_draft_tokens=64),
         default_deadline_s=WAIT_S,

@@ -13,7 +13,7 @@ from server_thread import serving
 
 from apply_service.apply.run import PipelineLimits
 from apply_service.config import Settings
-from apply_service.models.loading import load_model
+from apply_service.models.loading import load_served_model
 from apply_service.service import ApplyService
 
 WAIT_S = 60.0
@@ -35,7 +35,7 @@ def service(tiny_model_dir: Path) -> ApplyService:
         model=str(tiny_model_dir), profile="embedded", threads=1, kv_memory=8 << 20, device="cpu"
     )
     return ApplyService(
-        partial(load_model, settings, report=say_nothing),
+        partial(load_served_model, settings, report=say_nothing),
         model_name=tiny_model_dir.name,
         limits=PipelineLimits(max_file_bytes=20_000, max_draft_tokens=64),
         default_deadline_s=WAIT_S,

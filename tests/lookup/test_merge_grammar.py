@@ -306,7 +306,6 @@ def test_a_replacement_has_a_border_where_it_parts_from_the_original_and_where_i
     entered = 3 + 3 + 1
     left = 3 + 3 + 3 + 1
     assert draft.border_offsets == (entered, left)
-    assert draft.num_to_compute == left
     assert draft.num_forced == len(draft) == 16
     grammar.advance_all(draft.token_ids[:entered])
     assert grammar.is_border

@@ -24,7 +24,7 @@ from training.calibrate import (
     JudgedAnswer,
     ask,
     calibrate,
-    judge,
+    judge_answer,
     least_confidence,
     main,
     reliability,
@@ -92,9 +92,9 @@ def test_confidence_is_the_least_up_to_the_first_wrong_choice() -> None:
     sure = AskedChoice((math.log(0.9), math.log(0.1)), (0.0, 0.0), 0)
     wrong = AskedChoice((math.log(0.2), math.log(0.8)), (0.0, 0.0), 0)
     unsure = AskedChoice((math.log(0.6), math.log(0.4)), (0.0, 0.0), 0)
-    right = judge([sure, unsure], 1.0)
+    right = judge_answer([sure, unsure], 1.0)
     assert (right.is_right, right.confidence) == (True, pytest.approx(0.6))
-    failed = judge([sure, wrong, unsure], 1.0)
+    failed = judge_answer([sure, wrong, unsure], 1.0)
     assert (failed.is_right, failed.confidence) == (False, pytest.approx(0.8))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from training.case_file import TrainingCase, read_training_cases, split_lines, write_cases
+from training.case_file import TrainingCase, document_lines, read_training_cases, write_cases
 from training.corpus import (
     MAX_CASES_PER_PACKAGE,
     SPLITS,
@@ -20,7 +20,7 @@ from training.corpus import (
     split_of,
 )
 from training.releases import Package, Release, ReleaseError, read_packages
-from training.source_files import language_of, read_sources
+from training.source_files import learned_language, read_sources
 
 BODY = [f"statement_{number} = call({number})" for number in range(60)]
 
@@ -85,7 +85,7 @@ def test_few_of_the_comment_edits_are_kept() -> None:
     ],
 )
 def test_language_of_a_path(path: str, language: str | None) -> None:
-    assert language_of(path) == language
+    assert learned_language(path) == language
 
 
 def test_archives_give_text_without_their_packing_folder(tmp_path: Path) -> None:
@@ -155,10 +155,10 @@ def test_case_files_round_trip(tmp_path: Path) -> None:
 
 
 def test_split_lines_keeps_the_final_newline_out() -> None:
-    assert split_lines("") == []
-    assert split_lines("\n") == [""]
-    assert split_lines("a\n\n") == ["a", ""]
-    assert split_lines("a\rb\u2028c") == ["a\rb\u2028c"]
+    assert document_lines("") == []
+    assert document_lines("\n") == [""]
+    assert document_lines("a\n\n") == ["a", ""]
+    assert document_lines("a\rb\u2028c") == ["a\rb\u2028c"]
 
 
 def test_the_committed_package_list_is_valid_and_has_every_split() -> None:

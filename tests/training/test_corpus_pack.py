@@ -7,7 +7,7 @@ import pytest
 from rival_places import merge_case
 
 from apply_service.prompts.profile import Profile, load_profile
-from training.case_file import TrainingCase, split_lines, write_cases
+from training.case_file import TrainingCase, document_lines, write_cases
 from training.corpus_pack import MAX_TOKENS, examples_of, main, window_cases
 from training.pack import read_pack
 
@@ -31,7 +31,7 @@ def test_parts_of_a_case_are_smaller_cases_with_the_same_change() -> None:
     for part in parts:
         assert part.original in case.original
         assert part.expected in case.expected
-        num_added = len(split_lines(part.expected)) - len(split_lines(part.original))
+        num_added = len(document_lines(part.expected)) - len(document_lines(part.original))
         assert num_added == 1
 
 

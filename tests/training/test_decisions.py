@@ -16,10 +16,10 @@ from training.decisions import (
     answers_of,
     decide,
     decide_all,
+    decision_report,
     main,
-    report,
 )
-from training.example import Choice, Example
+from training.example import Example, TokenChoice
 from training.served import questions_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
@@ -50,7 +50,7 @@ def test_the_answers_are_the_valid_merges(profile: Profile) -> None:
 def test_branches_of_answers_together_are_those_of_each_alone(model: AdapterModel) -> None:
     """The shared beginning is computed once; the log-probabilities stay the same."""
     prompt = tuple(range(40, 60))
-    first, second = Choice(3, (7, 9)), Choice(5, (1, 2, 3))
+    first, second = TokenChoice(3, (7, 9)), TokenChoice(5, (1, 2, 3))
     examples = [
         Example("", "", prompt, (4, 5, 6, 7), (first,)),
         Example("", "", prompt, (4, 5, 6, 9, 8, 2), (first, second)),
@@ -66,7 +66,7 @@ def test_branches_of_answers_together_are_those_of_each_alone(model: AdapterMode
 
 
 def test_a_choice_at_the_very_first_token_needs_no_shared_answer(model: AdapterModel) -> None:
-    choice = Choice(0, (3, 8))
+    choice = TokenChoice(0, (3, 8))
     examples = [Example("", "", (1, 2), (token,), (choice,)) for token in (3, 8)]
     found = model.branch_log_probs(examples)
     assert sum(float(branches[taken].exp()) for ((branches, taken),) in found) == pytest.approx(1)
@@ -111,7 +111,7 @@ def test_the_report_counts_right_decisions() -> None:
     model_knows = decided_of((-0.1, 1.0, True, False), (-2.0, 2.0, False, True))
     merge_knows = decided_of((-0.1, 1.0, False, False), (-2.0, 2.0, True, True))
     unknown = decided_of((-0.1, 1.0, False, True), (-2.0, 0.5, False, False))
-    found = report([model_knows, model_knows, merge_knows, unknown])
+    found = decision_report([model_knows, model_knows, merge_knows, unknown])
     counts = {name: (share["num_exact"], share["n"]) for name, share in found.items()}
     assert counts["known"] == (3, 4)
     assert counts["first_guess"] == (1, 3)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +9,12 @@ import pytest
 from training_case import training_case
 
 from apply_service.prompts.profile import Profile, PromptRequest, load_profile
+from snippets.hunks import find_hunks
 from training.case_file import TrainingCase
 from training.examples import (
     MAX_LONG_TOKENS,
-    Window,
+    ExampleWindow,
+    condense,
     cut_window,
     make_examples,
     tokenise,
@@ -89,7 +92,9 @@ def test_small_files_stay_whole() -> None:
 
 
 def test_an_example_is_what_the_service_would_ask_and_expect(profile: Profile) -> None:
-    window = Window("id", ["a = 1", "b = 2"], ["# ...", "b = 3"], ["a = 1", "b = 3"], "context")
+    window = ExampleWindow(
+        "id", ["a = 1", "b = 2"], ["# ...", "b = 3"], ["a = 1", "b = 3"], "context"
+    )
     example = tokenise(window, profile)
     assert example is not None
     prompt = profile.build(PromptRequest(window.original, window.update, segments=()))
@@ -100,7 +105,7 @@ def test_an_example_is_what_the_service_would_ask_and_expect(profile: Profile) -
 
 
 def test_text_that_cannot_be_encoded_is_left_out(profile: Profile) -> None:
-    assert tokenise(Window("id", ["\ud800"], ["x"], ["y"], "context"), profile) is None
+    assert tokenise(ExampleWindow("id", ["\ud800"], ["x"], ["y"], "context"), profile) is None
 
 
 def test_examples_keep_to_the_limit_and_differ(case: TrainingCase, profile: Profile) -> None:
@@ -113,3 +118,54 @@ def test_examples_keep_to_the_limit_and_differ(case: TrainingCase, profile: Prof
     assert all(len(example) <= MAX_LONG_TOKENS for example in examples)
     assert examples == list(make_examples(cases, profile, per_case=4))
     assert examples != list(make_examples(cases, profile, per_case=4, seed=1))
+
+
+SPACED_ORIGINAL = [
+    line
+    for number in range(40)
+    for line in (f"def function_{number}(value):", f"    return value + {number}", "", "")
+]
+
+
+def changed(lines: list[str], hunks: list[tuple[int, int]]) -> list[str]:
+    expected = list(lines)
+    for place, (at, num_removed) in reversed(list(enumerate(hunks))):
+        expected[at : at + num_removed] = [f"new_{place} = {at}"]
+    return expected
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_edit_stays_and_the_stretches_between_get_short(seed: int) -> None:
+    rng = random.Random(seed)
+    expected = changed(SPACED_ORIGINAL, [(20, 1), (60, 0), (61, 2), (140, 1)])
+    hunks = find_hunks(SPACED_ORIGINAL, expected)
+    old, new = condense(SPACED_ORIGINAL, expected, hunks, rng=rng)
+    condensed = find_hunks(old, new)
+    assert len(old) < len(SPACED_ORIGINAL) - 60
+    assert [old[h.old_start : h.old_end] for h in condensed] == [
+        SPACED_ORIGINAL[h.old_start : h.old_end] for h in hunks
+    ]
+    assert [new[h.new_start : h.new_end] for h in condensed] == [
+        expected[h.new_start : h.new_end] for h in hunks
+    ]
+    assert old[:20] == SPACED_ORIGINAL[:20]
+    assert old[-15:] == SPACED_ORIGINAL[-15:]
+    for first, second in itertools.pairwise(condensed):
+        assert second.old_start - first.old_end >= 1
+
+
+def test_short_stretches_stay_whole() -> None:
+    expected = changed(SPACED_ORIGINAL, [(20, 1), (26, 1), (33, 1)])
+    hunks = find_hunks(SPACED_ORIGINAL, expected)
+    condensed = condense(SPACED_ORIGINAL, expected, hunks, rng=random.Random(0))
+    assert condensed == (SPACED_ORIGINAL, expected)
+
+
+def test_cuts_are_made_at_blank_lines_where_they_are_near() -> None:
+    expected = changed(SPACED_ORIGINAL, [(20, 1), (140, 1)])
+    hunks = find_hunks(SPACED_ORIGINAL, expected)
+    for seed in range(20):
+        old, _ = condense(SPACED_ORIGINAL, expected, hunks, rng=random.Random(seed))
+        for line, following in itertools.pairwise(old):
+            if line.startswith("def"):
+                assert following.startswith("    return") or following.startswith("new")

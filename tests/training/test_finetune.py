@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from apply_service.models.manifest import file_sha256
 from training.adapter_model import LOSS_WEIGHTS, AdapterModel, LossWeights
-from training.example import Choice, Example
+from training.example import Example, TokenChoice
 from training.finetune import (
     LEARNING_RATE,
     MIN_KEPT_SHARE,
@@ -231,7 +231,7 @@ def test_the_learning_rate_warms_up_and_falls_with_the_time() -> None:
 def test_a_choice_is_learnt_among_what_is_allowed(tiny_model_dir: Path) -> None:
     """The weighted loss, against softmax over the allowed logits taken by hand."""
     model = new_model(tiny_model_dir)
-    example = Example("", "", (9, 8, 7), (4, 30, 5), (Choice(1, (20, 30, 40)),))
+    example = Example("", "", (9, 8, 7), (4, 30, 5), (TokenChoice(1, (20, 30, 40)),))
     logits = model.answer_logits(example).detach()
     allowed = logits[1, [20, 30, 40]].softmax(-1)
     plain = model.loss([example], LossWeights())
@@ -249,7 +249,7 @@ def test_weighted_training_learns_choices(tiny_model_dir: Path) -> None:
     examples = []
     for number in range(8):
         prompt = tuple(rng.randrange(200) for _ in range(8))
-        choice = Choice(1, tuple(sorted(set(prompt))))
+        choice = TokenChoice(1, tuple(sorted(set(prompt))))
         examples.append(Example(str(number), "", prompt, (3, prompt[0]), (choice,)))
     trainer = Trainer(new_model(tiny_model_dir), Mixture(examples, seed=0))
     before = trainer.evaluate(examples)
@@ -282,7 +282,7 @@ def test_examples_in_one_pass_do_not_see_each_other(
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(std=0.1)
-    chosen = [replace(examples[0], choices=(Choice(2, (1, examples[0].answer_token_ids[2])),))]
+    chosen = [replace(examples[0], choices=(TokenChoice(2, (1, examples[0].answer_token_ids[2])),))]
     chosen += [replace(examples[1], prompt_token_ids=(7, 8)), examples[2]]
     found = {}
     for name, groups in {"packed": [chosen], "alone": [[one] for one in chosen]}.items():
@@ -297,7 +297,8 @@ def test_the_command_trains_on_packs_and_goes_on_from_an_adapter(
     tiny_model_dir: Path, examples: list[Example], tmp_path: Path
 ) -> None:
     asked = [
-        replace(one, choices=(Choice(1, (one.answer_token_ids[1], 200)),)) for one in examples[:4]
+        replace(one, choices=(TokenChoice(1, (one.answer_token_ids[1], 200)),))
+        for one in examples[:4]
     ]
     for split in ("train", "dev"):
         write_pack(tmp_path / f"{split}.pack", [*asked, *examples[4:]])
@@ -328,7 +329,7 @@ def test_the_command_trains_on_packs_and_goes_on_from_an_adapter(
 
 def test_the_prior_of_serving_counts_in_its_own_term(tiny_model_dir: Path) -> None:
     model = new_model(tiny_model_dir)
-    choice = Choice(1, (20, 30, 40), (-3.0, -1.5, 0.0))
+    choice = TokenChoice(1, (20, 30, 40), (-3.0, -1.5, 0.0))
     example = Example("", "", (9, 8, 7), (4, 30, 5), (choice,))
     logits = model.answer_logits(example).detach()[1, [20, 30, 40]]
     served = (logits + torch.tensor(choice.log_prior)).softmax(-1)

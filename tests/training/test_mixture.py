@@ -4,12 +4,12 @@ from collections import Counter
 
 import pytest
 
-from training.example import Choice, Example
+from training.example import Example, TokenChoice
 from training.mixture import EXAMPLES_PER_STEP, Mixture
 
 
 def examples_of(num_with_choice: int, num_without: int) -> list[Example]:
-    choice = (Choice(0, (1, 2)),)
+    choice = (TokenChoice(0, (1, 2)),)
     chosen = [Example(f"choice {n}", "", (n,), (1,), choice) for n in range(num_with_choice)]
     return [*chosen, *(Example(f"plain {n}", "", (n,), (1,)) for n in range(num_without))]
 

@@ -8,14 +8,14 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.example import PRIOR_STEP, Choice, Example
+from training.example import PRIOR_STEP, Example, TokenChoice
 from training.pack import MAX_VALUE, PackError, read_pack, write_pack
 
 TOKEN_IDS = st.lists(st.integers(0, MAX_VALUE), max_size=6).map(tuple)
 PRIORS = st.lists(st.integers(0, MAX_VALUE).map(lambda n: -n * PRIOR_STEP), max_size=4).map(tuple)
-CHOICES = st.lists(st.builds(Choice, st.integers(0, MAX_VALUE), TOKEN_IDS, PRIORS), max_size=3).map(
-    tuple
-)
+CHOICES = st.lists(
+    st.builds(TokenChoice, st.integers(0, MAX_VALUE), TOKEN_IDS, PRIORS), max_size=3
+).map(tuple)
 EXAMPLES = st.lists(
     st.builds(Example, st.text(max_size=4), st.text(max_size=4), TOKEN_IDS, TOKEN_IDS, CHOICES),
     max_size=8,
@@ -44,7 +44,7 @@ def test_repeated_code_takes_little_room(tmp_path: Path) -> None:
     [
         Example("large token", "", (MAX_VALUE + 1,), (1,)),
         Example("long answer", "", (1,), (1,) * (MAX_VALUE + 1)),
-        Example("far choice", "", (1,), (1,), (Choice(MAX_VALUE + 1, (1, 2)),)),
+        Example("far choice", "", (1,), (1,), (TokenChoice(MAX_VALUE + 1, (1, 2)),)),
     ],
 )
 def test_what_does_not_fit_is_refused_and_nothing_is_written(

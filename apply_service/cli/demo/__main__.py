@@ -16,9 +16,9 @@ from typing import Any
 from apply_service.cli.demo.edit_client import (
     EditFailedError,
     Result,
-    format_finding,
+    describe_finding,
     post_edit,
-    stream_edit,
+    post_streamed_edit,
 )
 from apply_service.cli.demo.local_server import HOST, LocalServer, LocalServerError
 from apply_service.cli.demo.screen import Screen
@@ -129,7 +129,9 @@ def _show_unspeculated(
     options = {"speculation": "off", "checks": "off", "sampling": {"max_tokens": max_tokens}}
     started = time.monotonic()
     # Every piece is one token, but for the few that wait for the next one to be safe to show.
-    for num_pieces, item in enumerate(stream_edit(HOST, port, body={**body, **options}), start=1):
+    for num_pieces, item in enumerate(
+        post_streamed_edit(HOST, port, body={**body, **options}), start=1
+    ):
         if not isinstance(item, str):
             screen.end_count()
             _show_ratio(screen, item, speculated)
@@ -170,7 +172,7 @@ def _read_gate_edit(update_name: str) -> dict[str, str]:
 
 def _show_findings(screen: Screen, findings: Sequence[Mapping[str, Any]]) -> None:
     for finding in findings:
-        screen.row("finding", format_finding(finding))
+        screen.row("finding", describe_finding(finding))
         screen.row("hint", finding["hint"])
 
 

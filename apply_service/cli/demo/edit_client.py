@@ -30,7 +30,7 @@ def post_edit(host: str, port: int, *, body: Mapping[str, Any]) -> Result:
         return result
 
 
-def stream_edit(host: str, port: int, *, body: Mapping[str, Any]) -> Iterator[str | Result]:
+def post_streamed_edit(host: str, port: int, *, body: Mapping[str, Any]) -> Iterator[str | Result]:
     """Pieces of the answer as they are written and, last, the result.
 
     Closing the iterator early closes the connection, which withdraws the request. Raises what
@@ -63,11 +63,11 @@ def read_events(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[t
 def describe_problem(problem: Mapping[str, Any]) -> str:
     """A problem as a person reads it: title, detail, findings with their hints."""
     lines = [f"{problem.get('title', 'error')}: {problem.get('detail', '')}"]
-    lines += [f"  {format_finding(finding)}" for finding in problem.get("findings", ())]
+    lines += [f"  {describe_finding(finding)}" for finding in problem.get("findings", ())]
     return "\n".join(lines)
 
 
-def format_finding(finding: Mapping[str, Any]) -> str:
+def describe_finding(finding: Mapping[str, Any]) -> str:
     """One finding in a line."""
     place = f" in line {finding['line']}" if finding.get("line") else ""
     return f"{finding['severity']} {finding['code']}{place}: {finding['message']}"

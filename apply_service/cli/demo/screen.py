@@ -1,4 +1,4 @@
-"""What the demo prints: a coloured diff, a verdict, figures, and a counter in one line."""
+"""Prints the demo: a coloured diff, a verdict, figures, and a counter in one line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from apply_service.cli.demo.edit_client import format_finding
+from apply_service.cli.demo.edit_client import describe_finding
 
 _RESET, _BOLD, _RED, _GREEN, _CYAN = "\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m"
 _CLEAR_LINE = "\r\x1b[K"
@@ -59,7 +59,7 @@ class Screen:
                 self.say(line)
 
     def difference(self, expected: str, merged: str) -> None:
-        """Where a wrong merge differs from the expected one."""
+        """Print the lines in which a wrong merge differs from the expected one."""
         lines = difflib.unified_diff(
             expected.splitlines(), merged.splitlines(), "expected", "merged", lineterm=""
         )
@@ -74,7 +74,7 @@ class Screen:
         checked = "equal to the expected merge" if is_expected else "NOT the expected merge"
         self.row("verdict", f"{self._paint(status, color)}, {judged}; {checked}")
         for finding in findings:
-            self.row("", format_finding(finding))
+            self.row("", describe_finding(finding))
 
     def _paint(self, text: str, code: str) -> str:
         return f"{code}{text}{_RESET}" if self._has_color else text

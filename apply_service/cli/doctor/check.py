@@ -1,4 +1,4 @@
-"""What looking at one thing came to."""
+"""The result of one check."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CheckStatus = Literal["ok", "warning", "error", "skipped"]
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that was looked at. `remedy` says what to do; `facts` are for programs."""
+    """The result of one check. `remedy` says what to do; `facts` are for programs."""
 
     name: str
     status: CheckStatus
@@ -20,20 +20,20 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def passed(name: str, text: str, **facts: Any) -> Check:
-    """All is well."""
+    """A check without a problem."""
     return Check(name=name, status="ok", text=text, facts=facts)
 
 
 def warned(name: str, text: str, *, remedy: str, **facts: Any) -> Check:
-    """It works, and could be better or safer."""
+    """A check of a thing that works, but could be better or safer."""
     return Check(name=name, status="warning", text=text, remedy=remedy, facts=facts)
 
 
 def failed(name: str, text: str, *, remedy: str | None = None, **facts: Any) -> Check:
-    """It does not work; without a remedy the text says what to do."""
+    """A check of a thing that does not work; without a remedy the text says what to do."""
     return Check(name=name, status="error", text=text, remedy=remedy, facts=facts)
 
 
 def skipped(name: str, text: str) -> Check:
-    """It was not looked at, and why."""
+    """A check that was not made, with the reason."""
     return Check(name=name, status="skipped", text=text)

@@ -62,8 +62,7 @@ def _checks(loaded: LoadedSettings, progress: Progress, *, is_quick: bool) -> It
         yield skipped("the rest", "what it needs is not installed")
         return
     # Only now is it known that these can be imported.
-    from apply_service.cli.doctor.access_checks import check_access
-    from apply_service.cli.doctor.place_checks import check_folder, check_port
+    from apply_service.cli.doctor.place_checks import check_access, check_folder, check_port
     from apply_service.cli.doctor.redis_checks import check_redis
     from apply_service.cli.doctor.self_test import check_merge
 

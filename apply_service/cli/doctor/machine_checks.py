@@ -18,7 +18,7 @@ _FLOAT32_BYTES, _HALF_BYTES = 4, 2
 
 
 def check_device(settings: Settings) -> Check:
-    """Whether the device that the settings name is there."""
+    """Check that the device of the settings exists."""
     try:
         import torch
     except (ImportError, OSError) as error:
@@ -42,7 +42,7 @@ def check_device(settings: Settings) -> Check:
 
 
 def check_memory(settings: Settings, model: ModelDescription | None) -> Check:
-    """Whether the model and both caches fit into what is free on this machine."""
+    """Check that the model and both caches fit into free memory."""
     available = available_memory_bytes()
     if available is None:
         return passed("memory", "how much is free cannot be told on this system")
@@ -74,7 +74,7 @@ def number_scale(settings: Settings, model: ModelDescription) -> float:
 
 
 def available_memory_bytes() -> int | None:
-    """What a new process could take, within the limit of its container; None if unknown."""
+    """Bytes that a new process could use, within its container's limit; None if unknown."""
     free: int | None = None
     try:
         for line in _MEMORY_INFO.read_text().splitlines():

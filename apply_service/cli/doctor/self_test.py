@@ -35,14 +35,14 @@ def check_merge_with_model(settings: Settings, progress: Progress) -> list[Check
     """Load the model as the server would, say how it computes, and let it merge."""
     # Torch takes seconds to import, and the other checks do without.
     from apply_service.cli.local import run_plan
-    from apply_service.models.loading import load_model
+    from apply_service.models.loading import load_served_model
     from apply_service.models.manifest import ModelStoreError
     from apply_service.prompts.errors import PromptError
     from batching.errors import EngineError
 
     started = time.monotonic()
     try:
-        loaded: LoadedModel = load_model(settings, report=progress.show_stage)
+        loaded: LoadedModel = load_served_model(settings, report=progress.show_stage)
         load_s = time.monotonic() - started
         plan = _plan(settings, "always")
         outcome = asyncio.run(run_plan(loaded, settings, plan, progress=progress))

@@ -1,3 +1,3 @@
-"""Cases: `case_file` reads them, `git_cases` makes them from a repository (`git_history`,
-`source_text`), `planned_case` plans one, `case_result` compares, `misses` writes what went wrong.
+"""Cases: `case_file` reads them, `git_cases` makes them from a repository (`git_history`),
+`planned_case` plans one, `case_result` compares, `misses` writes what went wrong.
 """

@@ -1,4 +1,4 @@
-"""What came of one case, held against its expected answer."""
+"""Compares the answer to a case with the expected one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _RETURNED: tuple[ResultStatus, ...] = ("applied", "unchanged", "needs_review")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What one contender said to one case.
+class CaseAnswer:
+    """One contender's answer to one case.
 
     `text` is the merged file; with status "rejected" it is at most what was written and not
     returned. "failed" means that no judgement came: a limit, a deadline, a broken connection.
@@ -56,18 +56,18 @@ class CaseResult:
     """A case with its answer. `is_unique` says that the deterministic merge claims one place."""
 
     case: Case
-    answer: Answer
+    answer: CaseAnswer
     language: str
     is_unique: bool = False
 
     @property
     def is_returned(self) -> bool:
-        """Whether the caller got a file."""
+        """True if the caller got a file."""
         return self.answer.status in _RETURNED and self.answer.text is not None
 
     @property
     def is_exact(self) -> bool:
-        """Returned, and byte for byte what was expected."""
+        """True if the result was returned and equals the expected file byte for byte."""
         return self.is_returned and self.answer.text == self.case.expected
 
     @property
@@ -84,7 +84,7 @@ class CaseResult:
 
     @property
     def is_silent_error(self) -> bool:
-        """Vouched for, yet not what was expected."""
+        """True if the result is `applied`, yet differs from the expected file."""
         return self.answer.status == "applied" and not self.is_exact
 
     @property
@@ -94,12 +94,12 @@ class CaseResult:
 
     @property
     def is_false_alarm(self) -> bool:
-        """Rejected, though what was written is exact."""
+        """True if the result was rejected though its text is exact."""
         return self.answer.status == "rejected" and self.answer.text == self.case.expected
 
     @property
     def is_refused_or_flagged(self) -> bool:
-        """The caller was told not to trust the result, or got none."""
+        """True if the caller was warned about the result, or got none."""
         return self.answer.status in ("rejected", "needs_review")
 
     @property

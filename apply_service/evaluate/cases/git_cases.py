@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from apply_service.evaluate.cases.git_history import (
     FileChange,
     single_file_changes,
 )
-from apply_service.evaluate.cases.source_text import is_written_by_people
 from snippets.hunks import find_hunks
 from snippets.writer import GENERATOR_VERSION, write_snippet
 
@@ -130,3 +130,19 @@ def describe_left_out(left_out: Mapping[str, int]) -> str:
 
 def _phrases(counts: Iterable[tuple[str, int]]) -> Iterator[str]:
     return (f"{count} {reason}" for reason, count in counts)
+
+
+MAX_LINE_LENGTH = 300
+_GENERATED = re.compile(
+    r"generated (by|from|file|using)|auto-?generated|@generated|do not (edit|modify)"
+    r"|sourceMappingURL|__esModule|__importDefault|swiftlint:disable all",
+    re.IGNORECASE,
+)
+
+
+def is_written_by_people(text: str) -> bool:
+    """True if a file looks neither generated nor minified."""
+    lines = text.split("\n")
+    if max(map(len, lines)) > MAX_LINE_LENGTH:
+        return False
+    return not _GENERATED.search("\n".join([*lines[:20], *lines[-3:]]))

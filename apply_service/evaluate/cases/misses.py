@@ -1,4 +1,4 @@
-"""Writes what went wrong in an accuracy run as files that a person can read."""
+"""Writes the misses of an accuracy run as readable files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_NAME_LENGTH = 80
 
 
 def write_misses(results: Iterable[CaseResult], folder: Path) -> int:
-    """Write one file for each miss, silent errors first; how many they were.
+    """Write one file for each miss, silent errors first; the number of files.
 
     Files that an earlier run left there are removed, others are not touched.
     """

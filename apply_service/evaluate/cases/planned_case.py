@@ -25,12 +25,12 @@ class PlannedCase:
 
     @property
     def is_unique(self) -> bool:
-        """Whether the anchors leave one place to every segment."""
+        """True if the anchors leave one place to every segment."""
         merge = None if self.plan is None else self.plan.merge
         return merge is not None and merge.is_unique
 
     def conclude(self) -> Outcome | None:
-        """What the service would answer without a model; None if it has no answer."""
+        """The outcome that the service gives without a model; None if there is none."""
         if self.plan is None:
             return None
         if self.plan.decision is not None:
@@ -45,7 +45,7 @@ def edit_of_case(
     constraint: Constraint | None = None,
     use_model: UseModel = "always",
 ) -> EditRequest:
-    """The edit that a case asks for; the model is asked about each unless it is said otherwise."""
+    """The edit of a case; by default the model answers every one."""
     return EditRequest(
         original=TextFile.from_text(case.original),
         update=case.update,

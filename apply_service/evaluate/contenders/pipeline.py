@@ -17,10 +17,10 @@ from apply_service.config import load_settings
 from apply_service.edit.read.snippet_error import SnippetError
 from apply_service.edit.text.text_file import TextFileError
 from apply_service.evaluate.cases.case_file import Case
-from apply_service.evaluate.cases.case_result import Answer, notes_of
+from apply_service.evaluate.cases.case_result import CaseAnswer, notes_of
 from apply_service.evaluate.cases.planned_case import edit_of_case
 from apply_service.http.problems import problem_of
-from apply_service.models.loading import load_model
+from apply_service.models.loading import load_served_model
 from apply_service.observe.progress import Progress
 from apply_service.prompts.errors import PromptError
 from apply_service.service import LoadedModel
@@ -77,7 +77,7 @@ class PipelineContender:
         """The model's number format."""
         return self._engine.model_info.dtype
 
-    def answer(self, case: Case, *, cache_salt: bytes = b"") -> Answer:
+    def answer(self, case: Case, *, cache_salt: bytes = b"") -> CaseAnswer:
         """The outcome of one edit, or the problem that the pipeline has with it.
 
         Edits of the same salt share what was computed for them.
@@ -87,8 +87,10 @@ class PipelineContender:
         except FORESEEN_ERRORS as error:
             problem = problem_of(error)
             is_refused = problem.status in _REFUSED_STATUSES
-            return Answer(status="rejected" if is_refused else "failed", notes=(problem.detail,))
-        return Answer(
+            return CaseAnswer(
+                status="rejected" if is_refused else "failed", notes=(problem.detail,)
+            )
+        return CaseAnswer(
             status=outcome.verdict.status,
             text=outcome.merged,
             notes=notes_of(outcome.verdict.findings),
@@ -139,7 +141,7 @@ def load_contender(
     settings = load_settings(flags=flags, environment=os.environ).settings
     progress = Progress(sys.stderr)
     try:
-        loaded = load_model(settings, report=progress.show_stage)
+        loaded = load_served_model(settings, report=progress.show_stage)
     finally:
         progress.clear()
     limits = PipelineLimits(

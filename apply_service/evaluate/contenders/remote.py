@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from apply_service.evaluate.cases.case_file import Case
-from apply_service.evaluate.cases.case_result import Answer
+from apply_service.evaluate.cases.case_result import CaseAnswer
 from apply_service.evaluate.contenders.endpoint import Endpoint, EndpointError
 from apply_service.evaluate.contenders.wire_formats import (
     FORMATS,
@@ -62,27 +62,27 @@ class RemoteContender:
         self._format = FORMATS[api]
         self._model = model
 
-    def answer(self, case: Case) -> Answer:
+    def answer(self, case: Case) -> CaseAnswer:
         """The endpoint's answer; a request that fails for good is one with status "failed"."""
         try:
             reply = self._endpoint.post(self._format.path, self._format.body(case, self._model))
         except EndpointError as error:
-            return Answer(status="failed", notes=(str(error),))
+            return CaseAnswer(status="failed", notes=(str(error),))
         if reply.status in _REFUSED_STATUSES and self._format.api == "apply":
-            return Answer(
+            return CaseAnswer(
                 status="rejected", notes=_error_notes(reply.content), seconds=reply.seconds
             )
         if reply.status != 200:
             notes = (f"HTTP {reply.status}", *_error_notes(reply.content))
-            return Answer(status="failed", notes=notes, seconds=reply.seconds)
+            return CaseAnswer(status="failed", notes=notes, seconds=reply.seconds)
         try:
             answer = self._format.parse(case, _object(reply.content))
         except WireFormatError as error:
-            return Answer(status="failed", notes=(str(error),), seconds=reply.seconds)
+            return CaseAnswer(status="failed", notes=(str(error),), seconds=reply.seconds)
         return replace(answer, seconds=reply.seconds)
 
     def close(self) -> None:
-        """Connections are not kept."""
+        """Do nothing: no connection is kept."""
 
 
 def _object(content: Any) -> Mapping[str, Any]:

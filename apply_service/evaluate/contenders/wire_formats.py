@@ -1,4 +1,4 @@
-"""How fast-apply endpoints are asked and answer: apply-service's way, Morph's and Relace's."""
+"""Wire formats of fast-apply endpoints: apply-service, Morph and Relace."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from apply_service.evaluate.cases.case_file import Case
-from apply_service.evaluate.cases.case_result import RESULT_STATUSES, Answer
+from apply_service.evaluate.cases.case_result import RESULT_STATUSES, CaseAnswer
 
 Api = Literal["apply", "morph", "relace"]
 
@@ -18,12 +18,12 @@ class WireFormatError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WireFormat:
-    """How one API is asked: where below its base address, with which body, and what comes back."""
+    """Wire format of one API: its path, how a body is built and how an answer is parsed."""
 
     api: Api
     path: str
     body: Callable[[Case, str | None], dict[str, Any]]
-    parse: Callable[[Case, Mapping[str, Any]], Answer]
+    parse: Callable[[Case, Mapping[str, Any]], CaseAnswer]
 
 
 def _apply_body(case: Case, model: str | None) -> dict[str, Any]:
@@ -32,12 +32,12 @@ def _apply_body(case: Case, model: str | None) -> dict[str, Any]:
     return body | {name: value for name, value in optional.items() if value is not None}
 
 
-def _parse_apply(_case: Case, content: Mapping[str, Any]) -> Answer:
+def _parse_apply(_case: Case, content: Mapping[str, Any]) -> CaseAnswer:
     status = content.get("status")
     if status not in RESULT_STATUSES:
         raise WireFormatError(f"`status` is {status!r}, which is none of apply-service's")
     usage, speculation = content.get("usage") or {}, content.get("speculation") or {}
-    return Answer(
+    return CaseAnswer(
         status=status,
         text=_text(content, "merged"),
         notes=tuple(map(format_finding, content.get("findings") or ())),
@@ -53,7 +53,7 @@ def _morph_body(case: Case, model: str | None) -> dict[str, Any]:
     return {"model": model or "auto", "messages": [{"role": "user", "content": content}]}
 
 
-def _parse_morph(case: Case, content: Mapping[str, Any]) -> Answer:
+def _parse_morph(case: Case, content: Mapping[str, Any]) -> CaseAnswer:
     try:
         message = content["choices"][0]["message"]
     except (KeyError, IndexError, TypeError) as error:
@@ -71,14 +71,14 @@ def _relace_body(case: Case, model: str | None) -> dict[str, Any]:
     return body | ({"instruction": case.instruction} if case.instruction else {})
 
 
-def _parse_relace(case: Case, content: Mapping[str, Any]) -> Answer:
+def _parse_relace(case: Case, content: Mapping[str, Any]) -> CaseAnswer:
     name = "mergedCode" if "mergedCode" in content else "merged_code"
     return _vouched(case, _text(content, name), content)
 
 
-def _vouched(case: Case, text: str, content: Mapping[str, Any]) -> Answer:
+def _vouched(case: Case, text: str, content: Mapping[str, Any]) -> CaseAnswer:
     """These APIs have no status: what they return without an error is to be used as it is."""
-    return Answer(
+    return CaseAnswer(
         status="unchanged" if text == case.original else "applied",
         text=text,
         num_output_tokens=(content.get("usage") or {}).get("completion_tokens"),

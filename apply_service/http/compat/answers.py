@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from apply_service.http.compat.chat_schemas import (
+from apply_service.http.compat.schemas import (
     AnswerMessage,
     ApplyNote,
     ChatChunk,
@@ -35,7 +35,7 @@ _OWN_OUTPUT = "output"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerHead:
-    """What every piece of an answer has in common; `created` is seconds since 1970."""
+    """Members that every chunk of an answer repeats; `created` is seconds since 1970."""
 
     id: str
     model: str
@@ -54,7 +54,7 @@ class AnswerHead:
 
 
 def usage_of(stats: RequestStats, *, num_predicted_tokens: int | None = None) -> ChatUsage:
-    """Tokens, and how many of them were foretold: accepted ones are a part of the completion.
+    """Token counts; accepted draft tokens are part of the completion tokens.
 
     With a number of predicted tokens those are what is accepted or not. Without one, drafts are,
     which are made from the file and the update again and again.
@@ -105,13 +105,13 @@ class ChunkWriter:
     """Writes the chunks of one streamed answer, in order: pieces, the end, perhaps the usage."""
 
     def __init__(self, head: AnswerHead, *, has_usage_chunk: bool) -> None:
-        """With a usage chunk, which then comes last, all others say that they have none."""
+        """With a usage chunk, which comes last, all other chunks have `usage: null`."""
         self._head = head
         self._has_usage_chunk = has_usage_chunk
         self._is_begun = False
 
     def piece(self, text: str, logprobs: ChoiceLogprobs | None = None) -> bytes:
-        """A piece of the text; the first one says whose it is."""
+        """A chunk with text; the first one also has the role."""
         delta = Delta(role=None if self._is_begun else "assistant", content=text)
         self._is_begun = True
         return self._chunk([ChunkChoice(delta=delta, logprobs=logprobs)])
@@ -121,7 +121,7 @@ class ChunkWriter:
         return self._chunk([ChunkChoice(delta=Delta(), finish_reason=finish_reason)], **members)
 
     def usage(self, usage: ChatUsage) -> bytes:
-        """The chunk behind the answer, nothing if none was asked for."""
+        """The usage chunk after the answer; empty unless the request asked for it."""
         return self._chunk([], usage=usage) if self._has_usage_chunk else b""
 
     def _chunk(self, choices: list[ChunkChoice], **members: Any) -> bytes:
@@ -146,7 +146,7 @@ def sse(value: Any) -> bytes:
 
 
 def pieces_of(text: str) -> Iterator[str]:
-    """A text in pieces, at least one."""
+    """Cut a text into pieces, one at least."""
     yield text[:PIECE_CHARACTERS]
     for start in range(PIECE_CHARACTERS, len(text), PIECE_CHARACTERS):
         yield text[start : start + PIECE_CHARACTERS]

@@ -1,4 +1,4 @@
-"""The answer of a plain chat: from the engine's events to text that may be shown, and its end."""
+"""Answers of plain chat: engine events become text to show, then the end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apply_service.http.compat.chat_schemas import FinishReason, LogprobToken
+from apply_service.http.compat.schemas import FinishReason, LogprobToken
 from apply_service.http.compat.stop_texts import StopCutter
 from apply_service.prompts.prompt import Prompt
 from batching.events import Finished, RequestStats, TokenLogprob, Tokens
@@ -41,7 +41,7 @@ class ChatAnswer:
         self._num_bytes_shown = 0
 
     def push(self, event: Tokens | Finished) -> ChatPiece:
-        """What can be shown now, perhaps no text."""
+        """Take one event; the text that can be shown now, perhaps none."""
         if isinstance(event, Finished):
             text = self._cutter.push(self._decoder.finish()) + self._cutter.finish()
         else:
@@ -50,7 +50,7 @@ class ChatAnswer:
         return ChatPiece(text, self._take_tokens(text))
 
     def end(self, event: Finished) -> ChatEnd:
-        """How the answer ended."""
+        """The end of the answer, after its last event."""
         reason = "stop" if self._cutter.has_stopped else event.reason
         return ChatEnd(reason, event.stats, len(self._prompt.prediction_token_ids))
 

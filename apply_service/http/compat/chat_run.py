@@ -1,4 +1,4 @@
-"""Plain chat: a conversation that no edit is in, answered by a model that can chat."""
+"""Plain chat: conversations without an edit, answered by a chat model."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class ChatRun:
         self._observe = observe
 
     def cancel(self) -> None:
-        """Give the answer up."""
+        """Withdraw the request."""
         self._handle.cancel()
 
     async def __aiter__(self) -> AsyncIterator[ChatPiece | ChatEnd]:

@@ -50,12 +50,12 @@ class Compaction:
 
     @property
     def reference_begin(self) -> str:
-        """How every reference begins."""
+        """The text with which every reference begins."""
         return f"⟪M{self.number}:"
 
     @property
     def code_begin(self) -> str:
-        """The mark behind which the skeleton stands."""
+        """The mark before the skeleton."""
         return f"⟪MORPH_CODE_BEGIN_{self.number}⟫"
 
     def check_free(self, text: str, *, name: str) -> None:
@@ -68,7 +68,7 @@ class Compaction:
 def expand_message(
     message: MorphMessage, apply_context: str | None
 ) -> tuple[MorphMessage, Compaction | None]:
-    """The message with the whole file as its code, and how it was compacted, None if it was not.
+    """Expand a message to the whole file; also its compaction, None if it had none.
 
     `apply_context` is the value of the header. Raises ProblemError (400) for a form that is not
     announced by the header, for a header without the form, and for a form that is broken.

@@ -1,4 +1,4 @@
-"""From the requests of other APIs to edits, which all take the way of `/v1/apply`."""
+"""Reads edits out of the requests of other APIs; they then run as `/v1/apply` edits do."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import NoReturn
 
 from apply_service.apply.edit_request import EditRequest
 from apply_service.edit.text.text_file import TextFile
-from apply_service.http.compat.chat_schemas import ChatBody
-from apply_service.http.compat.code_apply_schemas import CodeApplyBody
 from apply_service.http.compat.compacted_code import (
     Compaction,
     check_not_announced,
@@ -18,6 +16,7 @@ from apply_service.http.compat.compacted_code import (
 from apply_service.http.compat.messages import messages_of, prediction_of
 from apply_service.http.compat.morph_message import EXAMPLE, MorphMessage, parse_morph_message
 from apply_service.http.compat.parameters import max_tokens_of, sampling_of
+from apply_service.http.compat.schemas import ChatBody, CodeApplyBody
 from apply_service.http.problems import ProblemError, make_problem
 
 
@@ -30,7 +29,7 @@ class ChatEdit:
     compaction: Compaction | None = None
 
     def answer(self, merged: str) -> str:
-        """The answer as the message wants it. Raises ProblemError if the client would garble it."""
+        """The answer in the message's form. Raises ProblemError if the client would garble it."""
         if self.compaction is not None:
             self.compaction.check_free(merged, name="the result")
         return self.message.enclose(merged)
@@ -81,7 +80,7 @@ def code_apply_edit_of(body: CodeApplyBody, *, apply_context: str | None = None)
 
 
 def no_edit_problem(model: str) -> ProblemError:
-    """That a model which only applies edits was asked something else."""
+    """The problem of a request without an edit, sent to a model that only applies edits."""
     return ProblemError(
         make_problem(
             400,

@@ -1,4 +1,4 @@
-"""Errors in the shape that clients of other APIs read, made from the problem that they are."""
+"""Turns problems into the error shapes of other APIs."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def flat_error(problem: Problem) -> FlatErrorBody:
 
 
 def message_of(problem: Problem, *, names: str) -> str:
-    """All that there is to say, for clients that show nothing but the message.
+    """The whole problem in one text, for clients that show only the message.
 
     `names` says what original and update are called by the caller.
     """

@@ -1,10 +1,10 @@
-"""The messages of a conversation, as plain text with the roles that chat templates know."""
+"""Reads a conversation's messages as plain text with the roles of chat templates."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from apply_service.http.compat.chat_schemas import ChatBody, ContentPart
+from apply_service.http.compat.schemas import ChatBody, ContentPart
 from apply_service.http.problems import ProblemError, make_problem
 from apply_service.prompts.chat_template import ChatMessage
 
@@ -18,7 +18,7 @@ _ROLES: dict[str, Role] = {
 
 
 def messages_of(body: ChatBody) -> list[ChatMessage]:
-    """All messages. Raises ProblemError (400) for what is no text."""
+    """All messages. Raises ProblemError (400) for content other than text."""
     messages = []
     for place, message in enumerate(body.messages):
         field = f"messages[{place}]"

@@ -41,7 +41,7 @@ class MorphMessage:
     is_enclosed: bool
 
     def enclose(self, merged: str) -> str:
-        """The answer as the message wants it."""
+        """Put the answer in `<updated-code>` tags if the message asks for them."""
         return f"{_ANSWER_TAG}{merged}</updated-code>" if self.is_enclosed else merged
 
 
@@ -109,7 +109,7 @@ def _splits(text: str, code_start: int) -> list[_Split]:
 
 
 def _is_balanced(text: str, split: _Split) -> bool:
-    """Whether code and update each open as many tags as they close."""
+    """True if code and update each open as many tags as they close."""
     spans = ((split.code_start, split.code_end), (split.update_start, split.update_end))
     return all(
         text.count(f"<{tag}>", *span) == text.count(f"</{tag}>", *span)
@@ -119,7 +119,7 @@ def _is_balanced(text: str, split: _Split) -> bool:
 
 
 def _is_framed(piece: str) -> bool:
-    """Whether the tags seem to stand on lines of their own."""
+    """True if the tags seem to stand on lines of their own."""
     return _FRAME.match(piece) is not None and piece.endswith("\n")
 
 

@@ -1,11 +1,11 @@
-"""What of OpenAI's parameters is supported: the others are refused unless they change nothing."""
+"""Checks OpenAI's parameters: unsupported ones are refused unless they change nothing."""
 
 from __future__ import annotations
 
 from typing import Any, NoReturn
 
 from apply_service.apply.edit_request import SamplingOptions
-from apply_service.http.compat.chat_schemas import ChatBody
+from apply_service.http.compat.schemas import ChatBody
 from apply_service.http.problems import ProblemError, make_problem
 
 MAX_STOPS = 16
@@ -47,7 +47,7 @@ def check_parameters(body: ChatBody) -> None:
 
 
 def check_edit_parameters(body: ChatBody) -> None:
-    """Raise ProblemError (400) for what plain chat can have and the answer to an edit cannot."""
+    """Raise ProblemError (400) for parameters that only plain chat supports."""
     if body.logprobs:
         _refuse(
             "logprobs",
@@ -70,7 +70,7 @@ def max_tokens_of(body: ChatBody) -> int | None:
 
 
 def sampling_of(body: ChatBody, *, temperature: float, seed: int) -> SamplingOptions:
-    """How the answer is drawn; the two are for bodies that do not say."""
+    """The sampling of an answer; the arguments are defaults for the body."""
     if body.temperature is not None:
         temperature = body.temperature
     top_p = 1.0 if body.top_p is None else body.top_p

@@ -1,9 +1,9 @@
-"""Which results an API gets that has no word for doubt: those that may be used as they are."""
+"""Decides which results other APIs get: they have no status for a result in doubt."""
 
 from __future__ import annotations
 
 from apply_service.apply.outcome import Outcome
-from apply_service.http.compat.chat_schemas import ApplyNote
+from apply_service.http.compat.schemas import ApplyNote
 from apply_service.http.compat.settings import Review
 from apply_service.http.problems import VerdictError
 from apply_service.http.wire_conversion import finding_body
@@ -33,7 +33,7 @@ def check_verdict(outcome: Outcome, review: Review) -> None:
 
 
 def note_of(outcome: Outcome) -> ApplyNote:
-    """The verdict as it stands in an answer."""
+    """The verdict as a member of the answer."""
     return ApplyNote(
         status=outcome.verdict.status,
         confidence=outcome.confidence,
@@ -42,7 +42,7 @@ def note_of(outcome: Outcome) -> ApplyNote:
 
 
 def headers_of(outcome: Outcome) -> dict[str, str]:
-    """The verdict in headers; without a confidence there is none of it."""
+    """The verdict as headers; the confidence header is left out if there is no confidence."""
     headers: dict[str, str] = {STATUS_HEADER: outcome.verdict.status}
     if outcome.confidence is not None:
         headers[CONFIDENCE_HEADER] = f"{outcome.confidence:.6g}"

@@ -1,4 +1,4 @@
-"""What an operator chooses for clients of other services."""
+"""Settings for clients of other services."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEFAULT_ALIASES = ("auto", "default", "morph-v3-fast", "morph-v3-large", "relace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompatSettings:
-    """How a result that needs review is answered, and which names mean whatever model is served.
+    """How results that need review are answered, and the aliases of the served model.
 
     Other APIs cannot say "needs review", so unless that is accepted it is an error there.
     """

@@ -1,4 +1,4 @@
-"""Texts at which an answer ends: found in tokens by the engine, cut out of the text behind it."""
+"""Stop texts: found by the engine among tokens, then cut from the text that is sent."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class StopTokens:
     """
 
     def __init__(self, stops: Sequence[str], prompt: Prompt) -> None:
-        """`stops` as the caller writes them, at least one."""
+        """`stops` are the caller's stop texts, one at least."""
         self._stops = [text.encode() for text in prompt.substitution.apply(stops)]
         self._tokenizer = prompt.tokenizer
         self._num_kept = max(map(len, self._stops)) - 1
         self._tail = b""
 
     def push(self, token_ids: Sequence[int]) -> int | None:
-        """Take new tokens; how many of them there are up to the end of a text, if there is one."""
+        """Take new tokens; the number of them up to a complete stop text, else None."""
         for position, token_id in enumerate(token_ids):
             if token_id in self._tokenizer.special_token_ids:
                 continue
@@ -33,7 +33,7 @@ class StopTokens:
 
 
 class StopCutter:
-    """Lets text through up to the first stop; what may be the beginning of one is held back."""
+    """Passes text up to the first stop; a possible beginning of a stop is held back."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = tuple(stops)
@@ -41,7 +41,7 @@ class StopCutter:
         self.has_stopped = False
 
     def push(self, text: str) -> str:
-        """Take new text; what may be shown of it."""
+        """Take new text; the part that may be shown."""
         if self.has_stopped or not self._stops:
             return "" if self.has_stopped else text
         self._pending += text
@@ -52,7 +52,7 @@ class StopCutter:
         return self._take(len(self._pending) - max(map(self._num_begun, self._stops)))
 
     def finish(self) -> str:
-        """What was held back, once no more text comes."""
+        """The text held back, after the last piece."""
         return "" if self.has_stopped else self._take(len(self._pending))
 
     def _num_begun(self, stop: str) -> int:

@@ -1,7 +1,7 @@
 """Middleware between the network and the routes; `stack` puts it in order.
 
 `keys` says who asks and whether they may; `limits` how much they may ask for.
-Browsers: `hosts`, `origins`, `response_headers`. Time: `body_deadline`.
+Browsers: `hosts`, `origins`. Time: `body_deadline`.
 `paths` says what is asked for, `refusal` how a middleware answers, `from_settings` builds it all.
-The rest: `request_ids`, `root_path`, `exposure` (what may be bound without keys).
+The rest: `request_ids`, `exposure` (what may be bound without keys).
 """

@@ -1,4 +1,4 @@
-"""A body must come in time: who sends it drop by drop would hold a connection for ever."""
+"""Limits the time that a request's body may take to arrive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PAUSE_FACTOR = 20
 
 
 class BodyDeadline:
-    """Ends requests, and their connections, whose bodies the server has waited for too long.
+    """Ends requests whose bodies arrive too slowly, and their connections.
 
     They are answered with 408. Where a body is worked on while it comes, each pause in it is
     limited, and the answer that has begun is broken off as if the client had gone.

@@ -1,4 +1,4 @@
-"""Whether an address may be served with the keys that there are."""
+"""Checks that a server that others can reach has keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ExposedWithoutKeysError(ServerStartError):
 
 
 def is_private(listener: socket.socket) -> bool:
-    """Whether nobody but this machine can connect."""
+    """True if nobody but this machine can connect."""
     address = ipaddress.ip_address(listener.getsockname()[0])
     mapped = getattr(address, "ipv4_mapped", None)
     return (mapped or address).is_loopback
@@ -32,7 +32,7 @@ def is_private(listener: socket.socket) -> bool:
 def is_in_container(
     environment: Mapping[str, str] = os.environ, *, files: tuple[Path, ...] = _CONTAINER_FILES
 ) -> bool:
-    """Whether this process runs in a container, as far as containers tell."""
+    """True if this process runs in a container, as far as containers tell."""
     return any(environment.get(name) for name in _CONTAINER_VARIABLES) or any(
         path.exists() for path in files
     )
@@ -46,7 +46,7 @@ def open_key_ring(
     is_in_container: bool,
     show: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
 ) -> KeyRing:
-    """The keys of a server, which is safe with them where it listens.
+    """Open the server's keys; a server that others can reach must have one.
 
     In a container, which is reached from outside or not at all, the first key is made and shown.
     Raises ExposedWithoutKeysError or KeyFileError.

@@ -1,4 +1,4 @@
-"""The guard of a server, from its settings and where it listens."""
+"""Builds the guard of a server from its settings and its socket."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from batching.cache.redis_url import parse_redis_url
 
 
 def protection_of(settings: Settings, listener: socket.socket, drain: Drain) -> Protection:
-    """What guards a server with these settings that listens there.
+    """The protection of a server with these settings on this socket.
 
     Raises ExposedWithoutKeysError or KeyFileError if it would not be safe.
     """

@@ -1,4 +1,4 @@
-"""The `Host` that a request names must be one of this server's.
+"""Checks that the `Host` header of a request is one of this server's names.
 
 A web page can point a name of its own at 127.0.0.1 and then talk to whatever listens there as if
 it were its own server; that name in `Host` gives it away.
@@ -24,7 +24,7 @@ class AllowedHosts:
         self._allows_loopback = allows_loopback
 
     def has(self, host: str) -> bool:
-        """Whether the value of a `Host` header is one of these; its port does not matter."""
+        """True if the value of a `Host` header is one of these; its port does not matter."""
         name = host_name(host)
         if "*" in self._names or name in self._names or name.endswith(self._suffixes):
             return True
@@ -65,7 +65,7 @@ def host_name(host: str) -> str:
 
 
 def is_loopback_name(name: str) -> bool:
-    """Whether a name or address can only mean this machine."""
+    """True if a name or address can only mean this machine."""
     if name == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""Which web pages may call the server: none of another origin, unless a setting names it.
+"""Refuses calls from web pages of other origins, except those that a setting names.
 
 Without this a page could at least send edits, unread; browsers ask nobody before a plain POST.
 """
@@ -25,7 +25,7 @@ _Headers = list[tuple[bytes, bytes]]
 
 
 class OriginCheck:
-    """Answers 403 to pages of other origins, and to those that are allowed what CORS asks for."""
+    """Answers 403 to pages of other origins, and adds CORS headers for allowed ones."""
 
     def __init__(self, app: ASGIApp, allowed: tuple[str, ...]) -> None:
         """`allowed` are origins such as `https://editor.example.com`, or `*` for all."""

@@ -1,4 +1,4 @@
-"""What a key must be good for, by path, and which paths need none."""
+"""The scope that each path needs."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _SCOPES: dict[str, key_file.Scope | None] = {
 
 
 def is_open(path: str) -> bool:
-    """Whether a path tells nothing but that the server lives, so that anybody may ask."""
+    """True for health paths, which need no key."""
     return _is_under(path, _HEALTH)
 
 
 def is_metrics(path: str) -> bool:
-    """Whether the server's figures are asked for."""
+    """True for the path of the metrics."""
     return normalize_path(path) == _METRICS
 
 
 def is_streamed(path: str) -> bool:
-    """Whether bodies are worked on while they come."""
+    """True for paths whose bodies are processed while they arrive."""
     return _is_under(path, _BATCHES)
 
 
 def needed_scope(path: str) -> key_file.Scope | None:
-    """What a key must be good for to ask for this path."""
+    """The scope that this path needs, None if it needs none."""
     return next((scope for prefix, scope in _SCOPES.items() if _is_under(path, prefix)), "apply")
 
 
 def _is_under(path: str, prefix: str) -> bool:
-    """Whether a path, as the router reads it, is this one or one below it."""
+    """True if a path, as the router reads it, is this one or one below it."""
     path = normalize_path(path).removeprefix("/v1")
     return path == prefix or path.startswith(prefix + "/")

@@ -1,4 +1,4 @@
-"""How a middleware answers by itself."""
+"""Answers of a middleware that refuses a request."""
 
 from __future__ import annotations
 

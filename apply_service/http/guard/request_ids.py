@@ -1,4 +1,4 @@
-"""The name of a request: the caller's own if it has one, in every answer, problem and log line."""
+"""Gives each request an id, the caller's if it sent one, for answers, problems and the log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import uuid
 import structlog
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from apply_service.http.request_id import named
+from apply_service.http.request_id import naming_request
 
 HEADER = b"x-request-id"
 # What may stand in a header, in a log line and in a file name without harm.
@@ -30,7 +30,10 @@ class RequestIds:
                 message["headers"] = [*message["headers"], (HEADER, request_id.encode())]
             await send(message)
 
-        with named(request_id), structlog.contextvars.bound_contextvars(request_id=request_id):
+        with (
+            naming_request(request_id),
+            structlog.contextvars.bound_contextvars(request_id=request_id),
+        ):
             await self._app(scope, receive, send_with_id)
 
 

@@ -1,1 +1,1 @@
-"""HTTP handlers, one file an endpoint family: `apply`, `models`, `health`."""
+"""HTTP handlers, one file an endpoint family: `apply`, `batches`, `chat`, `code_apply`, `about`."""

@@ -70,7 +70,7 @@ PROBLEM_RESPONSES = {
 async def apply(
     request: ApplyBodyRequest, data: JSONBody[ApplyBody], service: NamedDependency[ApplyService]
 ) -> Response[ApplyResult]:
-    """Run an edit; whatever is wrong with it is a problem before anything is streamed."""
+    """Answer an edit; all errors of the request come before the first event."""
     authorization = request.headers.get("authorization")
     try:
         if not data.stream:
@@ -128,7 +128,7 @@ async def _whole_answer(
 
 
 async def edit_result(body: ApplyBody, service: ApplyService, outcome: Outcome) -> ApplyResult:
-    """The answer to a body, for which large texts may have to be compared. Raises RejectedError."""
+    """The answer to a body; may compare large texts. Raises RejectedError."""
     return await asyncio.to_thread(
         answer_of,
         body,

@@ -18,9 +18,8 @@ from litestar.types import HTTPResponseBodyEvent, Receive, Send
 
 from apply_service.apply.events import RunEvent
 from apply_service.apply.outcome import Outcome
-from apply_service.http.batch_lines import BatchLine
+from apply_service.http.batch_lines import BatchAnswer, BatchEdit, BatchLine
 from apply_service.http.batch_run import BatchRun
-from apply_service.http.batch_schemas import BatchAnswer, BatchEdit
 from apply_service.http.errors import log_failure
 from apply_service.http.guard.limits.allowance import Cost, current_allowance
 from apply_service.http.json_body import decode_body
@@ -63,7 +62,7 @@ class LinesOperation(Operation):
 
 
 class LineStream(Stream):
-    """An answer of lines whose body is still being read: nobody else may listen to the client."""
+    """A streamed answer of lines, sent while the request's body is still being read."""
 
     def to_asgi_response(self, app: Any, request: Any, **options: Any) -> ASGIResponse:
         """The answer as it is sent; headers of the application's own layers stay."""

@@ -19,13 +19,6 @@ from apply_service.http.compat.answers import (
 )
 from apply_service.http.compat.chat_answer import ChatEnd
 from apply_service.http.compat.chat_run import ChatRequest, ChatRun
-from apply_service.http.compat.chat_schemas import (
-    ChatBody,
-    ChatCompletion,
-    ChatUsage,
-    ChoiceLogprobs,
-    LogprobToken,
-)
 from apply_service.http.compat.compacted_code import APPLY_CONTEXT_HEADER
 from apply_service.http.compat.edits import ChatEdit, chat_edit_of, no_edit_problem
 from apply_service.http.compat.error_shapes import OpenAIErrorBody, openai_error
@@ -38,6 +31,13 @@ from apply_service.http.compat.parameters import (
     stops_of,
 )
 from apply_service.http.compat.review import headers_of, note_of
+from apply_service.http.compat.schemas import (
+    ChatBody,
+    ChatCompletion,
+    ChatUsage,
+    ChoiceLogprobs,
+    LogprobToken,
+)
 from apply_service.http.errors import log_failure
 from apply_service.http.json_body import JsonRequest
 from apply_service.http.problems import problem_of

@@ -7,11 +7,11 @@ from litestar.response import Stream
 
 from apply_service.apply.outcome import Outcome
 from apply_service.http.compat.answers import ChunkWriter, usage_of
-from apply_service.http.compat.code_apply_schemas import CodeApplyBody, CodeApplyResult
 from apply_service.http.compat.compacted_code import APPLY_CONTEXT_HEADER
 from apply_service.http.compat.edits import code_apply_edit_of
 from apply_service.http.compat.error_shapes import FlatErrorBody
 from apply_service.http.compat.review import headers_of, note_of
+from apply_service.http.compat.schemas import CodeApplyBody, CodeApplyResult
 from apply_service.http.json_body import JsonRequest
 from apply_service.http.problems import problem_of
 from apply_service.http.routes.apply import FORESEEN_ERRORS

@@ -1,4 +1,4 @@
-"""The answer to an edit at an address of another API: nothing is sent before the verdict."""
+"""Answers to edits in other APIs: nothing is sent before the verdict."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,8 +17,8 @@ from apply_service.http.compat.answers import (
     pieces_of,
     usage_of,
 )
-from apply_service.http.compat.chat_schemas import ChatUsage
 from apply_service.http.compat.review import check_verdict, note_of
+from apply_service.http.compat.schemas import ChatUsage
 from apply_service.http.routes.apply import PROBLEM_RESPONSES
 from apply_service.http.routes.disconnect import finish_for_client
 from apply_service.service import ApplyService

@@ -1,4 +1,4 @@
-"""Work for one client, which ends when the client goes away."""
+"""Cancels work when its client disconnects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 async def finish_for_client(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """What `work` comes to; cancelled, with a WithdrawnError, once the client has gone away."""
+    """The result of `work`. Cancels it and raises WithdrawnError if the client disconnects."""
     working = asyncio.create_task(work)
     watching = asyncio.create_task(_wait_for_disconnect(receive))
     try:

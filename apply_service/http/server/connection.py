@@ -1,4 +1,4 @@
-"""The HTTP protocol of the server, with the limits that a middleware cannot hold."""
+"""The server's HTTP protocol, with the limits that middleware cannot enforce."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ConnectionLimits:
 
 
 class GuardedProtocol(H11Protocol):
-    """Ends connections that send no request, or do not read their answer, for too long.
+    """Ends connections that are too slow to send a request or to read their answer.
 
     What breaks the rules of HTTP is answered with 400, and ends its connection as well.
     """
@@ -71,7 +71,7 @@ class GuardedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take in what came; the time for a request runs on until its head is complete."""
+        """Take received bytes; the deadline of a request runs until its head is complete."""
         if self.transport.is_closing():
             return
         super().data_received(data)
@@ -81,7 +81,7 @@ class GuardedProtocol(H11Protocol):
             self._expect_request()
 
     def send_400_response(self, msg: str) -> None:
-        """Say what is wrong, unless an answer has begun, and end the connection."""
+        """Send a 400 with the reason, unless an answer has begun, and close the connection."""
         if self._is_serving:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -91,13 +91,13 @@ class GuardedProtocol(H11Protocol):
         self._refuse(_bad_request(self._strict.flaw or msg))
 
     def pause_writing(self) -> None:
-        """The client does not read what it is sent."""
+        """Start the deadline of a client that does not read its answer."""
         super().pause_writing()
         if self._send_timer is None:
             self._send_timer = self.loop.call_later(self._limits.send_timeout_s, self._cut, "read")
 
     def resume_writing(self) -> None:
-        """The client reads again."""
+        """Stop that deadline: the client reads again."""
         super().resume_writing()
         if self._send_timer is not None:
             self._send_timer.cancel()
@@ -105,7 +105,7 @@ class GuardedProtocol(H11Protocol):
 
     @property
     def _is_serving(self) -> bool:
-        """Whether a request is being answered."""
+        """True if a request is being answered."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def _refuse(self, problem: Problem) -> None:

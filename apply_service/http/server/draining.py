@@ -1,4 +1,4 @@
-"""Lets a server end: what runs goes on, what is new is refused."""
+"""Drains a server before it ends: running requests finish, new ones are refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apply_service.http.problems import make_problem
 
 
 class Drain:
-    """How many requests are being served, and whether more are taken."""
+    """Counts the requests being served, and says if new ones are accepted."""
 
     def __init__(self) -> None:
         self.is_draining = False
@@ -22,11 +22,11 @@ class Drain:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is being served."""
+        """True if no request is being served."""
         return self._is_idle.is_set()
 
     def begin(self) -> None:
-        """Take no more requests."""
+        """Accept no more requests."""
         self.is_draining = True
 
     async def wait_until_idle(self, timeout_s: float) -> bool:
@@ -39,12 +39,12 @@ class Drain:
         return True
 
     def enter(self) -> None:
-        """A request has come."""
+        """Count a request that has arrived."""
         self._num_active += 1
         self._is_idle.clear()
 
     def leave(self) -> None:
-        """A request has been answered to its end."""
+        """Count a request that is fully answered."""
         self._num_active -= 1
         if not self._num_active:
             self._is_idle.set()

@@ -23,12 +23,12 @@ _EXIT_LATE = 1
 
 
 class GracefulServer(uvicorn.Server):
-    """Takes connections to the end, so that whoever comes late is told why it is refused."""
+    """Accepts connections until the end, so that late requests get a 503 with the reason."""
 
     def __init__(
         self, config: uvicorn.Config, *, service: ApplyService, drain: Drain, drain_s: float
     ) -> None:
-        """`drain_s` seconds after the first signal the process has ended, come what may."""
+        """The process ends at the latest `drain_s` seconds after the first signal."""
         super().__init__(config)
         self._service = service
         self._drain = drain

@@ -1,4 +1,4 @@
-"""Comments in event streams while nothing else is to be sent, so that nobody between hangs up."""
+"""Sends comments into silent event streams, so that proxies keep the connection."""
 
 from __future__ import annotations
 

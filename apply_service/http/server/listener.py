@@ -42,7 +42,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def make_room_for(num_connections: int) -> None:
-    """Raise the limit of open files as far as so many connections need and the system lets it.
+    """Raise the limit of open files for this number of connections, as far as the system allows.
 
     At the limit connections are not even refused, and nothing else can be opened.
     """
@@ -67,6 +67,6 @@ def make_room_for(num_connections: int) -> None:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Where the socket can be reached."""
+    """The URL of the socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,4 +1,4 @@
-"""HTTP/1.1 as a server behind proxies has to read it: where two could disagree, neither is right.
+"""Reads HTTP/1.1 strictly: refuses requests that a proxy could read in another way.
 
 Of what h11 lets pass this refuses all by which a proxy in front may see other borders between
 requests than the server does (RFC 9112, sections 2.2, 5.2 and 6.1).
@@ -32,13 +32,13 @@ class StrictConnection(h11.Connection):
         self.flaw = ""
 
     def receive_data(self, data: bytes) -> None:
-        """As of h11; what it has not read yet is kept a second time, for a look at the lines."""
+        """As in h11; keeps a copy of unread bytes to check their line endings."""
         unread = len(self._receive_buffer)
         self._received = self._received[len(self._received) - unread :] + data
         super().receive_data(data)
 
     def next_event(self) -> Any:
-        """As of h11, of which most events have no type that it exports."""
+        """As in h11, which exports no type for most events."""
         before = len(self._receive_buffer)
         try:
             event = super().next_event()

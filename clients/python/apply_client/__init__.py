@@ -1,24 +1,12 @@
-"""Client of apply-service: lazy edits in, merged files with a verdict out.
+"""Client of apply-service: sends lazy edits, gets merged files with a verdict.
 
-`ApplyClient` (client.py) and `AsyncApplyClient` (async_client.py) drive one core without I/O:
-
-- edit.py        what a caller asks for
-- requests.py    the HTTP requests of it, as values
-- exchange.py    when a request is tried again, and when no longer
-- answers.py     answers as results and errors; wire.py their shapes, errors.py the tree
-- sse.py         server-sent events and events.py what they mean; ndjson.py lines of JSON
-- transport.py   what both clients tell httpx
-
-Edits of files:
-
-- workspace.py       the files below one folder, and nothing else; path_name.py, place.py,
-                     careful_files/ is how that is kept
-- write_policy.py    which results are written; patch_split.py patches of several files
-- workspace_edit.py  edits of a workspace, patch_run.py those of one patch, file_run.py those of
-                     one file, edit_report.py what became of each
-- mcp_server.py      the MCP server; mcp_tools.py its tools, edit_answer.py what it answers,
-                     mcp_transport.py its stdio
-- __main__.py        the command line
+- client.py, async_client.py  `ApplyClient` and `AsyncApplyClient`; address.py where the service is
+- edit.py, update_text.py     an edit, and its update from a file; errors.py the tree of errors
+- protocol/                   HTTP without I/O, which both clients drive
+- workspace/, careful_files/  edits of the files below one folder, written in one step each
+- batch/                      many edits in one run
+- mcp_server/                 the MCP server
+- cli/, __main__.py           the command line
 """
 
 from apply_client.address import Address, AddressError
@@ -40,19 +28,19 @@ from apply_client.errors import (
     TooLargeError,
     UnprocessableEditError,
 )
-from apply_client.events import (
+from apply_client.protocol.events import (
     RegionDone,
     RegionRestart,
     RegionStarted,
     StreamEvent,
     Token,
 )
-from apply_client.exchange import RetryPolicy
-from apply_client.many import EditOutcome
-from apply_client.status import ServiceStatus
-from apply_client.wire import ApplyResult, Finding, ModelCard, Problem
-from apply_client.workspace_errors import ContentConflictError, WorkspaceError
-from apply_client.write_policy import WritePolicy
+from apply_client.protocol.exchange import RetryPolicy
+from apply_client.protocol.many import EditOutcome
+from apply_client.protocol.status import ServiceStatus
+from apply_client.protocol.wire import ApplyResult, Finding, ModelCard, Problem
+from apply_client.workspace.errors import ContentConflictError, WorkspaceError
+from apply_client.workspace.write_policy import WritePolicy
 
 __all__ = [
     "APIConnectionError",

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Sequence
 
 from apply_client.address import KEY_VARIABLE, AddressError
-from apply_client.apply_command import add_apply_command
-from apply_client.batch_command import add_batch_command
+from apply_client.cli.apply import add_apply_command
+from apply_client.cli.batch import add_batch_command
+from apply_client.cli.exit_codes import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE
+from apply_client.cli.mcp import add_mcp_command
+from apply_client.cli.standard_streams import drop_output, prepare_streams
+from apply_client.cli.status import add_status_command
+from apply_client.cli.suggesting_parser import SuggestingParser
 from apply_client.errors import ApplyClientError, AuthenticationError
-from apply_client.exit_codes import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE
-from apply_client.mcp_command import add_mcp_command
-from apply_client.standard_streams import drop_output, prepare_streams
-from apply_client.status_command import add_status_command
-from apply_client.suggesting_parser import SuggestingParser
 from apply_client.update_text import InputError
 
 

@@ -12,11 +12,11 @@ from typing import Self
 import httpx
 
 from apply_client.address import resolve_address
-from apply_client.answers import REQUEST_ID_HEADER, check_status, models_of, result_of
 from apply_client.edit import DEFAULT_OPTIONS, ApplyOptions, Edit
 from apply_client.errors import ApplyClientError
-from apply_client.events import EventReader, StreamEvent
-from apply_client.exchange import (
+from apply_client.protocol.answers import REQUEST_ID_HEADER, check_status, models_of, result_of
+from apply_client.protocol.events import EventReader, StreamEvent
+from apply_client.protocol.exchange import (
     DEFAULT_RETRY,
     Answer,
     ConnectionFailure,
@@ -25,19 +25,25 @@ from apply_client.exchange import (
     Send,
     exchange,
 )
-from apply_client.many import DEFAULT_CONCURRENCY, EditOutcome, check_concurrency
-from apply_client.open_file import PathLike, open_file
-from apply_client.requests import (
+from apply_client.protocol.many import DEFAULT_CONCURRENCY, EditOutcome, check_concurrency
+from apply_client.protocol.requests import (
     ApiRequest,
     apply_request,
     health_request,
     models_request,
     stream_request,
 )
-from apply_client.status import ServiceStatus, status_of
-from apply_client.transport import answer_head, build_request, failure_of, http_options, too_late
-from apply_client.wire import ApplyResult, Content, ModelCard
-from apply_client.write_policy import WritePolicy
+from apply_client.protocol.status import ServiceStatus, status_of
+from apply_client.protocol.transport import (
+    answer_head,
+    build_request,
+    failure_of,
+    http_options,
+    too_late,
+)
+from apply_client.protocol.wire import ApplyResult, Content, ModelCard
+from apply_client.workspace.open_file import PathLike, open_file
+from apply_client.workspace.write_policy import WritePolicy
 
 _SINGLE_TRY = 0
 DRY_RUN = WritePolicy(is_dry_run=True)

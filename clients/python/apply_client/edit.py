@@ -7,7 +7,7 @@ from typing import Any, Generic, Literal
 
 import msgspec
 
-from apply_client.wire import Content
+from apply_client.protocol.wire import Content
 
 Priority = Literal["interactive", "batch"]
 

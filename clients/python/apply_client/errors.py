@@ -9,7 +9,7 @@ UnprocessableEditError ← EditRejectedError
 
 from __future__ import annotations
 
-from apply_client.wire import Finding, Problem
+from apply_client.protocol.wire import Finding, Problem
 
 
 class ApplyClientError(Exception):

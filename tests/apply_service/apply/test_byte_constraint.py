@@ -24,7 +24,7 @@ from apply_service.config import Settings
 from apply_service.edit.regions import Region
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.cases.planned_case import edit_of_case, plan_case
-from apply_service.models.loading import load_model
+from apply_service.models.loading import load_served_model
 from apply_service.prompts.profile import Prompt, PromptRequest, load_profile
 from batching.async_engine import AsyncEngine
 from batching.config import EngineConfig, SchedulerConfig
@@ -177,7 +177,7 @@ def test_the_service_reads_such_answers(model_dir: Path, profile_name: str) -> N
     settings = Settings(
         model=str(model_dir), profile=profile_name, threads=1, kv_memory=16 << 20, device="cpu"
     )
-    loaded = load_model(settings, report=lambda _stage: None)
+    loaded = load_served_model(settings, report=lambda _stage: None)
     assert "merge" in loaded.profile.constraints
 
     async def run_all() -> None:

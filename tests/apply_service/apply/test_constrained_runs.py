@@ -23,7 +23,7 @@ from apply_service.config import Settings
 from apply_service.edit.text.blank_lines import squeeze
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.cases.planned_case import edit_of_case, plan_case
-from apply_service.models.loading import load_model
+from apply_service.models.loading import load_served_model
 from batching.async_engine import AsyncEngine
 
 NUM_CASES = 60
@@ -50,7 +50,7 @@ def runs(tiny_model_dir: Path) -> list[tuple[EditPlan, Outcome]]:
     settings = Settings(
         model=str(tiny_model_dir), profile="embedded", threads=1, kv_memory=8 << 20, device="cpu"
     )
-    loaded = load_model(settings, report=lambda _stage: None)
+    loaded = load_served_model(settings, report=lambda _stage: None)
     chosen = list(small_cases())[:NUM_CASES]
     assert len(chosen) == NUM_CASES
 

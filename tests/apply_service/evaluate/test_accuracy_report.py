@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from apply_service.evaluate.accuracy_report import format_report, summarise
+from apply_service.evaluate.accuracy_report import format_accuracy_report, summarise_accuracy
+from apply_service.evaluate.case_statistics import wilson_interval
 from apply_service.evaluate.cases.case_file import Case
-from apply_service.evaluate.cases.case_result import Answer, CaseResult, ResultStatus
-from apply_service.evaluate.intervals import wilson_interval
+from apply_service.evaluate.cases.case_result import CaseAnswer, CaseResult, ResultStatus
 
 CONTRACT = {
     "cases",
@@ -41,7 +41,7 @@ def result(
         style="context",
         must_refuse=must_refuse,
     )
-    answer = Answer(
+    answer = CaseAnswer(
         status=status,
         text=text,
         seconds=seconds,
@@ -67,7 +67,7 @@ def mixed_results() -> list[CaseResult]:
 
 
 def test_shares_are_of_the_cases_that_have_an_answer() -> None:
-    report = summarise(mixed_results())
+    report = summarise_accuracy(mixed_results())
     assert set(report) >= CONTRACT
     assert report["cases"] == 12
     assert report["exact"] == pytest.approx(6 / 12)
@@ -80,14 +80,14 @@ def test_shares_are_of_the_cases_that_have_an_answer() -> None:
 
 
 def test_statuses_add_up() -> None:
-    report = summarise(mixed_results())
+    report = summarise_accuracy(mixed_results())
     assert sum(report["status_counts"].values()) == report["cases"]
     assert sum(report["status"].values()) == pytest.approx(1, abs=1e-3)
     assert report["status"]["failed"] == pytest.approx(1 / 12, abs=1e-4)
 
 
 def test_unique_anchors_are_judged_where_they_are_claimed() -> None:
-    report = summarise(mixed_results())
+    report = summarise_accuracy(mixed_results())
     assert report["unique_anchors"] == {
         "claimed": pytest.approx(7 / 12, abs=1e-4),
         "exact": pytest.approx(6 / 7, abs=1e-4),
@@ -95,14 +95,14 @@ def test_unique_anchors_are_judged_where_they_are_claimed() -> None:
 
 
 def test_counts_come_with_their_interval() -> None:
-    report = summarise(mixed_results())
+    report = summarise_accuracy(mixed_results())
     assert report["counts"]["silent_errors"] == {"count": 2, "n": 12}
     assert report["wilson_95"]["silent_errors"] == pytest.approx(wilson_interval(2, 12), abs=1e-4)
     assert report["counts"]["rejected_though_exact"]["count"] == 1
 
 
 def test_seconds_leave_failed_requests_out_and_passes_are_pooled() -> None:
-    report = summarise(mixed_results())
+    report = summarise_accuracy(mixed_results())
     assert report["seconds_p50"] == 1.0
     assert report["seconds_p90"] == 4.0
     assert report["tokens_per_target_pass"] == pytest.approx(100 / 15, abs=0.01)
@@ -115,17 +115,20 @@ def test_what_was_left_to_a_bound_model_is_counted() -> None:
         free = result(tokens=(num_tokens, passes))
         answer = replace(free.answer, num_forced_tokens=forced, num_decisions=decisions)
         results.append(replace(free, answer=answer))
-    report = summarise([*results, result(tokens=(500, 9))])
+    report = summarise_accuracy([*results, result(tokens=(500, 9))])
     bound = report["bound"]
     assert (bound["cases"], bound["forced"]) == (3, pytest.approx(397 / 400))
     assert bound["decisions"] == {"mean": 1.0, "median": 1, "p90": 2, "max": 2, "all": 3}
     assert (bound["target_passes"]["mean"], bound["target_passes"]["all"]) == (2.0, 6)
-    assert "3 cases bound to the valid merges: 99.25% of the tokens forced" in format_report(report)
-    assert summarise(mixed_results())["bound"] is None
+    assert (
+        "3 cases bound to the valid merges: 99.25% of the tokens forced"
+        in format_accuracy_report(report)
+    )
+    assert summarise_accuracy(mixed_results())["bound"] is None
 
 
 def test_groups_count_exact_and_silent() -> None:
-    report = summarise(mixed_results())
+    report = summarise_accuracy(mixed_results())
     assert report["by_language"]["go"] == {
         "cases": 1,
         "exact": 0,
@@ -137,15 +140,15 @@ def test_groups_count_exact_and_silent() -> None:
 
 
 def test_without_cases_shares_are_unknown() -> None:
-    report = summarise([])
+    report = summarise_accuracy([])
     assert report["exact"] is None
     assert report["seconds_p50"] is None
     assert report["tokens_per_target_pass"] is None
-    assert "no case was answered" in format_report(report)
+    assert "no case was answered" in format_accuracy_report(report)
 
 
 def test_the_text_shows_the_silent_error_rate_beside_the_coverage() -> None:
-    lines = format_report(summarise(mixed_results())).splitlines()
+    lines = format_accuracy_report(summarise_accuracy(mixed_results())).splitlines()
     silent = next(number for number, line in enumerate(lines) if line.startswith("silent errors"))
     assert "2 of 12" in lines[silent]
     assert "16.7%" in lines[silent]

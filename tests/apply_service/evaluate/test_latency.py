@@ -11,7 +11,12 @@ from case_files import case_file
 
 from apply_service.cli.main import main
 from apply_service.evaluate.edit_session import EditTiming
-from apply_service.evaluate.latency_report import LatencyRow, TimedRun, format_report, summarise
+from apply_service.evaluate.latency_report import (
+    LatencyRow,
+    TimedRun,
+    format_latency_report,
+    summarise_latency,
+)
 
 CASES = case_file("short_edits")
 
@@ -43,7 +48,7 @@ def test_percentiles_shares_and_ratios() -> None:
     rows.append(row_of("decided", no_model=run_of(0.1, passes=0), cold=run_of(0.1, passes=0)))
     rows.append(row_of("broken", cold=run_of(0.1, passes=0, problem="no-marker")))
     long = row_of("9", "file", file_cold=run_of(54.0), file_warm=run_of(2.0))
-    figures = summarise(rows, [(rows[8], long)])
+    figures = summarise_latency(rows, [(rows[8], long)])
     cold = figures["paths"]["cold"]
     assert (cold["n"], cold["p50_s"], cold["p90_s"], cold["max_s"]) == (10, 5, 9, 10)
     assert cold["text_share"] == pytest.approx(10 * 0.1 / 55)
@@ -59,11 +64,11 @@ def test_percentiles_shares_and_ratios() -> None:
 
 
 def test_without_long_files_there_is_no_ratio() -> None:
-    figures = summarise([row_of("1", cold=run_of(1.0))], [])
+    figures = summarise_latency([row_of("1", cold=run_of(1.0))], [])
     assert figures["region_against_file"]["cold"] == {"n": 0}
     facts = {"model": "m", "dtype": "float32", "threads": 1, "processor": "p"}
     rest = {"versions": {"torch": "2"}, "long_files_over_the_context": 0}
-    assert "scope file takes" not in format_report({**facts, **rest, **figures})
+    assert "scope file takes" not in format_latency_report({**facts, **rest, **figures})
 
 
 def run_bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[Any, str]:

@@ -13,9 +13,8 @@ from case_files import case_file
 from apply_service.cli.main import main
 from apply_service.config import Settings, load_settings
 from apply_service.evaluate import tune
-from apply_service.evaluate.edit_job import EditJob, EditProcess
 from apply_service.evaluate.edit_session import EditSession, EditTiming, GroupTiming
-from apply_service.evaluate.edit_worker import run_job
+from apply_service.evaluate.edit_worker import EditJob, EditProcess, run_job
 from apply_service.evaluate.worker_process import WorkerEndedError
 
 CASES = case_file("short_edits")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from apply_service.config import Settings
-from apply_service.evaluate.tune_search import Comparison, Knob, search
+from apply_service.evaluate.tune_search import Knob, SettingComparison, search
 
 START = Settings()
 KNOBS = [
@@ -27,10 +27,10 @@ class Machine:
         self._noise = noise
         self._draws = random.Random(seed)
 
-    def __call__(self, mine: Settings, other: Settings) -> Comparison:
+    def __call__(self, mine: Settings, other: Settings) -> SettingComparison:
         self.compared.append((mine, other))
         ratio = self._cost(mine) / self._cost(other)
-        return Comparison(
+        return SettingComparison(
             ratios=tuple(ratio * self._draws.lognormvariate(0.0, self._noise) for _ in range(12))
         )
 
@@ -81,12 +81,14 @@ def test_no_pair_is_compared_twice() -> None:
 @pytest.mark.parametrize(
     ("comparison", "note"),
     [
-        (Comparison(has_run=False), "did not run"),
-        (Comparison(ratios=(2.0,) * 12, is_worse=True), "fewer results are trusted"),
-        (Comparison(ratios=(2.0,)), ""),
+        (SettingComparison(has_run=False), "did not run"),
+        (SettingComparison(ratios=(2.0,) * 12, is_worse=True), "fewer results are trusted"),
+        (SettingComparison(ratios=(2.0,)), ""),
     ],
 )
-def test_what_fails_or_is_worse_or_ran_once_is_not_taken(comparison: Comparison, note: str) -> None:
+def test_what_fails_or_is_worse_or_ran_once_is_not_taken(
+    comparison: SettingComparison, note: str
+) -> None:
     best, trials = search(START, KNOBS, lambda _mine, _other: comparison)
     assert best == START
     assert {trial.note for trial in trials} == {note}

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[3]
 DOCS = (ROOT / "docs" / "agent-prompt.md").read_text()
 MORE_EXAMPLES = (ROOT / "tests" / "cases" / "update_rules.md").read_text()
 # The copy that the Python client carries: clients and service do not import each other.
-CARRIED = ROOT / "clients" / "python" / "apply_client" / "edit_tool.json"
+CARRIED = ROOT / "clients" / "python" / "apply_client" / "mcp_server" / "edit_tool.json"
 MARKERS = re.findall(r"`([^`\n]*existing code[^`\n]*)`", DESCRIPTION)
 _BLOCK = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 

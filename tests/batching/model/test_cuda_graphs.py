@@ -9,11 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from batching.model.cuda_graphs import CudaGraphs, GraphGrid, GraphKey
+from batching.model.cuda_graphs import CudaGraphs, GraphGrid, GraphKey, StaticBatch
 from batching.model.forward_batch import ForwardBatch
 from batching.model.fused_layers import fuse_decoder
 from batching.model.loading import PagedKV, load_model, run_decoder
-from batching.model.static_batch import StaticBatch
 from batching.request import SamplingParams
 from batching.step_plan import ScheduledRequest, StepPlan
 from kernels.ops import reference_ops

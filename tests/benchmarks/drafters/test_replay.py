@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from benchmarks.drafters.replay import ReplayFigures, ceiling, replay, summarise
+from benchmarks.drafters.replay import ReplayFigures, ceiling, replay, summarise_replay
 from lookup.proposer import Draft
 
 
@@ -57,7 +57,9 @@ def figures_of(num_tokens: int, num_passes: int) -> ReplayFigures:
 
 
 def test_the_mean_is_over_cases_and_p10_is_the_nearest_rank() -> None:
-    summary = summarise([figures_of(10 * n, 1) for n in range(1, 10)] + [figures_of(1000, 10)])
+    summary = summarise_replay(
+        [figures_of(10 * n, 1) for n in range(1, 10)] + [figures_of(1000, 10)]
+    )
     passes = summary["tokens_per_target_pass"]
     assert passes["mean"] == pytest.approx(55.0)
     assert passes["p10"] == 10.0

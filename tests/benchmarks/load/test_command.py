@@ -16,8 +16,7 @@ from tiny_model import write_tiny_model
 
 from apply_service.cli.main import EXIT_ERROR, EXIT_OK
 from benchmarks.__main__ import main
-from benchmarks.load.arrivals import poisson_arrivals
-from benchmarks.load.open_loop import TimedReply
+from benchmarks.load.open_loop import TimedReply, poisson_arrivals
 from benchmarks.load.stages import LoadStage, is_rising, percentile
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from benchmarks.speed.case import SpeedCase
-from benchmarks.speed.contenders import Contender
+from benchmarks.speed.contenders import SpeedContender
 from benchmarks.speed.log import SpeedLog, SpeedSettings
 from benchmarks.speed.race import Race
 from benchmarks.speed.run import SpeedRun, WorkerFacts
@@ -61,7 +61,7 @@ def race(log: SpeedLog, case_ids: str, *, num_rounds: int = 1) -> list[str]:
     """What the contenders were asked for in one race."""
     notes: list[str] = []
     contenders = [
-        Contender(
+        SpeedContender(
             name,
             lambda name=name: NotedProcess(name, notes),  # type: ignore[misc]
             lambda case, salt: (case.case.id, salt),
@@ -119,7 +119,7 @@ def test_a_race_goes_on_from_a_file(tmp_path: Path) -> None:
 
 def test_the_longest_context_is_that_of_ours(log: SpeedLog) -> None:
     notes: list[str] = []
-    contender = Contender("ours", lambda: NotedProcess("ours", notes), lambda *job: job)  # type: ignore[arg-type, return-value]
+    contender = SpeedContender("ours", lambda: NotedProcess("ours", notes), lambda *job: job)  # type: ignore[arg-type, return-value]
     with ExitStack() as stack:
         assert Race([contender], log, stack, report=notes.append).max_position == 77
     assert notes == ["starting ours", "ours starts", "ours ends"]

@@ -10,7 +10,7 @@ import pytest
 from batching.draft_losses import DraftLosses
 from batching.events import RequestStats
 from benchmarks.speed.log import RunRecord
-from benchmarks.speed.report import format_report, summarise
+from benchmarks.speed.report import format_speed_report, summarise_speed
 from benchmarks.speed.run import SpeedRun, WorkerFacts
 
 K = 9
@@ -73,7 +73,7 @@ def make_report() -> dict[str, object]:
     records["peer"][1][2] = msgspec.structs.replace(
         wrong, run=replace(wrong.run, token_ids=tokens[:-1])
     )
-    return summarise(records, k=K)
+    return summarise_speed(records, k=K)
 
 
 def test_ratios_are_of_sums_of_medians() -> None:
@@ -122,7 +122,7 @@ def test_the_table_has_a_line_for_each_contender_and_cause() -> None:
         "rounds": 3,
         **make_report(),
     }
-    lines = format_report(report).splitlines()
+    lines = format_speed_report(report).splitlines()
     (peer,) = [line for line in lines if line.startswith("peer")]
     assert peer.split() == [
         "peer", "float32", "8.00", "1.60x", peer.split()[4], "2.00", "0.50", "9", "4",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from apply_client import ApplyOptions, ContentConflictError, EditRejectedError, WritePolicy
 from apply_client.__main__ import main
-from apply_client.open_file import open_file
+from apply_client.workspace.open_file import open_file
 from client_callers import CALLERS
 from oracle_service import OracleService
 from server_thread import serving

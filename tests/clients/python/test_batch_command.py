@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from apply_client.__main__ import main
-from apply_client.journal import Journal, JournalHead, StepOutcome
+from apply_client.batch.journal import Journal, JournalHead, StepOutcome
 from oracle_service import OracleService
 from server_thread import serving
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 
 import pytest
-from apply_client.diff_excerpt import diff_excerpt, num_changed
-from apply_client.edit_answer import MAX_LINE_CHARACTERS, answer_text, fair_shares
-from apply_client.edit_report import EditReport
 from apply_client.errors import APIConnectionError, ApplyClientError, AuthenticationError
-from apply_client.wire import Finding, Problem
-from apply_client.workspace_errors import ContentConflictError
+from apply_client.mcp_server.diff_excerpt import diff_excerpt, num_changed
+from apply_client.mcp_server.edit_answer import MAX_LINE_CHARACTERS, answer_text, fair_shares
+from apply_client.protocol.wire import Finding, Problem
+from apply_client.workspace.edit_report import EditReport
+from apply_client.workspace.errors import ContentConflictError
 
 URL = "http://127.0.0.1:1"
 

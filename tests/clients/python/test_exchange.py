@@ -8,7 +8,7 @@ from email.utils import format_datetime
 
 import pytest
 from apply_client import APIConnectionError, APITimeoutError, RetryPolicy
-from apply_client.exchange import (
+from apply_client.protocol.exchange import (
     Answer,
     ConnectionFailure,
     Outcome,

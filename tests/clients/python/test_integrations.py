@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from apply_client.mcp_tools import tool_schemas
+from apply_client.mcp_server.tools import tool_schemas
 from mcp_session import ROOT, mcp_process, text_of
 from oracle_service import OracleService
 from page_snippets import DEFAULT_URL, snippets_of

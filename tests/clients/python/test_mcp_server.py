@@ -15,8 +15,8 @@ from typing import Any
 
 import httpx
 import pytest
-from apply_client.mcp_tools import EDIT_FILE, EDIT_FILES
-from apply_client.workspace import sha256_of
+from apply_client.mcp_server.tools import EDIT_FILE, EDIT_FILES
+from apply_client.workspace.folder import sha256_of
 from mcp_session import ROOT, McpSession, mcp_session, text_of
 from oracle_service import OracleService
 from pipeline_session import functions

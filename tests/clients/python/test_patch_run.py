@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from apply_client.async_client import AsyncApplyClient
 from apply_client.careful_files.file_rights import FileRights
-from apply_client.edit_report import EditReport
-from apply_client.workspace import Workspace
-from apply_client.workspace_edit import EditOrder, WorkspaceEditor
-from apply_client.workspace_errors import FileAccessError
-from apply_client.write_policy import WritePolicy
+from apply_client.workspace.edit_report import EditReport
+from apply_client.workspace.edits import EditOrder, WorkspaceEditor
+from apply_client.workspace.errors import FileAccessError
+from apply_client.workspace.folder import Workspace
+from apply_client.workspace.write_policy import WritePolicy
 
 # New and removed files need no service, and there is none.
 NO_SERVICE = "http://127.0.0.1:9"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from apply_client.patch_split import FileChange, PatchError, is_patch, split_patch
+from apply_client.workspace.patch_split import FileChange, PatchError, is_patch, split_patch
 
 PATCH = """\
 *** Begin Patch

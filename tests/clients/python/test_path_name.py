@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from apply_client.path_name import is_protected, relative_parts
-from apply_client.workspace_errors import PathRefusedError
+from apply_client.workspace.errors import PathRefusedError
+from apply_client.workspace.path_name import is_protected, relative_parts
 
 ROOTS = ("/srv/shop", "/link/shop")
 

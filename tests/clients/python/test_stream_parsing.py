@@ -9,8 +9,7 @@ from contextlib import suppress
 
 import pytest
 from apply_client.errors import InvalidResponseError
-from apply_client.ndjson import NdjsonLines
-from apply_client.sse import ServerSentEvent, SseParser
+from apply_client.protocol.sse import ServerSentEvent, SseParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,7 +77,7 @@ def test_any_bytes_are_events_or_too_many(pieces: list[bytes]) -> None:
             parser.feed(piece)
 
 
-def feed_all(parser: SseParser | NdjsonLines, piece: bytes) -> None:
+def feed_all(parser: SseParser, piece: bytes) -> None:
     """The same piece twenty times."""
     for _ in range(20):
         assert parser.feed(piece) == []
@@ -92,20 +91,3 @@ def test_an_endless_event_is_refused(piece: bytes) -> None:
 
 def test_fields_of_other_names_need_no_memory() -> None:
     feed_all(SseParser(max_event_bytes=100), b"note: " + b"x" * 20 + b"\n")
-
-
-@given(
-    content=st.lists(st.sampled_from([b"{}", b"\n", b"\r\n", b" ", b"a", b"\xff"])).map(b"".join),
-    cuts=CUTS,
-)
-def test_lines_do_not_depend_on_the_cuts(content: bytes, cuts: list[int]) -> None:
-    parser = NdjsonLines()
-    found = [line for piece in pieces_of(content, cuts) for line in parser.feed(piece)]
-    found += parser.end()
-    assert found == [line for line in content.split(b"\n") if line.strip()]
-    assert parser.end() == []
-
-
-def test_an_endless_line_is_refused() -> None:
-    with pytest.raises(InvalidResponseError, match="the limit is 100"):
-        feed_all(NdjsonLines(max_line_bytes=100), b"x" * 20)

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from apply_client.careful_files import anchored_folder, atomic_file
 from apply_client.careful_files.anchored_folder import PLATFORM, Abilities
-from apply_client.workspace import Workspace, sha256_of
-from apply_client.workspace_errors import (
+from apply_client.workspace.errors import (
     ContentConflictError,
     FileAccessError,
     FileMissingError,
@@ -22,6 +21,7 @@ from apply_client.workspace_errors import (
     PathRefusedError,
     WorkspaceError,
 )
+from apply_client.workspace.folder import Workspace, sha256_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from apply_client.write_policy import WritePolicy
+from apply_client.workspace.write_policy import WritePolicy
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from apply_service.prompts.embedded import EmbeddedProfile
 from apply_service.prompts.profile import Profile, PromptRequest, load_profile
 from apply_service.service import ApplyService, LoadedModel
 from batching.config import ModelInfo, SchedulerConfig
+from batching.constrained_answer import LogitsRow
 from batching.engine import Engine
 from batching.events import RowEvidence
-from batching.logits_row import LogitsRow
 from batching.model.runner import ModelRunner
 from batching.pending_step import FinishedStep
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens

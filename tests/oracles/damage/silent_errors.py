@@ -19,7 +19,7 @@ from typing import Any
 from oracles.damage.corrupting_oracle import CorruptingOracle
 
 from apply_service.apply.run import PipelineLimits
-from apply_service.evaluate.accuracy_report import format_report, summarise
+from apply_service.evaluate.accuracy_report import format_accuracy_report, summarise_accuracy
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.cases.case_result import CaseResult
 from apply_service.evaluate.cases.misses import write_misses
@@ -70,11 +70,11 @@ def run_cases(cases: Sequence[Case], *, share: float, seed: int, has_fallback: b
 
 def describe(run: OracleRun) -> Iterator[str]:
     """The report, and which damage got through."""
-    report: dict[str, Any] = summarise(run.results)
+    report: dict[str, Any] = summarise_accuracy(run.results)
     answers = Counter(kind is not None for kinds in run.kinds for kind in kinds)
     low, high = report["wilson_95"]["silent_errors"]
     yield f"{answers[True]} of {answers.total()} answers of the model were corrupted"
-    yield format_report(report)
+    yield format_accuracy_report(report)
     yield f"silent error rate {report['silent_error_rate']:.2%}, between {low:.2%} and {high:.2%}"
     done: Counter[str] = Counter()
     silent: Counter[str] = Counter()

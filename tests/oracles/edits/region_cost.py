@@ -67,11 +67,11 @@ def measure_model(num_rounds: int) -> int:
     """Compare model seconds in both files, one after the other; 1 if a limit is passed."""
     from apply_service.apply.run import ApplyPipeline, PipelineLimits
     from apply_service.config import load_settings
-    from apply_service.models.loading import load_model
+    from apply_service.models.loading import load_served_model
     from batching.async_engine import AsyncEngine
 
     settings = load_settings(flags={}, environment=os.environ).settings
-    loaded = load_model(settings, report=lambda _stage: None)
+    loaded = load_served_model(settings, report=lambda _stage: None)
     cases = {
         num_lines: [
             Case(module_of(num_lines), one_function_update(number)).edit

@@ -24,8 +24,8 @@ from apply_service.edit.read.snippet_error import SnippetError
 from apply_service.edit.syntax.languages import language_of
 from apply_service.edit.syntax.syntax import parse
 from apply_service.edit.text.text_file import TextFile
+from apply_service.evaluate.case_statistics import wilson_interval
 from apply_service.evaluate.cases.case_file import Case, read_cases
-from apply_service.evaluate.intervals import wilson_interval
 
 CORRUPTED_SHARE = 0.3
 FLAGGED = ("needs_review", "rejected")

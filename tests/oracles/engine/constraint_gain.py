@@ -29,10 +29,10 @@ from apply_service.config import load_settings
 from apply_service.edit.place.splice import splice
 from apply_service.edit.read.snippet_error import SnippetError
 from apply_service.edit.text.text_file import TextFile
+from apply_service.evaluate.case_statistics import wilson_interval
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.cases.planned_case import edit_of_case
-from apply_service.evaluate.intervals import wilson_interval
-from apply_service.models.loading import load_model
+from apply_service.models.loading import load_served_model
 from apply_service.observe.progress import Progress
 from apply_service.prompts.errors import PromptError
 from apply_service.service import LoadedModel
@@ -221,7 +221,7 @@ def _share(hits: Sequence[bool]) -> str:
 
 async def _run(cases: Iterator[Case], limit: int, out: Path | None) -> list[CaseGain]:
     settings = load_settings(flags={}, environment=os.environ).settings
-    bench = GainBench(load_model(settings, report=lambda _: None))
+    bench = GainBench(load_served_model(settings, report=lambda _: None))
     done = {gain.id: gain for gain in _read(out)}
     gains: list[CaseGain] = []
     counts = {True: 0, False: 0}

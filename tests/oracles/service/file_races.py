@@ -29,10 +29,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from apply_client.careful_files.linux_rename import try_exchange
-from apply_client.workspace import Workspace, sha256_of
-from apply_client.workspace_errors import ContentConflictError, WorkspaceError
+from apply_client.workspace.errors import ContentConflictError, WorkspaceError
+from apply_client.workspace.folder import Workspace, sha256_of
 
-from apply_service.cli.file_writer import FileWriteError, replace_file
+from apply_service.cli.file_writer import FileWriteError, write_result
 
 Write = Callable[[Path, bytes, bytes], bool]
 
@@ -42,7 +42,7 @@ SPAWN = multiprocessing.get_context("spawn")
 def write_by_command_line(path: Path, content: bytes, expected: bytes) -> bool:
     """Write as `apply-service apply --write` does; False if the file has changed."""
     try:
-        replace_file(path, content, expected=expected)
+        write_result(path, content, expected=expected)
     except FileWriteError as error:
         if "has changed" not in str(error):
             raise

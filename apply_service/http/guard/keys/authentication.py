@@ -1,4 +1,4 @@
-"""Who asks, and whether they may: keys in `Authorization: Bearer` or `x-api-key`, by hash."""
+"""Authenticates callers by their key in `Authorization: Bearer` or `x-api-key`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLIENT_PREFIX = "sk-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRules:
-    """Who gets in without a key.
+    """Rules for requests without a key.
 
     `is_private`: nobody else can reach the server, so who has no key may do all while there are
     no keys. `allows_anonymous`: who has no key may edit, also where there are keys.

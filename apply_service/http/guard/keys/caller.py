@@ -1,4 +1,4 @@
-"""Who sent the request that is being served."""
+"""The caller of the request that is being served."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Caller:
     is_limited: bool = True
 
     def may(self, scope: Scope | None) -> bool:
-        """Whether a scope is among the caller's; None needs none, admin has them all."""
+        """True if the caller has the scope; None needs no scope, `admin` has all."""
         return scope is None or scope in self.scopes or "admin" in self.scopes
 
 
@@ -30,13 +30,13 @@ _CURRENT: ContextVar[Caller | None] = ContextVar("caller", default=None)
 
 
 def current_caller() -> Caller | None:
-    """Whose request is being served, None outside of one."""
+    """The caller of the current request, None outside of a request."""
     return _CURRENT.get()
 
 
 @contextmanager
 def serving(caller: Caller) -> Iterator[None]:
-    """Make `caller` the one that `current_caller` gives."""
+    """Set the caller that `current_caller` returns inside the block."""
     token = _CURRENT.set(caller)
     try:
         yield

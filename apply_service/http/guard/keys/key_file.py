@@ -61,7 +61,7 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     revoked_at: datetime | None = None
 
     def is_active(self, now: datetime) -> bool:
-        """Whether the key opens anything at this time."""
+        """True if the key opens anything at this time."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
@@ -79,17 +79,17 @@ class CreatedKey:
 
 
 def default_key_path() -> Path:
-    """Where keys are kept if no setting says otherwise."""
+    """The default path of the file of keys."""
     return platformdirs.user_config_path("apply-service") / "keys.json"
 
 
 def hash_key(text: str) -> str:
-    """What a key is looked up by."""
+    """The SHA-256 by which a key is looked up, in hexadecimal."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def has_key_form(text: str) -> bool:
-    """Whether a text could be a key of ours at all."""
+    """True if a text has the form of a key."""
     return _KEY.fullmatch(text) is not None
 
 

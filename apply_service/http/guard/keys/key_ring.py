@@ -1,4 +1,4 @@
-"""The keys that a running server knows: looked up by hash, read again when their file changes."""
+"""Keys of a running server: looked up by hash, read again when their file changes."""
 
 from __future__ import annotations
 
@@ -41,15 +41,9 @@ class KeyRing:
 
     @property
     def has_keys(self) -> bool:
-        """Whether there are keys, revoked ones too: once there were some, all must have one."""
+        """True if there are keys, revoked ones included: then every caller must have one."""
         self._refresh()
         return bool(self._by_sha256)
-
-    def has_active_key(self) -> bool:
-        """Whether anybody can get in."""
-        self._refresh()
-        now = datetime.now(UTC)
-        return any(record.is_active(now) for record in self._by_sha256.values())
 
     def find(self, text: str) -> KeyRecord | None:
         """The record of a key that is active now."""

@@ -1,4 +1,4 @@
-"""What the parts of one request may still cost its caller: each counts as a request of its own."""
+"""Charges the parts of one request to its caller, each as a request of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_WAIT_S = 2.0
 
 @dataclass(slots=True)
 class Cost:
-    """The tokens that a part has cost, written by whoever works on it."""
+    """Tokens that a part has cost; the worker on the part writes them."""
 
     num_tokens: int = 0
 
@@ -95,13 +95,13 @@ _CURRENT: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
 
 
 def current_allowance() -> Allowance | None:
-    """What parts of the request that is served are charged to, None for callers without limits."""
+    """The allowance of the current request, None for callers without limits."""
     return _CURRENT.get()
 
 
 @contextmanager
 def allowing(allowance: Allowance | None) -> Iterator[None]:
-    """Make `allowance` the one that `current_allowance` gives."""
+    """Set the allowance that `current_allowance` returns inside the block."""
     token = _CURRENT.set(allowance)
     try:
         yield

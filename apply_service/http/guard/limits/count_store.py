@@ -27,7 +27,7 @@ class MemoryCounts(MemoryStore):
         self._turn = asyncio.Lock()
 
     async def add(self, amounts: Mapping[str, int], *, expires_in: int) -> dict[str, int]:
-        """Add to each count and tell what it is then; 0 only reads. Seconds from the last add."""
+        """Add to each count and return its new value; an amount of 0 only reads it."""
         totals = {}
         async with self._turn:
             for key, amount in amounts.items():
@@ -42,7 +42,7 @@ class RedisCounts(RedisStore):
     """Counts that all replicas add to. Every method may raise RedisError or OSError."""
 
     def __init__(self, address: RedisAddress, *, timeout_s: float) -> None:
-        """Connects when it is first asked; no answer takes longer than `timeout_s`."""
+        """Connect at the first call; no call takes longer than `timeout_s`."""
         self._address = address
         self._resolver = HostResolver()
         self._is_host_found = False
@@ -65,7 +65,7 @@ class RedisCounts(RedisStore):
         self._is_host_found = True
 
     def lose_host(self) -> None:
-        """Find the server's name anew before it is asked again: it has failed."""
+        """Forget the server's address after a failure; `find_host` resolves the name again."""
         self._is_host_found = False
 
     async def add(self, amounts: Mapping[str, int], *, expires_in: int) -> dict[str, int]:
@@ -87,7 +87,7 @@ class RedisCounts(RedisStore):
         return totals
 
     async def hold(self, key: str, lease_id: str, *, now: float, lease_s: float) -> int:
-        """Take a lease that ends by itself, and tell how many are held with it."""
+        """Take a lease that expires by itself; the number of leases held, this one included."""
         name = self._make_key(key)
         async with self._client.pipeline(transaction=True) as pipeline:
             pipeline.zremrangebyscore(name, "-inf", now)

@@ -1,4 +1,4 @@
-"""Middleware: 429 for callers over their limits, and the state of these in every answer."""
+"""Middleware that answers 429 to callers over their limits and adds the limits' headers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apply_service.observe.request_record import current_record
 
 
 class RateLimiting:
-    """Counts what makes the engine work; looking at models or figures costs nothing.
+    """Counts requests that make the engine work; model lists and metrics are free.
 
     Where a body is worked on while it comes, its parts are charged by an `Allowance`.
     """

@@ -1,4 +1,4 @@
-"""How much one caller may ask for: requests and tokens a minute, and requests at the same time.
+"""Rate limits of a caller: requests and tokens a minute, and requests at the same time.
 
 A minute slides: what counts is all of this clock minute and of the last one the part that is less
 than a minute ago, as if it had come evenly. So two numbers a caller are enough, a limit cannot be
@@ -44,7 +44,7 @@ class RateLimitSettings:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A limit that is used up."""
+    """A used-up limit."""
 
     what: str
     value: float
@@ -65,17 +65,17 @@ class Window:
 
     @property
     def used(self) -> float:
-        """What counts against the limit now."""
+        """The amount that counts against the limit now."""
         return self.previous * (1 - self.elapsed_s / WINDOW_S) + self.current
 
     @property
     def remaining(self) -> int:
-        """What may still come now."""
+        """The amount that is still allowed now."""
         return max(0, math.floor(self.limit - self.used))
 
     @property
     def reset_s(self) -> float:
-        """Seconds until nothing counts any more."""
+        """Seconds until the whole limit is free again."""
         if self.current:
             return 2 * WINDOW_S - self.elapsed_s
         return WINDOW_S - self.elapsed_s if self.previous else 0.0
@@ -92,14 +92,14 @@ class Window:
         return WINDOW_S - self.elapsed_s + WINDOW_S * share
 
     def refusal(self) -> Refusal | None:
-        """Why one more may not come now."""
+        """The refusal of one more, None if it is allowed."""
         if not self.limit or self.wait_s <= 0:
             return None
         return Refusal(f"{self.what} a minute", self.used, self.limit, self.wait_s)
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class RateAdmission:
     """The answer to one request; who was admitted reports `finish`."""
 
     name: str
@@ -127,7 +127,7 @@ class Charge:
 
 
 def rate_problem(refusal: Refusal) -> Problem:
-    """What a caller over a limit is told."""
+    """The 429 problem of a refusal."""
     return make_problem(
         429,
         code="rate-limited",
@@ -167,7 +167,7 @@ class RateLimits:
         self._trial: asyncio.Task[None] | None = None
         self._num_asked = 0
 
-    async def admit(self, name: str) -> Admission:
+    async def admit(self, name: str) -> RateAdmission:
         """Count one more request of a caller, unless a limit refuses it."""
         lease_id, now = uuid.uuid4().hex, self._clock()
         self._running[name] += 1
@@ -176,7 +176,9 @@ class RateLimits:
         refusal = refusal or await self._try_hold(name, lease_id, now)
         if refusal is None:
             asked = replace(asked, current=asked.current + 1)
-        admission = Admission(name, lease_id, refusal, tuple(w for w in (asked, spent) if w.limit))
+        admission = RateAdmission(
+            name, lease_id, refusal, tuple(w for w in (asked, spent) if w.limit)
+        )
         if refusal is not None:
             self._stop_running(name)
             await self._count(name, now, num_requests=-1)
@@ -208,7 +210,7 @@ class RateLimits:
         amounts[_key("tokens", charge.name, self._clock())] += num_tokens
         await self._add(amounts)
 
-    async def finish(self, admission: Admission, *, num_tokens: int) -> None:
+    async def finish(self, admission: RateAdmission, *, num_tokens: int) -> None:
         """An admitted request has ended and cost so many tokens, counted from now on."""
         self._stop_running(admission.name)
         if num_tokens:
@@ -262,7 +264,7 @@ class RateLimits:
             return None
         return Refusal("requests at the same time", num_running, limit, _RUNNING_WAIT_S)
 
-    async def _release(self, admission: Admission) -> None:
+    async def _release(self, admission: RateAdmission) -> None:
         if self._settings.max_concurrent:
             await self._ask(
                 lambda shared: shared.release(f"running:{admission.name}", admission.lease_id)

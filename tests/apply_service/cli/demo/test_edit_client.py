@@ -7,8 +7,8 @@ from apply_service.cli.demo.edit_client import (
     EditFailedError,
     describe_problem,
     post_edit,
+    post_streamed_edit,
     read_events,
-    stream_edit,
 )
 
 
@@ -27,7 +27,7 @@ def test_a_problem_is_raised_with_its_findings() -> None:
 
 def test_a_stream_gives_the_pieces_and_then_the_result() -> None:
     with canned_server({"status": "applied"}) as canned:
-        items = list(stream_edit("127.0.0.1", canned.port, body={"update": "x"}))
+        items = list(post_streamed_edit("127.0.0.1", canned.port, body={"update": "x"}))
     assert items == ["import", " time\n", {"status": "applied"}]
     assert canned.bodies == [{"update": "x", "stream": True}]
 
@@ -35,7 +35,7 @@ def test_a_stream_gives_the_pieces_and_then_the_result() -> None:
 def test_an_error_in_the_stream_is_raised_after_the_pieces() -> None:
     with canned_server({}) as canned:
         canned.problem, canned.stream_ends_with = PROBLEM, "error"
-        stream = stream_edit("127.0.0.1", canned.port, body={})
+        stream = post_streamed_edit("127.0.0.1", canned.port, body={})
         assert [next(stream), next(stream)] == ["import", " time\n"]
         with pytest.raises(EditFailedError, match="failed its checks"):
             next(stream)
@@ -43,7 +43,7 @@ def test_an_error_in_the_stream_is_raised_after_the_pieces() -> None:
 
 def test_a_stream_may_be_left_early() -> None:
     with canned_server({}) as canned:
-        stream = stream_edit("127.0.0.1", canned.port, body={})
+        stream = post_streamed_edit("127.0.0.1", canned.port, body={})
         assert next(stream) == "import"
         stream.close()
 

@@ -192,7 +192,7 @@ def test_the_kv_cache_is_counted_in_the_format_that_the_machine_takes(
 def test_who_may_use_the_server(
     doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apply_service.cli.doctor.access_checks.is_in_container", lambda: False)
+    monkeypatch.setattr("apply_service.cli.doctor.place_checks.is_in_container", lambda: False)
     path = tmp_path / "keys.json"
     flags = ["--quick", "--keys-file", str(path)]
     outside = [*flags, "--host", "0.0.0.0"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from apply_service.evaluate.cases.case_file import Case
-from apply_service.evaluate.cases.case_result import Answer, CaseResult, ResultStatus
+from apply_service.evaluate.cases.case_result import CaseAnswer, CaseResult, ResultStatus
 
 ORIGINAL = "import os\n\ndef a():\n    return 1\n"
 EXPECTED = "import os\n\ndef a():\n    return 2\n"
@@ -24,7 +24,7 @@ def result(
         expected=expected,
         must_refuse=must_refuse,
     )
-    return CaseResult(case, Answer(status=status, text=text), language="python")
+    return CaseResult(case, CaseAnswer(status=status, text=text), language="python")
 
 
 def test_the_expected_file_is_exact_by_every_measure() -> None:

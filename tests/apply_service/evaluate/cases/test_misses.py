@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from apply_service.evaluate.cases.case_file import Case
-from apply_service.evaluate.cases.case_result import Answer, CaseResult, ResultStatus
+from apply_service.evaluate.cases.case_result import CaseAnswer, CaseResult, ResultStatus
 from apply_service.evaluate.cases.misses import write_misses
 
 
@@ -18,7 +18,7 @@ def result(
         expected="one\nnew\ntwo\n",
         must_refuse=must_refuse,
     )
-    answer = Answer(status=status, text=text, notes=("warning place_guessed: perhaps",))
+    answer = CaseAnswer(status=status, text=text, notes=("warning place_guessed: perhaps",))
     return CaseResult(case, answer, language="python")
 
 

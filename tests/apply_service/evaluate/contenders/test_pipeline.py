@@ -13,7 +13,7 @@ from oracles.damage.corrupting_oracle import CorruptingOracle
 from apply_service.apply.edit_request import UseModel
 from apply_service.apply.run import PipelineLimits
 from apply_service.evaluate.cases.case_file import Case, read_cases
-from apply_service.evaluate.cases.case_result import Answer
+from apply_service.evaluate.cases.case_result import CaseAnswer
 from apply_service.evaluate.cases.planned_case import plan_case
 from apply_service.evaluate.contenders.pipeline import PipelineContender
 from apply_service.prompts.profile import load_profile
@@ -29,7 +29,7 @@ class Contest:
         self.oracle = oracle
         self._contender = contender
 
-    def answer(self, case: Case) -> Answer:
+    def answer(self, case: Case) -> CaseAnswer:
         self.oracle.begin(case)
         return self._contender.answer(case)
 

@@ -17,9 +17,9 @@ from oracle_service import OracleService
 from recorded_requests import events_of, streamed_text
 from server_thread import serving
 
-from apply_service.http.compat.chat_schemas import ChatBody, ChatMessageBody
 from apply_service.http.compat.compacted_code import APPLY_CONTEXT_HEADER
 from apply_service.http.compat.edits import ChatEdit, chat_edit_of
+from apply_service.http.compat.schemas import ChatBody, ChatMessageBody
 from apply_service.http.problems import ProblemError
 
 RECORDS = morph_records()

@@ -18,7 +18,7 @@ from apply_service.http.guard.exposure import (
 from apply_service.http.guard.keys.key_file import KeyFile, has_key_form
 from apply_service.http.guard.keys.key_ring import KeyRing
 from apply_service.http.server.listener import ServerStartError, listen
-from apply_service.http.server.single_process import check_single_process
+from apply_service.http.server.process import check_single_process
 
 
 @pytest.fixture
@@ -61,10 +61,10 @@ def test_it_starts_where_that_does_no_harm(file: KeyFile, change: str) -> None:
 
 
 def test_it_starts_with_a_key(file: KeyFile) -> None:
-    file.create("ci", ("apply",))
+    created = file.create("ci", ("apply",))
     shown: list[str] = []
-    assert open_ring(file, shown).has_active_key()
-    assert open_ring(file, shown, is_in_container=True).has_active_key()
+    assert open_ring(file, shown).find(created.text) == created.record
+    assert open_ring(file, shown, is_in_container=True).find(created.text) == created.record
     assert shown == []
     assert len(file.read()) == 1
 

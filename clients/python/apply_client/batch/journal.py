@@ -1,0 +1,300 @@
+"""What a batch has done so far, on disk: whoever is killed goes on where the journal ends.
+
+The file has one JSON object a line, each flushed to the disk before the work goes on. The first
+says which batch it is. A step that writes a file has two lines: `begin`, before the file is
+replaced, with the hash of the file `before` and `after`, and `end`, when that is done. After a kill
+between the two the file itself says which of them it is. All other steps have `end` alone, in a
+batch for a patch with the `content` of the file. A last line that was cut off by a kill is none.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from io import BufferedReader, FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+import msgspec
+
+from apply_client.careful_files.file_lock import try_lock
+from apply_client.errors import ApplyClientError
+from apply_client.protocol.wire import Finding
+from apply_client.update_text import DiskError, InputError, file_error
+
+FORMAT = "apply-client batch journal 1"
+
+_MAX_HEAD_BYTES = 65_536
+_REMEDY = "name another one by --journal, or remove it to begin again"
+_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+
+StepStatus = Literal[
+    "applied",
+    "unchanged",
+    "needs_review",
+    "rejected",
+    "added",
+    "removed",
+    "content_conflict",
+    "failed",
+]
+
+
+class JournalHead(msgspec.Struct, frozen=True, kw_only=True):
+    """Which batch a journal is of; another one must not go on with it."""
+
+    edits_sha256: str
+    root: str
+    mode: Literal["write", "patch"]
+    accepts_review: bool
+    format: str = FORMAT
+
+
+class StepOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of a step that is over.
+
+    `before` and `after` are hashes of the file, null where there was or is none.
+    """
+
+    status: StepStatus
+    before: str | None = None
+    after: str | None = None
+    is_written: bool = False
+    message: str | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+class JournalLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A step that begins to write its file, or has ended; `content` is for a patch, in Base64."""
+
+    event: Literal["begin", "end"]
+    step: str
+    path: str
+    outcome: StepOutcome
+    content: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """Where a line of the journal stands, in bytes."""
+
+    offset: int
+    size: int
+
+
+class FileHistory:
+    """What a batch knows of one file: its hash at the start and as the batch left it.
+
+    `content_line` is where the journal has the file, as steps for a patch have left it.
+    """
+
+    def __init__(self) -> None:
+        self.is_known = False
+        self.is_changed = False
+        self.start: str | None = None
+        self.left: str | None = None
+        self.content_line: _Extent | None = None
+
+    def note(self, outcome: StepOutcome, *, content_line: _Extent | None) -> None:
+        """A step of this file has ended."""
+        if not self.is_known:
+            self.is_known, self.start = True, outcome.before
+        if outcome.is_written:
+            self.is_changed, self.content_line = True, content_line
+        self.left = outcome.after if outcome.is_written else outcome.before
+
+
+class Journal:
+    """An open journal, locked for this process. Safe to be used by several threads.
+
+    Once a line cannot be written, because the disk is full, no line is taken any more.
+    """
+
+    def __init__(self, path: Path, head: JournalHead) -> None:
+        """Open or begin a journal; a file that is none is left alone.
+
+        Raises InputError if it is that of another batch, in use, or no journal, and DiskError.
+        """
+        self._path = path
+        self._lock = threading.Lock()
+        self._size = 0
+        self._failure: ApplyClientError | None = None
+        self._outcomes: dict[str, StepOutcome] = {}
+        self._begun: dict[str, StepOutcome] = {}
+        self._histories: dict[str, FileHistory] = {}
+        try:
+            # Without a buffer, so that what could not be written is not tried again later.
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
+            self._stream = FileIO(descriptor, "r+")
+        except OSError as error:
+            raise file_error(f"open {path}", error) from error
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise InputError(f"{path} is no regular file; name another one by --journal")
+            if not _is_free(descriptor):
+                raise InputError(f"{path} is in use by another run; wait for it to end")
+            self._load(path, head)
+        except OSError as error:
+            self._stream.close()
+            raise file_error(f"use {path}", error) from error
+        except BaseException:
+            self._stream.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stream.close()
+
+    @property
+    def outcomes(self) -> dict[str, StepOutcome]:
+        """The steps that are over, by key."""
+        return self._outcomes
+
+    def begun(self, key: str) -> StepOutcome | None:
+        """What a step was about to come to when the work was interrupted."""
+        return self._begun.get(key)
+
+    def history(self, path: str) -> FileHistory:
+        """What is known of a file; one that no step has touched knows nothing."""
+        return self._histories.setdefault(path, FileHistory())
+
+    def begin(self, key: str, path: str, outcome: StepOutcome) -> None:
+        """A file is about to be written; on the disk before this returns."""
+        self._append(JournalLine(event="begin", step=key, path=path, outcome=outcome))
+        self._begun[key] = outcome
+
+    def end(
+        self, key: str, path: str, outcome: StepOutcome, *, content: bytes | None = None
+    ) -> None:
+        """A step is over; on the disk before this returns."""
+        line = JournalLine(event="end", step=key, path=path, outcome=outcome, content=content)
+        self._take_end(line, self._append(line))
+
+    def content(self, path: str) -> bytes | None:
+        """The file as steps for a patch have left it, None if they have not, or it is gone."""
+        place = self.history(path).content_line
+        if place is None:
+            return None
+        with self._lock:
+            self._stream.seek(place.offset)
+            parts = []
+            num_left = place.size
+            while num_left and (part := self._stream.read(num_left)):
+                parts.append(part)
+                num_left -= len(part)
+        return msgspec.json.decode(b"".join(parts), type=JournalLine).content
+
+    def _take_end(self, line: JournalLine, place: _Extent) -> None:
+        self._outcomes[line.step] = line.outcome
+        self._begun.pop(line.step, None)
+        content_line = None if line.content is None else place
+        self.history(line.path).note(line.outcome, content_line=content_line)
+
+    def _append(self, line: JournalLine | JournalHead) -> _Extent:
+        """Where the line stands, which is on the disk now. Raises DiskError."""
+        content = _encoded(line)
+        with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            try:
+                self._stream.seek(self._size)
+                rest = memoryview(content)
+                while rest:
+                    rest = rest[self._stream.write(rest) :]
+                os.fsync(self._stream.fileno())
+            except OSError as error:
+                with suppress(OSError):
+                    self._stream.truncate(self._size)
+                self._failure = DiskError(
+                    f"cannot write {self._path}: {error.strerror or error}; it has what is done so"
+                    " far: make room and give the same command again"
+                )
+                raise self._failure from error
+            place = _Extent(self._size, len(content))
+            self._size += len(content)
+        return place
+
+    def _load(self, path: Path, head: JournalHead) -> None:
+        """Take in what is there, and cut off a last line that is not whole."""
+        reader = BufferedReader(self._stream)
+        try:
+            first = reader.readline(_MAX_HEAD_BYTES)
+            if not first.endswith(b"\n"):
+                # Nothing, or what a kill has left of this very head: nobody else's file begins so.
+                if not _encoded(head).startswith(first):
+                    raise InputError(f"{path} is no journal of a batch; {_REMEDY}")
+                self._stream.truncate(0)
+                self._append(head)
+                _sync_folder(path)
+                return
+            _check_head(path, first, head)
+            self._size = len(first)
+            for content in reader:
+                if not content.endswith(b"\n"):
+                    break
+                self._take(path, content)
+            self._stream.truncate(self._size)
+        finally:
+            reader.detach()
+
+    def _take(self, path: Path, content: bytes) -> None:
+        try:
+            line = msgspec.json.decode(content, type=JournalLine)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{path} is damaged at byte {self._size}: {error}; see which edits are done, and"
+                " name another journal"
+            ) from error
+        if line.event == "end":
+            self._take_end(line, _Extent(self._size, len(content)))
+        else:
+            self._begun[line.step] = line.outcome
+        self._size += len(content)
+
+
+def _is_free(descriptor: int) -> bool:
+    """Whether no other run has the journal, as far as the file system can tell."""
+    try:
+        return try_lock(descriptor)
+    except OSError:  # some network file systems have no locks
+        return True
+
+
+def _encoded(line: JournalLine | JournalHead) -> bytes:
+    return msgspec.json.encode(line) + b"\n"
+
+
+def _check_head(path: Path, content: bytes, head: JournalHead) -> None:
+    try:
+        found = msgspec.json.decode(content, type=JournalHead)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is no journal of a batch; {_REMEDY}") from error
+    for name in ("format", "edits_sha256", "root", "mode", "accepts_review"):
+        there, here = getattr(found, name), getattr(head, name)
+        if there != here:
+            raise InputError(
+                f"{path} is the journal of another batch: its {name} is {there!r}, not {here!r};"
+                f" {_REMEDY}"
+            )
+
+
+def _sync_folder(path: Path) -> None:
+    """Make a new file's name outlive a loss of power, where folders can be synced."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

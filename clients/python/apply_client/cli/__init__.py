@@ -1,0 +1,8 @@
+"""The command line `apply-client`; `apply_client.__main__` reads it.
+
+- apply.py, batch.py, status.py, mcp.py  one command each
+- service_flags.py                       flags of several commands
+- exit_codes.py                          exit codes
+- suggesting_parser.py                   a parser that suggests the word that was meant
+- standard_streams.py                    streams that are closed, full or not UTF-8
+"""

@@ -1,0 +1,137 @@
+"""`apply-client apply`: one edit of one file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import msgspec
+
+from apply_client.cli.exit_codes import DESCRIPTION, EXIT_REJECTED, exit_code_of
+from apply_client.cli.service_flags import add_edit_flags, retry_policy_of
+from apply_client.cli.suggesting_parser import positive_int
+from apply_client.client import ApplyClient
+from apply_client.edit import ApplyOptions, Edit, Sampling
+from apply_client.errors import APIStatusError, EditRejectedError, UnprocessableEditError
+from apply_client.protocol.exchange import DEFAULT_RETRY
+from apply_client.protocol.wire import ApplyResult, Finding
+from apply_client.update_text import InputError, read_bytes, read_update
+from apply_client.workspace.open_file import OpenFile, open_file
+from apply_client.workspace.write_policy import WritePolicy
+
+DEFAULT_TIMEOUT_S = 120.0
+
+
+def add_apply_command(subparsers: Any) -> None:
+    """Register `apply`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "apply",
+        help="merge a lazy update into a file",
+        description="Merge a lazy update into FILE. The merged file goes to stdout, findings to"
+        f" stderr. {DESCRIPTION}",
+    )
+    parser.add_argument("file", metavar="FILE", help="the file to edit, - reads stdin")
+    parser.add_argument(
+        "--update", required=True, metavar="SNIPPET_FILE", help="the update, - reads stdin"
+    )
+    parser.add_argument("--instruction", help="one sentence that says what the edit is for")
+    parser.add_argument("--write", action="store_true", help="write the result into FILE")
+    parser.add_argument(
+        "--accept-review", action="store_true", help="with --write: write needs_review as well"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--diff", action="store_true", help="print a unified diff")
+    form.add_argument("--json", action="store_true", help="print the whole answer as JSON")
+    add_edit_flags(parser, timeout_s=DEFAULT_TIMEOUT_S)
+    parser.add_argument("--checks", choices=("on", "off"))
+    parser.add_argument("--speculation", choices=("on", "off"))
+    parser.add_argument(
+        "--max-tokens", type=positive_int, help="longest answer, by default what is needed"
+    )
+    parser.set_defaults(run=run_apply)
+
+
+def run_apply(args: argparse.Namespace) -> int:
+    """Carry the command out; the exit code. Raises ApplyClientError."""
+    if args.file == "-" and (args.update == "-" or args.write):
+        raise InputError(
+            "FILE is stdin, which cannot be the update as well, nor be written; name one of them"
+        )
+    if args.instruction is not None and not _is_text(args.instruction):
+        raise InputError("--instruction has bytes that are no UTF-8; send text in UTF-8")
+    opened = None if args.file == "-" else open_file(args.file)
+    original = read_bytes("-") if opened is None else opened.content
+    edit = Edit(
+        original,
+        read_update(args.update),
+        path=None if opened is None else opened.label,
+        instruction=args.instruction,
+        options=_options(args),
+    )
+    retry = retry_policy_of(args.timeout, max_retries=DEFAULT_RETRY.max_retries)
+    with ApplyClient(args.url, retry=retry) as client:
+        try:
+            result = client.apply_edit(edit)
+        except UnprocessableEditError as error:
+            return _report_refusal(args, error)
+    return _report_result(args, result, opened)
+
+
+def _is_text(argument: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in argument)
+
+
+def print_findings(findings: tuple[Finding, ...]) -> None:
+    """Findings and their hints, on stderr."""
+    for finding in findings:
+        print(f"  {finding.severity} {finding.code}: {finding.message}", file=sys.stderr)
+        print(f"    {finding.hint}", file=sys.stderr)
+
+
+def _options(args: argparse.Namespace) -> ApplyOptions:
+    sampling = None if args.max_tokens is None else Sampling(max_tokens=args.max_tokens)
+    return ApplyOptions(
+        scope=args.scope,
+        checks=args.checks,
+        use_model=args.use_model,
+        speculation=args.speculation,
+        model=args.model,
+        sampling=sampling,
+        include=("decisions",) if args.json else (),
+    )
+
+
+def _report_refusal(args: argparse.Namespace, error: APIStatusError) -> int:
+    if args.json:
+        print(msgspec.json.encode(error.problem).decode())
+    if isinstance(error, EditRejectedError):
+        print("rejected: the result failed its checks", file=sys.stderr)
+        print_findings(error.findings)
+    else:
+        print(f"refused: {error}", file=sys.stderr)
+    return EXIT_REJECTED
+
+
+def _report_result(
+    args: argparse.Namespace, result: ApplyResult[bytes], opened: OpenFile | None
+) -> int:
+    if args.json:
+        shown = msgspec.structs.replace(result, merged={"base64": result.merged})
+        print(msgspec.json.encode(shown).decode())
+    elif args.diff:
+        sys.stdout.buffer.write((result.diff or "").encode())
+    elif not args.write:
+        sys.stdout.buffer.write(result.merged)
+    sys.stdout.flush()
+    if not result.is_sure:
+        print(result.status.replace("_", " "), file=sys.stderr)
+        print_findings(result.findings)
+    if args.write and opened is not None:
+        policy = WritePolicy(accepts_review=args.accept_review)
+        if policy.is_written(result.status):
+            for loss in opened.replace(result.merged):
+                print(f"warning: {args.file}: {loss}", file=sys.stderr)
+        elif not result.is_sure:
+            print(f"{args.file} {policy.fate(result.status)}", file=sys.stderr)
+    return exit_code_of(result.status)

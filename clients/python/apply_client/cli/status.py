@@ -1,0 +1,38 @@
+"""`apply-client status`: whether a service answers, takes edits, and with which models."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from apply_client.cli.exit_codes import EXIT_ERROR, EXIT_OK
+from apply_client.cli.service_flags import add_url_flag
+from apply_client.client import ApplyClient
+from apply_client.protocol.exchange import RetryPolicy
+
+_TIMEOUT_S = 10.0
+
+
+def add_status_command(subparsers: Any) -> None:
+    """Register `status`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "status",
+        help="ask whether the service takes edits, and which models it has",
+        description="Ask once. Exit codes: 0 it takes edits, 1 it does not, or does not answer.",
+    )
+    add_url_flag(parser)
+    parser.set_defaults(run=run_status)
+
+
+def run_status(args: argparse.Namespace) -> int:
+    """Carry the command out; the exit code. Raises ApplyClientError."""
+    once = RetryPolicy(max_retries=0, timeout_s=_TIMEOUT_S)
+    with ApplyClient(args.url, retry=once) as client:
+        status = client.status()
+        if not status.is_ready:
+            print(f"not ready: {status.reason}")
+            return EXIT_ERROR
+        print("ready")
+        for model in client.models():
+            print(f"model {model.id}: {model.max_context_tokens} tokens, profile {model.profile}")
+    return EXIT_OK

@@ -1,0 +1,87 @@
+"""From an HTTP answer to a typed result or an error."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from apply_client.errors import InvalidResponseError, error_of
+from apply_client.protocol.exchange import Answer
+from apply_client.protocol.wire import (
+    ApplyResult,
+    Base64Content,
+    Content,
+    ModelCard,
+    ModelList,
+    Problem,
+)
+
+REQUEST_ID_HEADER = "x-request-id"
+_MAX_SHOWN_CHARACTERS = 200
+
+T = TypeVar("T")
+
+
+def result_of(answer: Answer, kind: type[Content]) -> ApplyResult[Content]:
+    """The result of an edit whose original was of this type.
+
+    Raises APIStatusError for a refusal, InvalidResponseError for what is no answer of this API.
+    """
+    check_status(answer)
+    return result_from(answer.content, kind, request_id=answer.headers.get(REQUEST_ID_HEADER))
+
+
+def result_from(
+    content: bytes, kind: type[Content], *, request_id: str | None = None
+) -> ApplyResult[Content]:
+    """The result that a piece of JSON is. Raises InvalidResponseError."""
+    result = decode(content, ApplyResult[str | Base64Content], request_id=request_id)
+    merged = result.merged.base64 if isinstance(result.merged, Base64Content) else result.merged
+    if not isinstance(merged, kind):
+        raise InvalidResponseError(
+            f"the merged file came as {type(merged).__name__}, the original was sent as"
+            f" {kind.__name__}",
+            request_id=request_id,
+        )
+    members = {name: getattr(result, name) for name in ApplyResult.__struct_fields__}
+    return ApplyResult[kind](**members | {"merged": merged})  # type: ignore[valid-type]
+
+
+def models_of(answer: Answer) -> tuple[ModelCard, ...]:
+    """The models that are served. Raises APIStatusError or InvalidResponseError."""
+    check_status(answer)
+    return decode(answer.content, ModelList).data
+
+
+def check_status(answer: Answer) -> None:
+    """Raise the error that an answer is, if it is one."""
+    if answer.status == 200:
+        return
+    raise error_of(problem_of(answer), request_id=answer.headers.get(REQUEST_ID_HEADER))
+
+
+def problem_of(answer: Answer) -> Problem:
+    """The problem of a refusal; what stands between client and service may write another form."""
+    try:
+        problem = msgspec.json.decode(answer.content, type=Problem)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        text = answer.content.decode("utf-8", "replace").strip()[:_MAX_SHOWN_CHARACTERS]
+        return Problem(
+            status=answer.status,
+            detail=f"the service answered {answer.status}: {text or 'nothing more'}",
+        )
+    return msgspec.structs.replace(problem, status=answer.status)
+
+
+def decode(content: bytes, kind: type[T], *, request_id: str | None = None) -> T:
+    """JSON of this API. Raises InvalidResponseError with the beginning of what came."""
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        shown = content[:_MAX_SHOWN_CHARACTERS].decode("utf-8", "replace")
+        raise InvalidResponseError(
+            f"the answer is none of this API ({error}): {shown!r}; see whether the address is that"
+            " of an apply-service of this version",
+            request_id=request_id,
+        ) from error

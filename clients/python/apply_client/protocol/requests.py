@@ -1,0 +1,53 @@
+"""Requests as values: what is sent where, before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+
+from apply_client.edit import Edit, members_of
+from apply_client.protocol.wire import Content
+
+JSON = "application/json"
+EVENT_STREAM = "text/event-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    """One HTTP request; `path` follows the address of the service."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    content: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def apply_request(edit: Edit[Content]) -> ApiRequest:
+    """Ask for the whole answer to an edit. Raises ValueError for text with a lone surrogate."""
+    return _edit_request(edit, stream=False)
+
+
+def stream_request(edit: Edit[Content]) -> ApiRequest:
+    """Ask for the events of an edit. Raises ValueError for text with a lone surrogate."""
+    return _edit_request(edit, stream=True)
+
+
+def models_request() -> ApiRequest:
+    """Ask which models are served."""
+    return ApiRequest("GET", "/v1/models", headers={"Accept": JSON})
+
+
+def health_request(name: Literal["live", "ready"]) -> ApiRequest:
+    """Ask whether the service answers, or takes edits."""
+    return ApiRequest("GET", f"/health/{name}", headers={"Accept": JSON})
+
+
+def _edit_request(edit: Edit[Content], *, stream: bool) -> ApiRequest:
+    content = msgspec.json.encode(members_of(edit) | {"stream": stream, "response": "both"})
+    accepted = EVENT_STREAM if stream else JSON
+    return ApiRequest(
+        "POST", "/v1/apply", content, {"Content-Type": JSON, "Accept": f"{accepted}, */*;q=0.5"}
+    )
