@@ -1,7 +1,6 @@
-"""Writes lazy updates for real edits: `snippets` clear ones, `terse_snippets` brief ones.
+"""Lazy updates as agents write them: `writer` makes clear ones, `terse_snippets` brief ones.
 
-`hunks` finds what changed, `anchors` and `definitions` choose what is shown around it,
+`hunks` finds what changed, `anchors` and `definitions` choose what is shown around it.
 `marker_forms` writes the markers, `written_segments` says what an update makes of its original.
-For brief updates `insertion_slides` and `code_blocks` find what is whole by itself, and
-`terse_views` chooses the little that is shown.
+`terse_views` chooses the little that brief updates show.
 """

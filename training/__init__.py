@@ -1,1 +1,8 @@
-"""Makes case files from real releases and trains the embedded adapter."""
+"""Makes case files from real releases and trains the embedded adapter.
+
+Cases: `corpus` from `releases` (`source_files`, `sdist_backend`), in `case_file`.
+Examples: `examples` cuts cases, `served` asks what the service asks, `mixture` draws them;
+`corpus_pack` and `pack` make one small file of them. `cases` holds what rules were fitted to.
+Training: `finetune` over `adapter_model` and `cpu_ops`.
+After it: `decisions`, `evaluate`, `calibrate` measure; `publish` ships.
+"""

@@ -1,4 +1,4 @@
-"""What users measure on their own code: `accuracy`, `latency`, `tune`.
+"""What users measure on their own code: `accuracy`, `latency`, `tune` (`tune_search`).
 
 `cases` reads edits with expected answers; `contenders` answer them (merge, pipeline, endpoint).
 `edit_session` runs the pipeline here, `edit_worker` in another process (`worker_process`).

@@ -1,1 +1,4 @@
-"""Latency and goodput of a running service at rising rates; `command` leads."""
+"""Latency and goodput of a running service at rising rates.
+
+`command` leads through `stages`; `open_loop` sends at fixed times; `plot` draws.
+"""
