@@ -2,5 +2,5 @@
 
 `request_record` collects one request, `request_log` writes it, `tracing` makes spans of it.
 `log_format` formats lines, `private_text` keeps users' text out of them.
-`progress` shows a person how far long work is. `telemetry` holds the metrics, with `engine_metrics`.
+`telemetry` holds the metrics, with `engine_metrics`. `progress` shows how far long work is.
 """
