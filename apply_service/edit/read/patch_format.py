@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 
 from apply_service.edit.read.file_names import check_file_name
-from apply_service.edit.read.hunk import Hunk, HunkReader
-from apply_service.edit.read.hunk_header import HeaderReader, is_hunk_header
+from apply_service.edit.read.hunk import HeaderReader, Hunk, HunkReader, is_hunk_header
 from apply_service.edit.read.lazy_format import LazyReader
 from apply_service.edit.read.marker_scan import MarkerScan
 from apply_service.edit.read.original_index import OriginalIndex
