@@ -6,10 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lookup.byte_plan import BytePlan, BytePlanner
-from lookup.byte_tokens import ByteTokens, Encode
-from lookup.constraint import ConstrainedDraft, DecisionRow
-from lookup.grammar_error import InvalidRulesError, TokenNotAllowedError
+from lookup.byte_plan import BytePlan, BytePlanner, ByteTokens, Encode
+from lookup.constraint import ConstrainedDraft, DecisionRow, InvalidRulesError, TokenNotAllowedError
 from lookup.merge_automaton import MergeAutomaton, Threads
 from lookup.merge_choices import MergeChoice, MergeDecision, choices_at_stake, thread_choices
 from lookup.merge_grammar import MergeCandidate

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-from lookup.grammar_error import TokenNotAllowedError
+from lookup.constraint import TokenNotAllowedError
 from lookup.merge_rules import MergeRules
 from lookup.merge_track import OriginalTrack, PlacementTrack
 from lookup.placement_table import PlacementTable

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
 
-from lookup.grammar_error import InvalidRulesError, NoPathError
+from lookup.constraint import InvalidRulesError, NoPathError
 from lookup.merge_rules import GrammarPlacement, MergeRules
 
 MAX_FREE_ENTRANCES = 50_000

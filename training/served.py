@@ -26,7 +26,7 @@ from apply_service.prompts.calibration import UNMEASURED
 from apply_service.prompts.embedded import EmbeddedProfile
 from apply_service.prompts.profile import Profile, PromptError
 from apply_service.prompts.tokenizer import PromptTokenizer
-from lookup.grammar_error import GrammarError
+from lookup.constraint import GrammarError
 from snippets.terse_snippets import (
     TERSE_GENERATOR_VERSION,
     write_terse_snippet,

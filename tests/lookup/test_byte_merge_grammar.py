@@ -17,8 +17,13 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
 from lookup.byte_merge_grammar import ByteMergeGrammar, ByteState
-from lookup.constraint import ConstrainedDraft, Constraint
-from lookup.grammar_error import InvalidRulesError, NoPathError, TokenNotAllowedError
+from lookup.constraint import (
+    ConstrainedDraft,
+    Constraint,
+    InvalidRulesError,
+    NoPathError,
+    TokenNotAllowedError,
+)
 from lookup.merge_choices import MergeChoice
 from lookup.merge_rules import GrammarPlacement, GrammarSegment, MergeRules
 from lookup.vocabulary_index import VocabularyIndex

@@ -12,8 +12,13 @@ from hypothesis import strategies as st
 from oracles.edits.brute_grammar import Answer, next_tokens, weighed_merges
 from oracles.edits.small_rules import small_rules
 
-from lookup.constraint import ConstrainedDraft, Constraint
-from lookup.grammar_error import InvalidRulesError, NoPathError, TokenNotAllowedError
+from lookup.constraint import (
+    ConstrainedDraft,
+    Constraint,
+    InvalidRulesError,
+    NoPathError,
+    TokenNotAllowedError,
+)
 from lookup.merge_automaton import Threads
 from lookup.merge_choices import MergeChoice
 from lookup.merge_grammar import MergeGrammar

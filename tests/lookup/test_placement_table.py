@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from oracles.edits.brute_grammar import num_paths, weighed_merges
 from oracles.edits.small_rules import small_rules
 
-from lookup.grammar_error import NoPathError
+from lookup.constraint import NoPathError
 from lookup.merge_rules import GrammarPlacement, GrammarSegment, MergeRules
 from lookup.placement_table import PlacementTable
 

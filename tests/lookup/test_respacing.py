@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookup.respacing import Respacing
+from lookup.edit_proposer import Respacing
 
 TOKENS = st.integers(0, 5)
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from apply_service.edit.read.fences import is_fence, is_path_line
-from apply_service.edit.read.file_names import check_file_name
+from apply_service.edit.read.fences import check_file_name, is_fence, is_path_line
 from apply_service.edit.read.lazy_format import LazyReader
 from apply_service.edit.read.marker_scan import MarkerScan
 from apply_service.edit.read.original_index import OriginalIndex

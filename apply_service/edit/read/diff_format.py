@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from apply_service.edit.read.file_names import check_file_name
+from apply_service.edit.read.fences import check_file_name
 from apply_service.edit.read.hunk import HeaderReader, Hunk, HunkReader, has_numbers, is_hunk_header
 from apply_service.edit.read.lazy_format import LazyReader
 from apply_service.edit.read.marker_scan import MarkerScan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from apply_service.edit.read.file_names import check_file_name
+from apply_service.edit.read.fences import check_file_name
 from apply_service.edit.read.hunk import HeaderReader, Hunk, HunkReader, is_hunk_header
 from apply_service.edit.read.lazy_format import LazyReader
 from apply_service.edit.read.marker_scan import MarkerScan
