@@ -2,6 +2,5 @@
 
 `hunks` finds what changed, `anchors` and `definitions` choose what is shown around it,
 `marker_forms` writes the markers, `written_segments` says what an update makes of its original.
-For brief updates `insertion_slides` and `code_blocks` find what is whole by itself, and
-`terse_views` chooses the little that is shown.
+For brief updates `terse_views` chooses the little that is shown.
 """

@@ -1,19 +1,21 @@
 """Writes an edit as agents do that are brief: hardly any context, headers, markers left off.
 
 Nothing makes these updates clear: a place may fit as well as the true one. They teach, beside
-those of `snippets`, what is likely.
+those of `writer`, what is likely.
+
+An insertion between equal lines can be told in several ways: it is told as agents do, in the way
+that reads.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
-from snippets.code_blocks import CodeBlock, blocks_around, holds_members
-from snippets.definitions import indent_of
+from snippets.definitions import CodeBlock, blocks_around, holds_members, indent_of, is_whole
 from snippets.hunks import Hunk, find_hunks
-from snippets.insertion_slides import slid_insertions
 from snippets.marker_forms import MarkerWriter
 from snippets.terse_views import TerseViews, View, changes_of
 from snippets.writer import Snippet
@@ -102,6 +104,46 @@ def _joined(views: Sequence[View], original: Sequence[str], rng: random.Random) 
         else:
             joined.append(view)
     return joined
+
+
+def slid_insertions(hunks: Sequence[Hunk], expected: Sequence[str]) -> list[Hunk]:
+    """The hunks, each insertion where its lines are whole definitions or statements if they can.
+
+    No hunk comes nearer to its neighbours than to touch them.
+    """
+    slid: list[Hunk] = []
+    for number, hunk in enumerate(hunks):
+        floor = slid[-1].new_end if slid else 0
+        following = hunks[number + 1] if number + 1 < len(hunks) else None
+        ceiling = len(expected) if following is None else following.new_start
+        slid.append(_slid(hunk, expected, floor, ceiling) if hunk.is_insertion else hunk)
+    return slid
+
+
+def _slid(hunk: Hunk, expected: Sequence[str], floor: int, ceiling: int) -> Hunk:
+    """The insertion at the best of the places between two borders of the expected text."""
+    steps = [0]
+    start, end = hunk.new_start, hunk.new_end
+    while start > floor and expected[start - 1] == expected[end - 1]:
+        start, end = start - 1, end - 1
+        steps.append(start - hunk.new_start)
+    start, end = hunk.new_start, hunk.new_end
+    while end < ceiling and expected[start] == expected[end]:
+        start, end = start + 1, end + 1
+        steps.append(start - hunk.new_start)
+
+    def reads_well(step: int) -> tuple[bool, bool, int]:
+        lines = expected[hunk.new_start + step : hunk.new_end + step]
+        return is_whole(lines), bool(lines[0].strip()), -abs(step)
+
+    best = max(steps, key=reads_well)
+    return replace(
+        hunk,
+        old_start=hunk.old_start + best,
+        old_end=hunk.old_end + best,
+        new_start=hunk.new_start + best,
+        new_end=hunk.new_end + best,
+    )
 
 
 class _Page:

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from snippets.anchors import Anchors
-from snippets.code_blocks import (
+from snippets.definitions import (
     CodeBlock,
     blocks_around,
+    definition_name,
     depth_of,
     has_definition,
     is_whole,
 )
-from snippets.definitions import definition_name
 from snippets.hunks import Hunk, is_variant
 
 _FORM_WEIGHTS = {

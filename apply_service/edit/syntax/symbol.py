@@ -45,7 +45,7 @@ def refined(symbols: Sequence[Symbol], lines: Sequence[str], language: str) -> S
 
 
 def _with_accessors_apart(symbols: Sequence[Symbol], lines: Sequence[str]) -> list[Symbol]:
-    """Python: setters are named as they are decorated ("size.setter"), overload stubs become "other".
+    """Setters of Python named as they are decorated ("size.setter"); overload stubs as "other".
 
     So one accessor never replaces another, nor a stub the function that it describes.
     """
