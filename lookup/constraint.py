@@ -71,16 +71,6 @@ class ConstrainedDraft:
         """Tokens before the first decision; they may be streamed before anything is computed."""
         return self.decisions[0].offset if self.decisions else len(self.token_ids)
 
-    @property
-    def num_to_compute(self) -> int:
-        """Leading draft tokens that must be fed to the model to get all rows that are wanted.
-
-        What stands behind them is forced. It is never fed if the draft is complete.
-        """
-        last_decision = self.decisions[-1].offset if self.decisions else 0
-        last_border = self.border_offsets[-1] if self.border_offsets else 0
-        return max(last_decision, last_border)
-
 
 class Constraint(Protocol[State]):
     """The valid answers of one request, and a position in them.

@@ -53,11 +53,6 @@ class SyntaxTree:
     border_depths: Mapping[int, int]
     imports: tuple[tuple[int, int], ...]
 
-    @property
-    def node_borders(self) -> frozenset[int]:
-        """Lines before which a statement or definition starts or after which it ends."""
-        return frozenset(self.border_depths)
-
 
 def parse(
     lines: Sequence[str], language: str | None, *, max_s: float | None = None
