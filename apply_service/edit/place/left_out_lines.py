@@ -15,7 +15,8 @@ from apply_service.edit.place.placement import MergePath
 from apply_service.edit.place.splice import splice
 from apply_service.edit.text.bindings import bound_names, is_import
 from apply_service.edit.text.block_bounds import closes_block
-from apply_service.edit.text.definition_names import WORD, definition_name
+from apply_service.edit.text.definition_names import definition_name
+from apply_service.edit.text.words import IDENTIFIER
 
 Fate = Literal["stays", "goes", "unclear"]
 
@@ -113,7 +114,7 @@ def _imported(lines: Iterable[str]) -> frozenset[str]:
     for line in lines:
         begins_list = line.startswith(_IMPORTS) and line.rstrip().endswith(("(", "{"))
         if is_open or begins_list:
-            names.update(WORD.findall(line))
+            names.update(IDENTIFIER.findall(line))
             is_open = not any(closer in line for closer in ")}")
         elif is_import(line):
             names |= bound_names(line)
@@ -121,4 +122,4 @@ def _imported(lines: Iterable[str]) -> frozenset[str]:
 
 
 def _words(lines: Iterable[str]) -> set[str]:
-    return {word for line in lines for word in WORD.findall(line)}
+    return {word for line in lines for word in IDENTIFIER.findall(line)}

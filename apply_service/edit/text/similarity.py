@@ -14,6 +14,7 @@ from rapidfuzz.distance import LCSseq
 
 from apply_service.edit.text.alignment import Block, matching_blocks
 from apply_service.edit.text.definition_names import definition_name
+from apply_service.edit.text.words import WORD
 from apply_service.edit.text.work_budget import spend
 
 MIN_SIMILARITY = 0.6
@@ -28,7 +29,6 @@ MIN_SHARED_WORDS = 2
 LINES_PER_KEY = 150
 MIN_PREFIX_CHARS = 12
 _NAMED_VALUE = re.compile(r"(?P<key>[^\W\d][\w\s.$\"'-]{0,60}?)\s*(?::(?!:)|=(?![=>]))\s*\S")
-_WORD = re.compile(r"\w+")
 _KEYWORDS = frozenset(
     {
         "import",
@@ -121,7 +121,7 @@ class Similarity:
         if not self._renames:
             return line
         if line not in self._former:
-            former = _WORD.sub(lambda match: self._renames.get(match[0], match[0]), line)
+            former = WORD.sub(lambda match: self._renames.get(match[0], match[0]), line)
             self._former[line] = former
         return self._former[line]
 
@@ -286,7 +286,7 @@ class _Occurrences:
 
 
 def _telling_words(text: str) -> list[str]:
-    return [word for word in _WORD.findall(text) if word not in _KEYWORDS]
+    return [word for word in WORD.findall(text) if word not in _KEYWORDS]
 
 
 def _key(text: str) -> str | None:
