@@ -29,7 +29,7 @@ _LEADING = ("@", "#[", "/**", "///")
 _OF_MEMBERS = re.compile(r"\b(?:class|struct|enum|trait|impl|interface|mod)\b")
 
 
-def definition_name(line: str) -> str | None:
+def header_name(line: str) -> str | None:
     """The name that a header line defines, or None."""
     found = _HEADER.match(line) or _METHOD.match(line)
     if found is None or found["name"] in _STATEMENTS:
@@ -52,7 +52,7 @@ def definitions_around(
 ) -> Iterator[tuple[int, int]]:
     """The definitions that hold lines `start:end`, as `definition_around`, from the inside out."""
     for header in range(min(start, len(lines) - 1), -1, -1):
-        if definition_name(lines[header]) is None:
+        if header_name(lines[header]) is None:
             continue
         last = _end_of_block(lines, header, language)
         if last is not None and last >= end:
@@ -142,7 +142,7 @@ def is_whole(lines: Sequence[str]) -> bool:
 def has_definition(lines: Sequence[str]) -> bool:
     """Whether one of the outermost lines defines something."""
     depth = depth_of(lines)
-    return any(definition_name(line) and len(indent_of(line)) == depth for line in lines)
+    return any(header_name(line) and len(indent_of(line)) == depth for line in lines)
 
 
 def _balance(line: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from snippets.hunks import Hunk
+from snippets.hunks import EditHunk
 
 _MIN_GAP = 10
 _MIN_KEPT = 3
@@ -15,7 +15,7 @@ _MAX_KEPT = 7
 def condense(
     original: Sequence[str],
     expected: Sequence[str],
-    hunks: Sequence[Hunk],
+    hunks: Sequence[EditHunk],
     *,
     rng: random.Random,
 ) -> tuple[list[str], list[str]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from apply_service.prompts.errors import PromptError
 from apply_service.prompts.profile import Profile, PromptRequest
 from snippets.definitions import definition_around
-from snippets.hunks import Hunk, find_hunks
+from snippets.hunks import EditHunk, find_hunks
 from snippets.writer import GENERATOR_VERSION, write_snippet
 from training.case_file import TrainingCase, split_lines
 from training.condense import condense
@@ -102,7 +102,9 @@ def _grow(
     return start, end
 
 
-def _snap(lines: Sequence[str], start: int, end: int, first: Hunk, last: Hunk) -> tuple[int, int]:
+def _snap(
+    lines: Sequence[str], start: int, end: int, first: EditHunk, last: EditHunk
+) -> tuple[int, int]:
     """Move borders inwards to a blank line if one is near and leaves some context."""
     if start > 0:
         for border in range(start, min(start + 8, first.old_start - 3)):

@@ -33,7 +33,7 @@ from snippets.terse_snippets import (
 )
 from snippets.writer import (
     GENERATOR_VERSION,
-    Snippet,
+    WrittenSnippet,
     write_snippet,
 )
 from snippets.written_segments import WrittenSegment
@@ -213,7 +213,7 @@ def rewrite_tersely(
     return None if snippet is None else (_with_update(case, snippet), snippet.segments)
 
 
-def _with_update(case: TrainingCase, snippet: Snippet) -> TrainingCase:
+def _with_update(case: TrainingCase, snippet: WrittenSnippet) -> TrainingCase:
     return replace(case, update="\n".join(snippet.lines) + "\n", style=snippet.style)
 
 

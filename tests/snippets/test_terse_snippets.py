@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apply_service.edit.read.markers import is_marker
-from snippets.hunks import Hunk, find_hunks
+from snippets.hunks import EditHunk, find_hunks
 from snippets.terse_snippets import slid_insertions, terse_segments, write_terse_snippet
-from snippets.writer import Snippet
+from snippets.writer import WrittenSnippet
 
 STACK = """\
 export class Stack {
@@ -49,7 +49,7 @@ export class Queue {
 
 def snippet_of(
     original: Sequence[str], expected: Sequence[str], seed: object, language: str = "python"
-) -> Snippet:
+) -> WrittenSnippet:
     rng = random.Random(str(seed))
     snippet = write_terse_snippet(original, expected, language=language, rng=rng)
     assert snippet is not None
@@ -237,7 +237,7 @@ def test_a_definition_that_begins_as_its_neighbour_is_told_from_its_header_on() 
     expected = [original[0], *new, *original[1:]]
     assert find_hunks(original, expected)[0].new(expected) != new
     (hunk,) = slid_insertions(find_hunks(original, expected), expected)
-    assert hunk == Hunk(1, 1, 1, 4)
+    assert hunk == EditHunk(1, 1, 1, 4)
 
 
 def test_an_insertion_that_is_whole_stays() -> None:

@@ -11,7 +11,7 @@ from itertools import chain, filterfalse, islice, takewhile
 from apply_service.edit.place.placement import Placement
 from apply_service.edit.place.placement_change import Change, change_of
 from apply_service.edit.syntax.definitions import BLOCKS, SymbolTable
-from apply_service.edit.text.bindings import Bindings, bound_names, declared_names, is_import
+from apply_service.edit.text.bindings import Bindings, bound_names, declared_names, is_import_line
 from apply_service.edit.text.brackets import BalanceIndex, balance_of
 from apply_service.edit.text.definition_names import (
     MAX_LINE_LENGTH,
@@ -131,7 +131,9 @@ class LineKinship:
         if text not in self._words:
             shown = text[:_MAX_READ]
             words = (
-                frozenset(IDENTIFIER.findall(shown)) - _IMPORT_WORDS if is_import(text) else None
+                frozenset(IDENTIFIER.findall(shown)) - _IMPORT_WORDS
+                if is_import_line(text)
+                else None
             )
             self._words[text] = frozenset(WORD_OR_SIGN.findall(shown)) if words is None else words
         return self._words[text]
@@ -479,7 +481,7 @@ class PlacementFeatures:
         return bool(
             num_blank
             and below
-            and is_import(placement.lines[-1])
+            and is_import_line(placement.lines[-1])
             and "__future__" not in placement.lines[-1]
-            and is_import(below[0])
+            and is_import_line(below[0])
         )

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from apply_service.edit.read.original_index import OriginalIndex, is_telling
 from apply_service.edit.read.segment import Segment, SegmentLine
 
-Change = Literal["context", "removed", "new"]
+LineChange = Literal["context", "removed", "new"]
 # Looking for places where a hunk jumps costs steps; a hunk that needs more stays in one piece.
 MAX_STEPS = 200_000
 MAX_LOOK_BACK = 30
@@ -77,12 +77,12 @@ class HeaderReader:
 class HunkLine(msgspec.Struct, frozen=True, gc=False):
     """A line without its sign."""
 
-    change: Change
+    change: LineChange
     line: SegmentLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hunk:
+class SignedHunk:
     """Signed lines that stand together; `line_hint` is what its header points at, from 1."""
 
     lines: tuple[SegmentLine, ...]
@@ -93,7 +93,9 @@ class Hunk:
 class HunkReader:
     """Takes the signs off, in the one style of an update."""
 
-    def __init__(self, original: OriginalIndex, hunks: Sequence[Hunk], *, is_spaced: bool) -> None:
+    def __init__(
+        self, original: OriginalIndex, hunks: Sequence[SignedHunk], *, is_spaced: bool
+    ) -> None:
         self._original = original
         self._texts = frozenset(original.lines)
         lines = [line.text for hunk in hunks for line in hunk.lines if line.text.strip()]
@@ -101,7 +103,7 @@ class HunkReader:
         self._without_sign = self._vote_sign(lines)
         self._num_steps = 0
 
-    def segments(self, hunk: Hunk) -> list[Segment]:
+    def segments(self, hunk: SignedHunk) -> list[Segment]:
         """The hunk as segments: one, or more where its old lines are no neighbours."""
         signed = _trimmed([self._read_line(line) for line in hunk.lines])
         if not signed:

@@ -109,7 +109,7 @@ def _modules(names: str, *, takes_last: bool) -> Iterator[str]:
             yield words[-1] if takes_last or " as " in part else words[0]
 
 
-def is_import(line: str) -> bool:
+def is_import_line(line: str) -> bool:
     """Whether `line` imports something as a whole."""
     return len(line) <= MAX_LINE_LENGTH and _is_import(line)
 
