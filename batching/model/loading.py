@@ -160,12 +160,6 @@ def compute_logits(model: nn.Module, rows: Tensor) -> Tensor:
     return lm_head(rows).float()
 
 
-def run_model(model: nn.Module, batch: ForwardBatch, *, paged_kv: PagedKV, ops: Ops) -> Tensor:
-    """Logits [num_rows, vocab_size] float32 of `batch.logits_rows`; writes the rows' KV."""
-    hidden = run_decoder(model, batch, paged_kv=paged_kv, ops=ops)
-    return compute_logits(model, hidden[batch.logits_rows])
-
-
 def attend_paged(
     query: Tensor,
     key: Tensor,

@@ -2,7 +2,6 @@
 
 Files: `text_file` (bytes and newlines), `diff`, `text_edits`. Likeness: `alignment`, `similarity`,
 `word_weights`, `runs`. Shape: `indentation`, `blank_lines`, `brackets`, `block_bounds`,
-`alternatives`. Names by the look of a line: `words`,
-`definition_names`, `bindings`.
+`alternatives`. Names by the look of a line: `words`, `definition_names`, `bindings`.
 `line_index` finds lines; `work_budget` bounds what is compared.
 """

@@ -25,7 +25,7 @@ from transformers import (
 
 from batching.model.forward_batch import ForwardBatch
 from batching.model.fused_layers import FusedDecoderLayer, SideBySide, fuse_decoder, pack_linears
-from batching.model.loading import PagedKV, run_model
+from batching.model.loading import PagedKV, compute_logits, run_decoder
 from kernels.op_set import Ops
 from kernels.ops import reference_ops
 
@@ -112,7 +112,8 @@ def test_a_family_keeps_its_logits(family: str, make_ops: Any) -> None:
         ops = make_ops()
         assert fuse_decoder(model, ops.fused)
         batch, paged_kv = make_batch(token_ids)
-        logits = run_model(model, batch, paged_kv=paged_kv, ops=ops)
+        hidden = run_decoder(model, batch, paged_kv=paged_kv, ops=ops)
+        logits = compute_logits(model, hidden[batch.logits_rows])
     assert expected.std() > 0.1
     torch.testing.assert_close(logits, expected, atol=2e-5, rtol=2e-5)
 
@@ -152,7 +153,7 @@ def test_the_operations_of_the_layer_are_the_ones_given() -> None:
     assert all(isinstance(layer, FusedDecoderLayer) for layer in model.model.layers)
     batch, paged_kv = make_batch(torch.tensor([3, 1, 2]))
     with torch.inference_mode():
-        run_model(model, batch, paged_kv=paged_kv, ops=ops)
+        run_decoder(model, batch, paged_kv=paged_kv, ops=ops)
     # Three norms a layer before attention, of rows, queries and keys; one behind the last layer.
     assert {name: calls.count(name) for name in names} == {
         "rms_norm": 3 * NUM_LAYERS + 1,
