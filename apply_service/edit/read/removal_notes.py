@@ -31,9 +31,9 @@ MAX_NAMES = 20
 MAX_SAME_NAME = 64
 MAX_LANDMARKS = 32
 
-_NAME = rf"[`'\"]?[.#@&]?{IDENTIFIER_PATTERN}(?:(?:\.|::?|#|->?)[\w$]+)*[!?]?[`'\"]?"
+_QUALIFIED = rf"[`'\"]?[.#@&]?{IDENTIFIER_PATTERN}(?:(?:\.|::?|#|->?)[\w$]+)*[!?]?[`'\"]?"
 _SEPARATOR = r"(?:\s*,\s*(?:and\s+)?|\s+and\s+|\s*[&/+]\s*)"
-_NAMES = rf"{_NAME}(?:{_SEPARATOR}{_NAME}){{0,{MAX_NAMES - 1}}}"
+_NAMES = rf"{_QUALIFIED}(?:{_SEPARATOR}{_QUALIFIED}){{0,{MAX_NAMES - 1}}}"
 _THING = rf"(?:{NOUN}|endpoints?|(?:sub)?commands?|callbacks?|wrappers?|overloads?|utilit(?:y|ies))"
 _KIND = (
     r"(?:(?:the|this|these|both|all|old|unused|entire|whole|async|static)\s+){0,4}"
