@@ -6,18 +6,14 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lookup.byte_plan import BytePlan, BytePlanner
-from lookup.byte_tokens import ByteTokens, Encode
-from lookup.constraint import ConstrainedDraft, DecisionRow
-from lookup.grammar_error import InvalidRulesError, TokenNotAllowedError
+from lookup.byte_plan import BytePlan, BytePlanner, ByteTokens, Encode
+from lookup.constraint import ConstrainedDraft, DecisionRow, InvalidRulesError, TokenNotAllowedError
 from lookup.merge_automaton import MergeAutomaton, Threads
 from lookup.merge_choices import MergeChoice, MergeDecision, choices_at_stake, thread_choices
-from lookup.merge_grammar import MergeCandidate
-from lookup.merge_prediction import branches, heaviest_thread, total_weight
+from lookup.merge_prediction import heaviest_thread, total_weight
 from lookup.merge_rules import MergeRules
 from lookup.vocabulary_index import VocabularyIndex
 
-BYTES_PER_TOKEN = 4
 MAX_PLANS = 1024
 
 
@@ -110,11 +106,6 @@ class ByteMergeGrammar:
         state = self._planned(self._state)
         return state.plan is not None and state.place in state.plan.border_offsets
 
-    @property
-    def num_paths_left(self) -> int:
-        """How many ways are left to place what is open; several may write the same text."""
-        return self._automaton.num_paths(self._state.threads)
-
     def allowed_next(self) -> tuple[int, ...]:
         """The canonical token of forced text; at a decision the ids, ascending, of all tokens."""
         return self._allowed(self._planned(self._state))
@@ -127,12 +118,6 @@ class ByteMergeGrammar:
         """
         state = self._planned(self._state)
         return self._log_prior(state, self._allowed(state))
-
-    def forced_bytes(self, max_bytes: int | None = None) -> bytes:
-        """The text up to the next decision or the end of the text, at most `max_bytes`."""
-        unread = self._state.unread[:max_bytes]
-        room = None if max_bytes is None else max_bytes - len(unread)
-        return unread + bytes(self._automaton.forced(self._state.threads, room)[0])
 
     def forced_run(self, max_tokens: int | None = None) -> list[int]:
         """Canonical tokens of forced text, up to the first from which a decision is in reach."""
@@ -207,28 +192,6 @@ class ByteMergeGrammar:
         all of it open.
         """
         return dict(self._alternatives(self._planned(self._state))).get(token_id, ())
-
-    def candidates_at_decision(self, max_tokens_each: int) -> tuple[MergeCandidate, ...]:
-        """Every different way on, at most `max_tokens_each` tokens long, heaviest first.
-
-        Each begins with what is forced up to the next decision, if that is in reach of a token.
-        """
-        state, look_ahead = self._state, self._tokens.look_ahead_bytes
-        forced, threads = self._automaton.forced(state.threads, look_ahead)
-        max_bytes = max_tokens_each * BYTES_PER_TOKEN + look_ahead
-        found: dict[tuple[int, ...], tuple[float, Threads]] = {}
-        for way in branches(self._automaton, threads, max_bytes):
-            is_whole = len(way.token_ids) < max_bytes
-            text = state.unread + bytes((*forced, *way.token_ids))
-            ended = self._end_token_ids[state.num_ended :] if is_whole else ()
-            token_ids = (*self._tokens.spell(text, is_whole=is_whole), *ended)[:max_tokens_each]
-            weight, alike = found.get(token_ids, (way.weight, ()))
-            found[token_ids] = (weight, (*alike, *way.threads))
-        at_stake = choices_at_stake(self._automaton, [alike for _, alike in found.values()])
-        return tuple(
-            MergeCandidate(token_ids, weight, choices)
-            for (token_ids, (weight, _)), choices in zip(found.items(), at_stake, strict=True)
-        )
 
     def chosen(self) -> tuple[MergeChoice, ...]:
         """The choices behind what was written, in order; of several readings the heaviest's.

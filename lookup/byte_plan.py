@@ -1,17 +1,144 @@
-"""The canonical tokens of forced text, up to the first token that may make a choice."""
+"""Between text and canonical tokens: which tokens go along a merge, and how text is spelled.
+
+A plan has the canonical tokens of forced text, up to the first token that may make a choice.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
-from lookup.byte_tokens import NO_OPTIONS, ByteTokens, TokenOptions
+from lookup.constraint import TokenNotAllowedError
 from lookup.merge_automaton import MergeAutomaton, Threads
 from lookup.merge_prediction import predict
-from lookup.vocabulary_index import VocabularyIndex
+from lookup.vocabulary_index import PrefixRange, VocabularyIndex
 
 # A longer forced text is planned in pieces.
 MAX_PLANNED_BYTES = 8192
+MIN_LOOK_AHEAD_BYTES = 32
+Encode = Callable[[bytes], Sequence[int]]
+
+
+class TokenOptions(NamedTuple):
+    """The tokens, ascending, that go along; whether any of them makes a choice of text."""
+
+    token_ids: tuple[int, ...]
+    is_choice: bool
+
+
+NO_OPTIONS = TokenOptions((), False)
+
+
+class ByteTokens:
+    """The tokens of one vocabulary, read along an automaton over bytes."""
+
+    __slots__ = ("_automaton", "_encode", "_vocabulary", "look_ahead_bytes")
+
+    def __init__(
+        self, automaton: MergeAutomaton, vocabulary: VocabularyIndex, encode: Encode
+    ) -> None:
+        """`look_ahead_bytes` is how far behind a token its spelling is taken to depend on."""
+        self._automaton = automaton
+        self._vocabulary = vocabulary
+        self._encode = encode
+        self.look_ahead_bytes = max(MIN_LOOK_AHEAD_BYTES, vocabulary.max_token_bytes)
+
+    def options(self, threads: Threads, unread: bytes = b"") -> TokenOptions:
+        """The tokens whose bytes go on with `unread` and then along any valid merge."""
+        has_chosen = dict(self._walk(threads, unread))
+        is_choice = any(has_chosen.values()) or (
+            bool(has_chosen) and self._automaton.is_complete(threads)
+        )
+        return TokenOptions(tuple(sorted(has_chosen)), is_choice)
+
+    def spell(self, text: bytes, *, is_whole: bool) -> list[int]:
+        """Canonical tokens of `text`; unless it is whole, without those that may depend on more.
+
+        Where the tokenizer does not give the text back, the longest tokens that match are taken.
+        """
+        head = 0
+        while head < len(text) and _is_inside_character(text[head]):
+            head += 1
+        end = len(text) if is_whole else _character_border(text)
+        token_ids = self._vocabulary.longest_matches(text[:head])
+        token_ids += self._encode(text[head:end]) if head < end else ()
+        kept = self._agreeing(token_ids, text)
+        if is_whole or len(kept) < len(token_ids):
+            spelled = sum(len(self._vocabulary.bytes_of(token_id)) for token_id in kept)
+            kept += self._vocabulary.longest_matches(text[spelled:])
+        if is_whole:
+            return kept
+        lengths = (len(self._vocabulary.bytes_of(token_id)) for token_id in kept)
+        last = len(text) - self.look_ahead_bytes
+        return kept[: sum(behind <= last for behind in accumulate(lengths))]
+
+    def reaches(self, text: bytes, start: int, decision: int) -> bool:
+        """Whether any token that begins at `start` may go on over the byte at `decision`."""
+        if decision - start >= self._vocabulary.max_token_bytes:
+            return False
+        return self._vocabulary.has_longer(text[start:decision])
+
+    def refusal(self, written: bytes, unread: bytes) -> TokenNotAllowedError:
+        """The error for text that is not what has to be written first."""
+        return TokenNotAllowedError(
+            f"{written!r} is not allowed; the answer begins with {unread!r}"
+        )
+
+    def _walk(self, threads: Threads, unread: bytes) -> Iterator[tuple[int, bool]]:
+        """Every token that goes along, with whether its bytes hold a choice."""
+        automaton, vocabulary = self._automaton, self._vocabulary
+        start: PrefixRange | None = vocabulary.root
+        for byte in unread[: vocabulary.max_token_bytes]:
+            start = None if start is None else vocabulary.extend(start, byte)
+            if start is not None:
+                yield from ((token_id, False) for token_id in vocabulary.spelled(start))
+        is_read = len(unread) < vocabulary.max_token_bytes
+        pending = [(start, threads, False)] if start is not None and is_read else []
+        while pending:
+            prefix, threads, has_chosen = pending.pop()
+            run = automaton.common_run(threads, vocabulary.max_token_bytes - prefix.length)
+            longer: PrefixRange | None = prefix
+            for byte in run:
+                longer = vocabulary.extend(prefix, byte)
+                if longer is None:
+                    break
+                prefix = longer
+                yield from ((token_id, has_chosen) for token_id in vocabulary.spelled(prefix))
+            if run:
+                if longer is not None and prefix.length < vocabulary.max_token_bytes:
+                    pending.append((prefix, automaton.move(threads, len(run)), has_chosen))
+                continue
+            for byte in automaton.allowed(threads):
+                chosen = vocabulary.extend(prefix, byte)
+                if chosen is not None:
+                    yield from ((token_id, True) for token_id in vocabulary.spelled(chosen))
+                    pending.append((chosen, automaton.follow(threads, (byte,)), True))
+
+    def _agreeing(self, token_ids: Sequence[int], text: bytes) -> list[int]:
+        """The leading tokens that spell the beginning of `text`."""
+        kept: list[int] = []
+        at = 0
+        for token_id in token_ids:
+            spelling = self._vocabulary.bytes_of(token_id)
+            if not spelling or not text.startswith(spelling, at):
+                break
+            kept.append(token_id)
+            at += len(spelling)
+        return kept
+
+
+def _is_inside_character(byte: int) -> bool:
+    return byte & 0xC0 == 0x80
+
+
+def _character_border(text: bytes) -> int:
+    """The last place in `text`, its end not counted, at which a character of UTF-8 begins."""
+    at = max(0, len(text) - 1)
+    while at > 0 and _is_inside_character(text[at]):
+        at -= 1
+    return at
 
 
 @dataclass(frozen=True, slots=True, eq=False)

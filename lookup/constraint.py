@@ -2,6 +2,11 @@
 
 A constraint knows the answers that are valid and where in them the answer now stands. Its
 position is the only thing that changes; looking ahead never does.
+
+GrammarError
+├── InvalidRulesError       the rules contradict themselves or are too many
+├── NoPathError             not all segments can be placed
+└── TokenNotAllowedError    a token that no valid merge has at this position
 """
 
 from __future__ import annotations
@@ -11,6 +16,22 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 State = TypeVar("State")
+
+
+class GrammarError(ValueError):
+    """A grammar cannot be built, or was left."""
+
+
+class InvalidRulesError(GrammarError):
+    """Rules that contradict themselves, or are too many to be simulated."""
+
+
+class NoPathError(GrammarError):
+    """No choice of placements puts every segment into the original."""
+
+
+class TokenNotAllowedError(GrammarError):
+    """A token that no valid merge has at this position."""
 
 
 @dataclass(frozen=True, slots=True)

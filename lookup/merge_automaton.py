@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-from lookup.grammar_error import TokenNotAllowedError
+from lookup.constraint import TokenNotAllowedError
 from lookup.merge_rules import MergeRules
 from lookup.merge_track import OriginalTrack, PlacementTrack
 from lookup.placement_table import PlacementTable
@@ -156,19 +156,6 @@ class MergeAutomaton:
         num_choices = self._track(thread.track).num_choices_behind(thread.position)
         omissions = max(0.0, placement.omission_weight) * num_choices
         return omissions + self.table.best_from(thread.mask, placement.end)
-
-    def num_paths(self, threads: Threads) -> int:
-        """How many ways to place and to leave out are left; some may write the same."""
-        num_paths = 0
-        for thread in threads:
-            if thread.track == ORIGINAL:
-                line = self._original.line_at(thread.position)
-                num_paths += self.table.num_paths_from(thread.mask, line + 1)
-            else:
-                end = self.table.placements[thread.track].end
-                num_choices = self._track(thread.track).num_choices_behind(thread.position)
-                num_paths += self.table.num_paths_from(thread.mask, end) << num_choices
-        return num_paths
 
     def upcoming(self, thread: Thread) -> list[int]:
         """The tracks that a thread on the original may enter next."""

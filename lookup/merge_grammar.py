@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lookup.constraint import ConstrainedDraft
 from lookup.merge_automaton import MergeAutomaton, Threads
 from lookup.merge_choices import (
     MergeChoice,
     MergeDecision,
-    choices_at_stake,
     choices_by_token,
     decisions_of,
     thread_choices,
 )
-from lookup.merge_prediction import branches, heaviest_thread, log_prior, predict
+from lookup.merge_prediction import heaviest_thread, log_prior, predict
 from lookup.merge_rules import MergeRules
-
-
-@dataclass(frozen=True, slots=True)
-class MergeCandidate:
-    """One way on from a decision.
-
-    `token_ids` follow the heaviest path that takes this way, through further decisions; `weight`
-    is that of the whole path. `choices` are those at stake, as in `MergeGrammar.alternatives`.
-    """
-
-    token_ids: tuple[int, ...]
-    weight: float
-    choices: tuple[MergeChoice, ...]
 
 
 class MergeGrammar:
@@ -59,11 +44,6 @@ class MergeGrammar:
         That is the first token by which the answer parts from the original going on unchanged.
         """
         return bool(self._automaton.border_offsets(self._threads, 1))
-
-    @property
-    def num_paths_left(self) -> int:
-        """How many ways are left to place what is open; several may write the same text."""
-        return self._automaton.num_paths(self._threads)
 
     def allowed_next(self) -> tuple[int, ...]:
         """The ids, ascending, of the tokens with which a valid merge goes on."""
@@ -107,19 +87,6 @@ class MergeGrammar:
         allowed token, and optional lines. Empty if there is no decision.
         """
         return choices_by_token(self._automaton, self._threads).get(token_id, ())
-
-    def candidates_at_decision(self, max_tokens_each: int) -> tuple[MergeCandidate, ...]:
-        """Every different way on, at most `max_tokens_each` tokens long, heaviest first.
-
-        Ways that share their first tokens and part later are told apart, so that whole lines of
-        each can be scored. One candidate if there is no decision within reach.
-        """
-        ways = branches(self._automaton, self._threads, max_tokens_each)
-        at_stake = choices_at_stake(self._automaton, [way.threads for way in ways])
-        return tuple(
-            MergeCandidate(way.token_ids, way.weight, choices)
-            for way, choices in zip(ways, at_stake, strict=True)
-        )
 
     def chosen(self) -> tuple[MergeChoice, ...]:
         """The choices behind what was written, in order; of several readings the heaviest's.

@@ -4,22 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lookup.constraint import ConstrainedDraft, DecisionRow
 from lookup.merge_automaton import MergeAutomaton, Thread, Threads
-
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """One way on from a decision: its tokens along the heaviest path, and that path's weight.
-
-    `threads` are the readings that go this way.
-    """
-
-    token_ids: tuple[int, ...]
-    weight: float
-    threads: Threads
 
 
 def predict(
@@ -50,19 +37,6 @@ def predict(
         threads = automaton.follow(threads, written[-1:])
     borders.difference_update(decision.offset for decision in decisions)
     return ConstrainedDraft(tuple(written), tuple(decisions), tuple(sorted(borders)), is_complete)
-
-
-def branches(automaton: MergeAutomaton, threads: Threads, max_tokens: int) -> list[Branch]:
-    """Every different way on, each at most `max_tokens` long, heaviest first."""
-    by_tokens: dict[tuple[int, ...], list[Thread]] = {}
-    for thread in threads:
-        draft = predict(automaton, (thread,), max_tokens)
-        by_tokens.setdefault(draft.token_ids, []).append(thread)
-    found = [
-        Branch(token_ids, max(total_weight(automaton, thread) for thread in alike), tuple(alike))
-        for token_ids, alike in by_tokens.items()
-    ]
-    return sorted(found, key=lambda branch: -branch.weight)
 
 
 def log_prior(

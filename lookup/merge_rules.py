@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from lookup.grammar_error import InvalidRulesError
+from lookup.constraint import InvalidRulesError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

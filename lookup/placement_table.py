@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
 
-from lookup.grammar_error import InvalidRulesError, NoPathError
+from lookup.constraint import InvalidRulesError, NoPathError
 from lookup.merge_rules import GrammarPlacement, MergeRules
 
 MAX_FREE_ENTRANCES = 50_000
@@ -20,17 +20,16 @@ MAX_FREE_ENTRANCES = 50_000
 class Entrances:
     """Placements that may come next and leave room for all others, by ascending `start`.
 
-    `tracks` are their numbers in the table. `best` and `num_paths` are over an entry and all
-    behind it: the weight of the heaviest way to place everything left, and the number of ways.
+    `tracks` are their numbers in the table. `best` is over an entry and all behind
+    it: the weight of the heaviest way to place everything left.
     """
 
     starts: list[int]
     tracks: list[int]
     best: list[float]
-    num_paths: list[int]
 
 
-NO_ENTRANCES = Entrances([], [], [], [])
+NO_ENTRANCES = Entrances([], [], [])
 
 
 class PlacementTable:
@@ -71,14 +70,6 @@ class PlacementTable:
         entrances = self._entrances[mask]
         at = bisect_left(entrances.starts, line)
         return entrances.best[at] if at < len(entrances.best) else -inf
-
-    def num_paths_from(self, mask: int, line: int) -> int:
-        """In how many ways `mask` can be placed at or behind `line`."""
-        if not mask:
-            return 1
-        entrances = self._entrances[mask]
-        at = bisect_left(entrances.starts, line)
-        return entrances.num_paths[at] if at < len(entrances.num_paths) else 0
 
     def number_of(self, track: int) -> int:
         """Which placement of its segment a track is."""
@@ -129,7 +120,7 @@ class PlacementTable:
 
     def _feasible(self, mask: int, next_segments: list[int]) -> Entrances:
         """Placements of `next_segments` that leave room for the rest of `mask`."""
-        found: list[tuple[int, int, float, int]] = []
+        found: list[tuple[int, int, float]] = []
         for number in next_segments:
             rest = mask & ~(1 << number)
             for track in self._segments[number]:
@@ -137,24 +128,17 @@ class PlacementTable:
                 after = self.best_from(rest, placement.end)
                 if after > -inf:
                     weight = placement.weight + best_omissions(placement) + after
-                    num_paths = self.num_paths_from(rest, placement.end) << num_optional(placement)
-                    found.append((placement.start, track, weight, num_paths))
+                    found.append((placement.start, track, weight))
         found.sort()
         return Entrances(
-            starts=[start for start, _, _, _ in found],
-            tracks=[track for _, track, _, _ in found],
-            best=list(accumulate((weight for _, _, weight, _ in reversed(found)), max))[::-1],
-            num_paths=list(accumulate(num for _, _, _, num in reversed(found)))[::-1],
+            starts=[start for start, _, _ in found],
+            tracks=[track for _, track, _ in found],
+            best=list(accumulate((weight for _, _, weight in reversed(found)), max))[::-1],
         )
-
-
-def num_optional(placement: GrammarPlacement) -> int:
-    """How many of a placement's lines may be left out."""
-    return sum(map(bool, placement.optional)) if placement.optional else 0
 
 
 def best_omissions(placement: GrammarPlacement) -> float:
     """What leaving out its optional lines adds at best."""
     if not placement.optional:
         return 0.0
-    return max(0.0, placement.omission_weight) * num_optional(placement)
+    return max(0.0, placement.omission_weight) * sum(map(bool, placement.optional))

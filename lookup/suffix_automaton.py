@@ -43,7 +43,7 @@ class SuffixAutomaton:
 
     @property
     def num_states(self) -> int:
-        """Number of states, the root included."""
+        """Number of states, the root included; tests count them."""
         return len(self._links)
 
     def extend(self, token_ids: Iterable[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from snippets.hunks import Hunk
+from snippets.hunks import EditHunk
 
 
 class Anchors:
@@ -49,7 +49,7 @@ class Anchors:
         return len(self.lines) if num_lines > 0 and border == len(self.lines) else end
 
 
-def is_placed(anchors: Anchors, hunk: Hunk, start: int, end: int) -> bool:
+def is_placed(anchors: Anchors, hunk: EditHunk, start: int, end: int) -> bool:
     """Whether the context `start:hunk` and `hunk:end` leaves the hunk only one place.
 
     A border of the text is a place by itself, because no marker stands there.

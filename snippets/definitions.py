@@ -1,9 +1,13 @@
-"""Definitions found by their header line and indentation: enough to write snippets."""
+"""Definitions found by their header line and indentation: enough to write snippets.
+
+What of one is its header, its body and its closing line; and which lines are whole.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 _HEADER = re.compile(
     r"""^\s*
@@ -17,9 +21,15 @@ _METHOD = re.compile(r"^\s+(?:static |async |get |set )*(?P<name>[A-Za-z_$][\w$]
 _STATEMENTS = frozenset(
     ("if", "for", "while", "switch", "catch", "return", "else", "with", "function", "do", "try")
 )
+_MAX_HEADER_LINES = 8
+_OPENERS = (":", "{")
+_CONTINUING = re.compile(r"[)\]}]|(?:else|elif|except|finally|catch|case|default|end)\b")
+# What belongs to the line below it.
+_LEADING = ("@", "#[", "/**", "///")
+_OF_MEMBERS = re.compile(r"\b(?:class|struct|enum|trait|impl|interface|mod)\b")
 
 
-def definition_name(line: str) -> str | None:
+def header_name(line: str) -> str | None:
     """The name that a header line defines, or None."""
     found = _HEADER.match(line) or _METHOD.match(line)
     if found is None or found["name"] in _STATEMENTS:
@@ -42,7 +52,7 @@ def definitions_around(
 ) -> Iterator[tuple[int, int]]:
     """The definitions that hold lines `start:end`, as `definition_around`, from the inside out."""
     for header in range(min(start, len(lines) - 1), -1, -1):
-        if definition_name(lines[header]) is None:
+        if header_name(lines[header]) is None:
             continue
         last = _end_of_block(lines, header, language)
         if last is not None and last >= end:
@@ -76,3 +86,64 @@ def _end_of_block(lines: Sequence[str], header: int, language: str) -> int | Non
         is_closing = _depth(line) == depth and line.lstrip().startswith("}")
         return number + 1 if is_closing else None
     return end if language == "python" and end > header + 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """A definition in lines: `header:body_start`, its body up to `body_end`, a closing line."""
+
+    header: int
+    body_start: int
+    body_end: int
+    end: int
+
+    def has_closing(self) -> bool:
+        """Whether a line of its own ends the definition."""
+        return self.body_end < self.end
+
+
+def blocks_around(lines: Sequence[str], start: int, end: int, language: str) -> Iterator[CodeBlock]:
+    """The definitions that hold lines `start:end`, from the inside out.
+
+    Those of which the header cannot be told from the body are left out.
+    """
+    for header, block_end in definitions_around(lines, start, end, language):
+        limit = min(header + _MAX_HEADER_LINES, block_end)
+        openers = (at for at in range(header, limit) if lines[at].rstrip().endswith(_OPENERS))
+        last = next(openers, None)
+        if last is not None:
+            has_closing = lines[block_end - 1].lstrip().startswith("}")
+            yield CodeBlock(header, last + 1, block_end - has_closing, block_end)
+
+
+def holds_members(header: str) -> bool:
+    """Whether this is the header of a class or the like, not of a function."""
+    return bool(_OF_MEMBERS.search(header))
+
+
+def depth_of(lines: Sequence[str]) -> int:
+    """How far the line with the least indentation is indented; blank lines are not."""
+    return min((len(indent_of(line)) for line in lines if line.strip()), default=0)
+
+
+def is_whole(lines: Sequence[str]) -> bool:
+    """Whether these lines are definitions or statements from their first line to their last."""
+    filled = [line for line in lines if line.strip()]
+    return (
+        bool(filled)
+        and len(indent_of(filled[0])) == depth_of(filled)
+        and not _CONTINUING.match(filled[0].lstrip())
+        and not filled[-1].rstrip().endswith((*_OPENERS, "(", "["))
+        and not filled[-1].lstrip().startswith(_LEADING)
+        and sum(map(_balance, filled)) == 0
+    )
+
+
+def has_definition(lines: Sequence[str]) -> bool:
+    """Whether one of the outermost lines defines something."""
+    depth = depth_of(lines)
+    return any(header_name(line) and len(indent_of(line)) == depth for line in lines)
+
+
+def _balance(line: str) -> int:
+    return sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))

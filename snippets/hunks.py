@@ -10,7 +10,7 @@ _MIN_SIMILARITY = 0.6
 
 
 @dataclass(frozen=True, slots=True)
-class Hunk:
+class EditHunk:
     """Lines `old_start:old_end` of the original became lines `new_start:new_end`."""
 
     old_start: int
@@ -41,9 +41,9 @@ class Hunk:
         """The lines that come."""
         return expected[self.new_start : self.new_end]
 
-    def shifted(self, old_by: int, new_by: int) -> Hunk:
+    def shifted(self, old_by: int, new_by: int) -> EditHunk:
         """The same hunk seen from a window that starts later."""
-        return Hunk(
+        return EditHunk(
             self.old_start - old_by,
             self.old_end - old_by,
             self.new_start - new_by,
@@ -51,7 +51,7 @@ class Hunk:
         )
 
 
-def find_hunks(original: Sequence[str], expected: Sequence[str]) -> list[Hunk]:
+def find_hunks(original: Sequence[str], expected: Sequence[str]) -> list[EditHunk]:
     """All hunks in order; between them the lines are equal."""
     num_head = 0
     for old_line, new_line in zip(original, expected, strict=False):
@@ -66,7 +66,7 @@ def find_hunks(original: Sequence[str], expected: Sequence[str]) -> list[Hunk]:
     new = expected[num_head : len(expected) - num_tail]
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     return [
-        Hunk(i1 + num_head, i2 + num_head, j1 + num_head, j2 + num_head)
+        EditHunk(i1 + num_head, i2 + num_head, j1 + num_head, j2 + num_head)
         for tag, i1, i2, j1, j2 in matcher.get_opcodes()
         if tag != "equal"
     ]

@@ -1,26 +1,28 @@
 """Writes an edit as agents do that are brief: hardly any context, headers, markers left off.
 
 Nothing makes these updates clear: a place may fit as well as the true one. They teach, beside
-those of `snippets`, what is likely.
+those of `writer`, what is likely.
+
+An insertion between equal lines can be told in several ways: it is told as agents do, in the way
+that reads.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
-from snippets.code_blocks import CodeBlock, blocks_around, holds_members
-from snippets.definitions import indent_of
-from snippets.hunks import Hunk, find_hunks
-from snippets.insertion_slides import slid_insertions
+from snippets.definitions import CodeBlock, blocks_around, holds_members, indent_of, is_whole
+from snippets.hunks import EditHunk, find_hunks
 from snippets.marker_forms import MarkerWriter
 from snippets.terse_views import TerseViews, View, changes_of
-from snippets.writer import Snippet
+from snippets.writer import WrittenSnippet
 from snippets.written_segments import (
     Offsets,
     WrittenSegment,
-    splice,
+    merged_lines,
     style_name,
 )
 
@@ -51,7 +53,7 @@ _CLOSERS = ("}", ")", "]")
 
 def write_terse_snippet(
     original: Sequence[str], expected: Sequence[str], *, language: str, rng: random.Random
-) -> Snippet | None:
+) -> WrittenSnippet | None:
     """A brief update that is meant to turn `original` into `expected`; None if nothing changes.
 
     All new lines with text are in it, in their order.
@@ -60,19 +62,19 @@ def write_terse_snippet(
     if not hunks or not original:
         return None
     segments = terse_segments(original, expected, hunks, language=language, rng=rng)
-    if splice(segments, original) != list(expected):
+    if merged_lines(segments, original) != list(expected):
         return None
     lines = _Page(original, segments, language, rng).lines(hunks)
     if any(line.strip() for line in lines):
         style = f"terse_{style_name(segments, original)}"
-        return Snippet(lines, style, tuple(segments))
+        return WrittenSnippet(lines, style, tuple(segments))
     return None
 
 
 def terse_segments(
     original: Sequence[str],
     expected: Sequence[str],
-    hunks: Sequence[Hunk],
+    hunks: Sequence[EditHunk],
     *,
     language: str,
     rng: random.Random,
@@ -104,6 +106,46 @@ def _joined(views: Sequence[View], original: Sequence[str], rng: random.Random) 
     return joined
 
 
+def slid_insertions(hunks: Sequence[EditHunk], expected: Sequence[str]) -> list[EditHunk]:
+    """The hunks, each insertion where its lines are whole definitions or statements if they can.
+
+    No hunk comes nearer to its neighbours than to touch them.
+    """
+    slid: list[EditHunk] = []
+    for number, hunk in enumerate(hunks):
+        floor = slid[-1].new_end if slid else 0
+        following = hunks[number + 1] if number + 1 < len(hunks) else None
+        ceiling = len(expected) if following is None else following.new_start
+        slid.append(_slid(hunk, expected, floor, ceiling) if hunk.is_insertion else hunk)
+    return slid
+
+
+def _slid(hunk: EditHunk, expected: Sequence[str], floor: int, ceiling: int) -> EditHunk:
+    """The insertion at the best of the places between two borders of the expected text."""
+    steps = [0]
+    start, end = hunk.new_start, hunk.new_end
+    while start > floor and expected[start - 1] == expected[end - 1]:
+        start, end = start - 1, end - 1
+        steps.append(start - hunk.new_start)
+    start, end = hunk.new_start, hunk.new_end
+    while end < ceiling and expected[start] == expected[end]:
+        start, end = start + 1, end + 1
+        steps.append(start - hunk.new_start)
+
+    def reads_well(step: int) -> tuple[bool, bool, int]:
+        lines = expected[hunk.new_start + step : hunk.new_end + step]
+        return is_whole(lines), bool(lines[0].strip()), -abs(step)
+
+    best = max(steps, key=reads_well)
+    return replace(
+        hunk,
+        old_start=hunk.old_start + best,
+        old_end=hunk.old_end + best,
+        new_start=hunk.new_start + best,
+        new_end=hunk.new_end + best,
+    )
+
+
 class _Page:
     """Lays out segments and markers, in one manner all through an update."""
 
@@ -123,7 +165,7 @@ class _Page:
         self._is_even = rng.random() < _EVEN_SHARE
         self._is_indented = rng.random() < _INDENTED_SHARE
 
-    def lines(self, hunks: Sequence[Hunk]) -> list[str]:
+    def lines(self, hunks: Sequence[EditHunk]) -> list[str]:
         """The update for these hunks."""
         is_headless, is_tailless = self._left_off(hunks)
         lines: list[str] = []
@@ -134,7 +176,7 @@ class _Page:
             lines = [*lines, *below] if marker is None else self._put(marker, left, lines, below)
         return lines
 
-    def _left_off(self, hunks: Sequence[Hunk]) -> tuple[bool, bool]:
+    def _left_off(self, hunks: Sequence[EditHunk]) -> tuple[bool, bool]:
         """Whether the first and the last marker are missing; not where added lines stand there."""
         borders = {0, len(self._original), *(one.old_start for one in hunks if one.is_insertion)}
         can_begin = self._segments[0].old_start not in borders

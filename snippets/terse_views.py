@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from snippets.anchors import Anchors
-from snippets.code_blocks import (
+from snippets.definitions import (
     CodeBlock,
     blocks_around,
     depth_of,
     has_definition,
+    header_name,
     is_whole,
 )
-from snippets.definitions import definition_name
-from snippets.hunks import Hunk, is_variant
+from snippets.hunks import EditHunk, is_variant
 
 _FORM_WEIGHTS = {
     "lone": 22,
@@ -47,10 +47,10 @@ _KEY = re.compile(r"\s*(?:[a-z]+\s+)*[\"']?(?P<key>[\w.$-]+)[\"']?\s*[:=]")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class HunkGroup:
     """Hunks that stand so close that they are written together."""
 
-    hunks: tuple[Hunk, ...]
+    hunks: tuple[EditHunk, ...]
 
     @property
     def start(self) -> int:
@@ -77,7 +77,7 @@ class View:
     style: str
 
 
-def changes_of(hunks: Sequence[Hunk]) -> list[Change]:
+def changes_of(hunks: Sequence[EditHunk]) -> list[HunkGroup]:
     """The hunks in order, those with few lines between them as one change."""
     groups = [[hunks[0]]]
     for last, hunk in pairwise(hunks):
@@ -85,7 +85,7 @@ def changes_of(hunks: Sequence[Hunk]) -> list[Change]:
             groups[-1].append(hunk)
         else:
             groups.append([hunk])
-    return [Change(tuple(group)) for group in groups]
+    return [HunkGroup(tuple(group)) for group in groups]
 
 
 class TerseViews:
@@ -103,7 +103,7 @@ class TerseViews:
         self._language = language
         self._rng = rng
         self._anchors = Anchors(original)
-        self._forms: dict[str, Callable[[Change], list[View]]] = {
+        self._forms: dict[str, Callable[[HunkGroup], list[View]]] = {
             "lone": self._lone,
             "neighbour": self._neighbour,
             "one_sided": self._one_sided,
@@ -112,7 +112,7 @@ class TerseViews:
             "definition": self._definition,
         }
 
-    def of(self, change: Change) -> list[View]:
+    def of(self, change: HunkGroup) -> list[View]:
         """What is shown for a change, in one of the forms that can tell it."""
         weights = dict(_FORM_WEIGHTS)
         while weights:
@@ -123,7 +123,7 @@ class TerseViews:
             del weights[form]
         return self._context(change)
 
-    def _lone(self, change: Change) -> list[View]:
+    def _lone(self, change: HunkGroup) -> list[View]:
         """The new lines alone: they look like the old ones, or are something whole."""
         if not (self._is_told(change, is_above=True) and self._is_told(change, is_above=False)):
             return []
@@ -139,7 +139,7 @@ class TerseViews:
             return []
         return [View(change.start, change.end, "lone")]
 
-    def _neighbour(self, change: Change) -> list[View]:
+    def _neighbour(self, change: HunkGroup) -> list[View]:
         """A new definition, and a line or two of the one below or above."""
         new = change.hunks[0].new(self._expected)
         if not change.is_insertion or not is_whole(new) or not has_definition(new):
@@ -153,11 +153,11 @@ class TerseViews:
         start = self._anchors.reach_up(change.start, self._drawn(_SIZES_BEFORE_DEFINITION))
         return self._filled_view(start, change.end, change, "neighbour")
 
-    def _down_to_header(self, change: Change) -> list[View]:
+    def _down_to_header(self, change: HunkGroup) -> list[View]:
         below = range(change.end, len(self._original))
         filled = (at for at in below if self._original[at].strip())
         near = islice(filled, _MAX_LINES_TO_HEADER)
-        header = next((at for at in near if definition_name(self._original[at])), None)
+        header = next((at for at in near if header_name(self._original[at])), None)
         if header is None:
             end = self._anchors.reach_down(change.end, 1)
             return self._filled_view(change.start, end, change, "neighbour")
@@ -167,7 +167,7 @@ class TerseViews:
         view = View(change.start, block.body_start, "neighbour")
         return [view, *self._closing(block, _CLOSING_SHARE / 2)]
 
-    def _under_definition(self, change: Change, depth: int) -> list[View]:
+    def _under_definition(self, change: HunkGroup, depth: int) -> list[View]:
         """The header of the definition above, which is left out, and its closing line."""
         above = self._anchors.reach_up(change.start, 1)
         blocks = blocks_around(self._original, above, above + 1, self._language)
@@ -177,7 +177,7 @@ class TerseViews:
         start = block.body_end if block.has_closing() else change.start
         return [self._header_view(block), View(start, change.end, "neighbour")]
 
-    def _one_sided(self, change: Change) -> list[View]:
+    def _one_sided(self, change: HunkGroup) -> list[View]:
         """A line of context, as a rule, where the new lines do not tell the border."""
         num_lines = self._drawn(_ONE_SIDED_SIZES)
         sides = []
@@ -189,13 +189,13 @@ class TerseViews:
             return []
         return self._filled_view(*self._rng.choice(sides), change, "one_sided")
 
-    def _context(self, change: Change) -> list[View]:
+    def _context(self, change: HunkGroup) -> list[View]:
         """A line or two on both sides."""
         start = self._anchors.reach_up(change.start, self._drawn(_TWO_SIDED_SIZES))
         end = self._anchors.reach_down(change.end, self._drawn(_TWO_SIDED_SIZES))
         return [View(start, end, "context")]
 
-    def _header(self, change: Change) -> list[View]:
+    def _header(self, change: HunkGroup) -> list[View]:
         """Headers of definitions around the change, and what changes in them."""
         blocks = self._blocks_with_inside(change)
         if not blocks:
@@ -211,7 +211,7 @@ class TerseViews:
             views += [self._header_view(block), *self._closing(block, _CLOSING_SHARE)]
         return views
 
-    def _inside(self, change: Change, block: CodeBlock) -> View:
+    def _inside(self, change: HunkGroup, block: CodeBlock) -> View:
         """The change with little context, of the block alone where the change tells its border."""
         num_before, num_after = (self._drawn(_SIZES_UNDER_HEADER) for _ in range(2))
         if self._is_told(change, is_above=True):
@@ -224,7 +224,7 @@ class TerseViews:
             end = self._anchors.reach_down(change.end, max(num_after, 1))
         return View(start, end, "header")
 
-    def _definition(self, change: Change) -> list[View]:
+    def _definition(self, change: HunkGroup) -> list[View]:
         """The whole definition around the change, the header of which may change too."""
         for block in blocks_around(self._original, change.start, change.end, self._language):
             if self._is_beside(change, block):
@@ -238,13 +238,13 @@ class TerseViews:
             return [View(self._lead(block), block.end, "definition")]
         return []
 
-    def _is_beside(self, change: Change, block: CodeBlock) -> bool:
+    def _is_beside(self, change: HunkGroup, block: CodeBlock) -> bool:
         """Whether the change adds lines at a border of a definition that are not of its body."""
         is_above = change.hunks[0].is_insertion and change.start == block.header
         is_below = change.hunks[-1].is_insertion and change.end == block.end
         return (is_above or is_below) and self._depth_of(change) <= self._depth(block)
 
-    def _blocks_with_inside(self, change: Change) -> list[CodeBlock]:
+    def _blocks_with_inside(self, change: HunkGroup) -> list[CodeBlock]:
         """The two innermost definitions that have the change in their body."""
         depth = self._depth_of(change)
         blocks = blocks_around(self._original, change.start, change.end, self._language)
@@ -275,12 +275,12 @@ class TerseViews:
             return []
         return [View(block.body_end, block.end, "header")]
 
-    def _filled_view(self, start: int, end: int, change: Change, style: str) -> list[View]:
+    def _filled_view(self, start: int, end: int, change: HunkGroup, style: str) -> list[View]:
         """The view if it has context with text."""
         context = [*self._original[start : change.start], *self._original[change.end : end]]
         return [View(start, end, style)] if any(map(str.strip, context)) else []
 
-    def _is_told(self, change: Change, *, is_above: bool) -> bool:
+    def _is_told(self, change: HunkGroup, *, is_above: bool) -> bool:
         """Whether the new lines say by themselves where the change begins, or where it ends."""
         hunk = change.hunks[0 if is_above else -1]
         new = hunk.new(self._expected)
@@ -291,7 +291,7 @@ class TerseViews:
         outermost = 0 if is_above else -1
         return _replaces(hunk.old(self._original)[outermost], new[outermost])
 
-    def _depth_of(self, change: Change) -> int:
+    def _depth_of(self, change: HunkGroup) -> int:
         new = [line for hunk in change.hunks for line in hunk.new(self._expected)]
         old = self._original[change.start : change.end]
         return depth_of(new if any(map(str.strip, new)) else old)
@@ -311,7 +311,5 @@ def _replaces(old: str, new: str) -> bool:
     old_key, new_key = _KEY.match(old), _KEY.match(new)
     if old_key is not None and new_key is not None and old_key[0] == new_key[0]:
         return True
-    name = definition_name(old)
-    return (name is not None and name == definition_name(new)) or is_variant(
-        old.strip(), new.strip()
-    )
+    name = header_name(old)
+    return (name is not None and name == header_name(new)) or is_variant(old.strip(), new.strip())

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from snippets.anchors import Anchors, is_placed
 from snippets.definitions import (
     definition_around,
-    definition_name,
+    header_name,
     indent_of,
 )
-from snippets.hunks import Hunk, find_hunks, is_look_alike
+from snippets.hunks import EditHunk, find_hunks, is_look_alike
 from snippets.marker_forms import MarkerWriter
 from snippets.written_segments import (
     Offsets,
     WrittenSegment,
-    splice,
+    merged_lines,
     style_name,
 )
 
@@ -38,7 +38,7 @@ _MAX_HEADER_DISTANCE = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Snippet:
+class WrittenSnippet:
     """The lines that an agent would send, and the name of the way it wrote them.
 
     `segments` say where the lines between the markers truly stand, if the writer tells.
@@ -51,7 +51,7 @@ class Snippet:
 
 def write_snippet(
     original: Sequence[str], expected: Sequence[str], *, language: str, rng: random.Random
-) -> Snippet | None:
+) -> WrittenSnippet | None:
     """A lazy update that turns `original` into `expected`, or None if none would be clear."""
     hunks = find_hunks(original, expected)
     if not hunks or not original:
@@ -67,12 +67,12 @@ def write_snippet(
     joined = _join(segments, original, expected, offsets, rng)
     if rng.random() < _AIRY_SHARE:
         joined = _airy(joined, original)
-    if splice(joined, original) != list(expected):
+    if merged_lines(joined, original) != list(expected):
         return None
     markers = MarkerWriter(language, rng)
     lines = _with_markers(joined, original, markers)
     if any(line.strip() for line in lines):
-        return Snippet(lines, style_name(joined, original))
+        return WrittenSnippet(lines, style_name(joined, original))
     return None
 
 
@@ -88,7 +88,7 @@ class _SegmentWriter:
         self._rng = rng
         self._anchors = Anchors(original)
 
-    def write(self, hunk: Hunk) -> WrittenSegment | None:
+    def write(self, hunk: EditHunk) -> WrittenSegment | None:
         """The segment, or None if no context makes its place clear."""
         roll = self._rng.random()
         if roll < _DEFINITION_SHARE:
@@ -101,7 +101,7 @@ class _SegmentWriter:
                 return segment
         return self._with_context(hunk)
 
-    def _definition(self, hunk: Hunk) -> WrittenSegment | None:
+    def _definition(self, hunk: EditHunk) -> WrittenSegment | None:
         """The whole definition around the hunk, without any context."""
         span = definition_around(self._original, hunk.old_start, hunk.old_end, self._language)
         if span is None or span[1] - span[0] > _MAX_DEFINITION_LINES:
@@ -114,13 +114,13 @@ class _SegmentWriter:
             return None
         return WrittenSegment(start, end, [], "definition")
 
-    def _directive(self, hunk: Hunk) -> WrittenSegment | None:
+    def _directive(self, hunk: EditHunk) -> WrittenSegment | None:
         """`# remove name` in place of a definition that goes away."""
         first = hunk.old_start
         while first < hunk.old_end and not self._original[first].strip():
             first += 1
         header = self._original[first] if first < hunk.old_end else ""
-        name = definition_name(header)
+        name = header_name(header)
         span = definition_around(self._original, first, first + 1, self._language)
         if name is None or span is None or span[0] != first or span[1] > hunk.old_end:
             return None
@@ -132,7 +132,7 @@ class _SegmentWriter:
             hunk.old_start, hunk.old_end, [indent_of(header) + comment], "remove_directive"
         )
 
-    def _with_context(self, hunk: Hunk) -> WrittenSegment | None:
+    def _with_context(self, hunk: EditHunk) -> WrittenSegment | None:
         num_before, num_after = self._choose_context(hunk)
         longest = MAX_CONTEXT * 2
         for extra in range(longest):
@@ -149,7 +149,7 @@ class _SegmentWriter:
                 return None
         return None
 
-    def _reach_header(self, hunk: Hunk, start: int) -> int:
+    def _reach_header(self, hunk: EditHunk, start: int) -> int:
         """Sometimes the context goes on up to the header of the definition around the hunk."""
         if self._rng.random() >= _HEADER_SHARE or start == hunk.old_start:
             return start
@@ -157,7 +157,7 @@ class _SegmentWriter:
         is_near = span is not None and start - span[0] <= _MAX_HEADER_DISTANCE
         return span[0] if span is not None and is_near else start
 
-    def _choose_context(self, hunk: Hunk) -> tuple[int, int]:
+    def _choose_context(self, hunk: EditHunk) -> tuple[int, int]:
         sizes, weights = zip(*_CONTEXT_WEIGHTS, strict=True)
         before, after = self._rng.choices(sizes, weights, k=2)
         if not hunk.is_insertion and not self._is_look_alike(hunk):
@@ -168,13 +168,13 @@ class _SegmentWriter:
             return (before or 1, 0) if self._rng.random() < 0.7 else (0, after or 1)
         return before, after
 
-    def _needs_after(self, hunk: Hunk, num_before: int, num_after: int) -> bool:
+    def _needs_after(self, hunk: EditHunk, num_before: int, num_after: int) -> bool:
         return num_after == 0 and num_before > 2 and not hunk.is_insertion
 
-    def _is_look_alike(self, hunk: Hunk) -> bool:
+    def _is_look_alike(self, hunk: EditHunk) -> bool:
         return is_look_alike(hunk.old(self._original), hunk.new(self._expected))
 
-    def _context_style(self, hunk: Hunk, start: int, end: int) -> str:
+    def _context_style(self, hunk: EditHunk, start: int, end: int) -> str:
         if start < hunk.old_start and end > hunk.old_end:
             return "context"
         if start < hunk.old_start:

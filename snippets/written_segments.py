@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from snippets.hunks import Hunk
+from snippets.hunks import EditHunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class WrittenSegment:
 class Offsets:
     """Maps borders between lines of the original to borders of the expected text."""
 
-    def __init__(self, hunks: Sequence[Hunk]) -> None:
+    def __init__(self, hunks: Sequence[EditHunk]) -> None:
         self._hunks = hunks
 
     def new(self, old: int) -> int:
@@ -47,7 +47,7 @@ class Offsets:
         return slice(self.new(old_start), self.new_after(old_end))
 
 
-def splice(segments: Sequence[WrittenSegment], original: Sequence[str]) -> list[str]:
+def merged_lines(segments: Sequence[WrittenSegment], original: Sequence[str]) -> list[str]:
     """What the segments make of the original; they may not overlap, so this is a check of them."""
     spliced: list[str] = []
     shown_until = 0

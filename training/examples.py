@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from apply_service.prompts.errors import PromptError
 from apply_service.prompts.profile import Profile, PromptRequest
 from snippets.definitions import definition_around
-from snippets.hunks import Hunk, find_hunks
+from snippets.hunks import EditHunk, find_hunks
 from snippets.writer import GENERATOR_VERSION, write_snippet
 from training.case_file import TrainingCase, document_lines
 from training.example import Example
@@ -101,7 +101,9 @@ def _grow(
     return start, end
 
 
-def _snap(lines: Sequence[str], start: int, end: int, first: Hunk, last: Hunk) -> tuple[int, int]:
+def _snap(
+    lines: Sequence[str], start: int, end: int, first: EditHunk, last: EditHunk
+) -> tuple[int, int]:
     """Move borders inwards to a blank line if one is near and leaves some context."""
     if start > 0:
         for border in range(start, min(start + 8, first.old_start - 3)):
@@ -173,7 +175,7 @@ _MAX_KEPT = 7
 def condense(
     original: Sequence[str],
     expected: Sequence[str],
-    hunks: Sequence[Hunk],
+    hunks: Sequence[EditHunk],
     *,
     rng: random.Random,
 ) -> tuple[list[str], list[str]]:

@@ -26,14 +26,14 @@ from apply_service.prompts.calibration import UNMEASURED
 from apply_service.prompts.embedded import EmbeddedProfile
 from apply_service.prompts.profile import Profile, PromptError
 from apply_service.prompts.tokenizer import PromptTokenizer
-from lookup.grammar_error import GrammarError
+from lookup.constraint import GrammarError
 from snippets.terse_snippets import (
     TERSE_GENERATOR_VERSION,
     write_terse_snippet,
 )
 from snippets.writer import (
     GENERATOR_VERSION,
-    Snippet,
+    WrittenSnippet,
     write_snippet,
 )
 from snippets.written_segments import WrittenSegment
@@ -213,7 +213,7 @@ def rewrite_tersely(
     return None if snippet is None else (_with_update(case, snippet), snippet.segments)
 
 
-def _with_update(case: TrainingCase, snippet: Snippet) -> TrainingCase:
+def _with_update(case: TrainingCase, snippet: WrittenSnippet) -> TrainingCase:
     return replace(case, update="\n".join(snippet.lines) + "\n", style=snippet.style)
 
 

@@ -11,7 +11,7 @@ from apply_service.edit.place.placement_change import change_of
 from apply_service.edit.regions import Region
 from apply_service.prompts.merge_form import AnyMergeGrammar, MergeForm
 from apply_service.prompts.prompt import Prompt
-from lookup.grammar_error import GrammarError
+from lookup.constraint import GrammarError
 from lookup.merge_rules import GrammarPlacement, GrammarSegment, MergeRules
 
 MAX_ALTERNATIVES = 12

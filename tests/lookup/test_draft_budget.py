@@ -10,11 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookup.acceptance import DraftKind
-from lookup.draft_budget import PROBE_TOKENS, DraftBid, DraftBudget, StepTerms, best_allocation
+from lookup.draft_budget import (
+    PROBE_TOKENS,
+    DraftAccount,
+    DraftBid,
+    DraftBudget,
+    StepTerms,
+    best_allocation,
+)
 
 GOOD = DraftKind("merge", 3)
 POOR = DraftKind("output", 0)
-
 curves = st.lists(
     st.lists(st.sampled_from([0.0, 0.1, 0.5, 0.5, 0.9, 1.0]), max_size=4).map(
         lambda values: sorted(values, reverse=True)
@@ -207,3 +213,53 @@ def test_a_draft_without_room_is_no_error() -> None:
     assert DraftBudget().allocate(
         [DraftBid(GOOD, 64)], linear(base_ms=1, row_ms=1, max_rows=0)
     ) == [0]
+
+
+def charge(account: DraftAccount, extra_ms: float, *, num_certain: int = 1) -> None:
+    account.charge(extra_ms, step_ms=50.0, num_certain=num_certain, income=0.0)
+
+
+def test_losses_close_it_and_one_token_that_holds_is_a_step() -> None:
+    account = DraftAccount()
+    for _ in range(2):
+        charge(account, 20.0)
+        assert account.is_open
+    charge(account, 30.0)
+    assert not account.is_open
+    charge(account, 0.0)
+    account.earn(1)
+    assert account.is_open
+
+
+def test_a_token_of_a_step_with_many_is_worth_its_share() -> None:
+    account = DraftAccount()
+    charge(account, 75.0)
+    charge(account, 0.0, num_certain=64)
+    account.earn(32)
+    assert not account.is_open, "half a step was missing, and half a step came"
+    account.earn(1)
+    assert account.is_open
+
+
+def test_neither_gains_nor_losses_are_remembered_without_end() -> None:
+    account = DraftAccount()
+    for _ in range(1000):
+        charge(account, 0.0)
+        account.earn(64)
+    for _ in range(2):
+        charge(account, 25.0)
+    assert not account.is_open
+    for _ in range(1000):
+        charge(account, 500.0)
+    charge(account, 0.0)
+    account.earn(2)
+    assert account.is_open
+
+
+def test_a_small_income_pays_debts_in_time() -> None:
+    account = DraftAccount()
+    charge(account, 100.0)
+    assert not account.is_open
+    for _ in range(150):
+        account.charge(0.0, step_ms=50.0, num_certain=4, income=0.01)
+    assert account.is_open

@@ -12,8 +12,13 @@ from hypothesis import strategies as st
 from oracles.edits.brute_grammar import Answer, next_tokens, weighed_merges
 from oracles.edits.small_rules import small_rules
 
-from lookup.constraint import ConstrainedDraft, Constraint
-from lookup.grammar_error import InvalidRulesError, NoPathError, TokenNotAllowedError
+from lookup.constraint import (
+    ConstrainedDraft,
+    Constraint,
+    InvalidRulesError,
+    NoPathError,
+    TokenNotAllowedError,
+)
 from lookup.merge_automaton import Threads
 from lookup.merge_choices import MergeChoice
 from lookup.merge_grammar import MergeGrammar
@@ -216,25 +221,6 @@ def restricted(rules: MergeRules, choices: tuple[MergeChoice, ...]) -> MergeRule
     )
 
 
-@given(rules=small_rules(), limit=st.integers(1, 8))
-@settings(max_examples=200, deadline=None)
-def test_candidates_cover_every_allowed_token_and_stay_valid(rules: MergeRules, limit: int) -> None:
-    grammar, answers = grammar_of(rules)
-    grammar.advance_all(grammar.forced_run())
-    prefix = forced_by(list(answers), ())
-    candidates = grammar.candidates_at_decision(limit)
-    weights = [candidate.weight for candidate in candidates]
-    assert weights == sorted(weights, reverse=True)
-    assert len({candidate.token_ids for candidate in candidates}) == len(candidates)
-    first_tokens = {c.token_ids[0] for c in candidates if c.token_ids}
-    assert first_tokens == set(grammar.allowed_next())
-    for candidate in candidates:
-        written = prefix + candidate.token_ids
-        assert len(candidate.token_ids) == limit or written in answers
-        assert candidate.weight <= heaviest_of(answers, written)
-    assert candidates[0].weight == heaviest_of(answers, prefix)
-
-
 @given(rules=small_rules(max_segments=1), pick=st.randoms(use_true_random=False))
 @settings(max_examples=200, deadline=None)
 def test_the_token_of_a_decision_stands_for_the_placement_that_is_taken_in_the_end(
@@ -264,7 +250,6 @@ def test_two_places_are_one_decision_with_a_choice_for_each_token() -> None:
         GrammarPlacement(start=1, end=1, lines=[(0, 70, 71)], weight=1.0),
         GrammarPlacement(start=2, end=2, lines=[(0, 70, 71)], weight=2.0),
     )
-    assert grammar.num_paths_left == 2
     assert grammar.forced_run() == [*tokens_of(1), 0]
     grammar.advance_all(grammar.forced_run())
     assert grammar.allowed_next() == (21, 70)
@@ -274,9 +259,6 @@ def test_two_places_are_one_decision_with_a_choice_for_each_token() -> None:
     draft = grammar.draft()
     assert draft.token_ids == (21, 22, 0, 70, 71, *tokens_of(3), CLOSE)
     assert [row.allowed_token_ids for row in draft.decisions] == [(21, 70)]
-    copied, inserted = grammar.candidates_at_decision(4)
-    assert (copied.token_ids, copied.choices) == ((21, 22, 0, 70), (MergeChoice(0, 1),))
-    assert (inserted.token_ids, inserted.choices) == ((70, 71, 0, 21), (MergeChoice(0, 0),))
     grammar.advance(70)
     assert grammar.chosen() == (MergeChoice(0, 0),)
     assert grammar.forced_run() == [71, *tokens_of(2), *tokens_of(3), CLOSE]
@@ -338,7 +320,6 @@ def test_equal_texts_from_different_placements_are_no_decision() -> None:
     original = [(0, 1), (0,), (0,), (0, 2)]
     places = [GrammarPlacement(start=n, end=n, lines=[(0,)], weight=n) for n in (1, 2, 3)]
     grammar = one_segment(original, *places)
-    assert grammar.num_paths_left == 3
     assert grammar.forced_run() == [0, 1, 0, 0, 0, 0, 2, CLOSE]
     grammar.advance_all(grammar.forced_run())
     assert grammar.chosen() == (MergeChoice(0, 2),)
@@ -372,7 +353,7 @@ def test_segments_far_apart_are_not_counted_in_every_order() -> None:
         for first in range(0, 90, 3)
     ]
     grammar = MergeGrammar(MergeRules(original=original, segments=segments, is_ordered=False))
-    assert grammar.num_paths_left == 2**30
+    assert grammar.draft().is_complete
 
 
 def test_too_many_segments_in_any_order_are_refused() -> None:
@@ -384,7 +365,7 @@ def test_too_many_segments_in_any_order_are_refused() -> None:
     with pytest.raises(InvalidRulesError, match="12 segments with 1200 placements"):
         MergeGrammar(rules)
     ordered = MergeRules(original=original, segments=[segment] * 12)
-    assert MergeGrammar(ordered).num_paths_left > 1
+    assert MergeGrammar(ordered).draft().is_complete
 
 
 def test_segments_that_exclude_each_other_leave_no_path() -> None:

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apply_service.edit.read.markers import is_marker
-from snippets.hunks import find_hunks
-from snippets.insertion_slides import slid_insertions
-from snippets.terse_snippets import terse_segments, write_terse_snippet
-from snippets.writer import Snippet
+from snippets.hunks import EditHunk, find_hunks
+from snippets.terse_snippets import slid_insertions, terse_segments, write_terse_snippet
+from snippets.writer import WrittenSnippet
 
 STACK = """\
 export class Stack {
@@ -50,7 +49,7 @@ export class Queue {
 
 def snippet_of(
     original: Sequence[str], expected: Sequence[str], seed: object, language: str = "python"
-) -> Snippet:
+) -> WrittenSnippet:
     rng = random.Random(str(seed))
     snippet = write_terse_snippet(original, expected, language=language, rng=rng)
     assert snippet is not None
@@ -229,3 +228,31 @@ def test_every_marker_is_read_as_one() -> None:
         for seed in range(60):
             lines = snippet_of(STACK, expected, seed, language).lines
             assert all(line in expected for line in without_markers(lines))
+
+
+def test_a_definition_that_begins_as_its_neighbour_is_told_from_its_header_on() -> None:
+    """The plain difference begins behind the header that both have."""
+    original = ["class A:", "    @property", "    def a(self):", "        return 1"]
+    new = ["    @property", "    def b(self):", "        return 2"]
+    expected = [original[0], *new, *original[1:]]
+    assert find_hunks(original, expected)[0].new(expected) != new
+    (hunk,) = slid_insertions(find_hunks(original, expected), expected)
+    assert hunk == EditHunk(1, 1, 1, 4)
+
+
+def test_an_insertion_that_is_whole_stays() -> None:
+    expected = [*PROGRAM[:12], "def new():", "    pass", "", "", *PROGRAM[12:]]
+    hunks = find_hunks(PROGRAM, expected)
+    assert slid_insertions(hunks, expected) == hunks
+
+
+@settings(max_examples=300, deadline=None)
+@given(edited_texts())
+def test_slid_hunks_tell_the_same_edit(texts: tuple[list[str], list[str]]) -> None:
+    original, expected = texts
+    result, shown_until = list[str](), 0
+    for hunk in slid_insertions(find_hunks(original, expected), expected):
+        assert hunk.old_start >= shown_until
+        result += [*original[shown_until : hunk.old_start], *hunk.new(expected)]
+        shown_until = hunk.old_end
+    assert [*result, *original[shown_until:]] == expected

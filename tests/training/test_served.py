@@ -7,7 +7,7 @@ import pytest
 from rival_places import ORIGINAL, changed, changed_part, merge_case, sure_update
 
 from apply_service.prompts.profile import Profile, load_profile
-from snippets.written_segments import splice
+from snippets.written_segments import merged_lines
 from training.case_file import TrainingCase
 from training.served import (
     NUM_TAIL_TOKENS,
@@ -129,7 +129,7 @@ def test_terse_updates_are_others_of_the_same_edit() -> None:
     assert len({one.update for one, _ in found}) > 4
     for one, segments in found:
         assert one.style.startswith("terse_")
-        assert splice(segments, case.original.splitlines()) == case.expected.splitlines()
+        assert merged_lines(segments, case.original.splitlines()) == case.expected.splitlines()
 
 
 def test_no_question_is_learnt_twice(profile: Profile) -> None:

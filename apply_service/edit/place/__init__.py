@@ -4,5 +4,4 @@
 Places: `lazy_placements`, `explicit_placements`, `order_placements`, `removals`.
 Likelihood: `placement_features`, `placement_ranking`, `placement_trees`.
 Judgement: `verdict` compares (`comparison`) by `checks`, `loss_checks`, `place_checks`.
-`valid_merge` defines what all of them look for.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,14 +13,12 @@ from apply_service.edit.read.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.syntax.syntax import SyntaxTree, parse
 from apply_service.edit.text.alignment import Hunk, changed_hunks
 from apply_service.edit.text.blank_lines import Gap, GapTable, gaps_of, squeeze
+from apply_service.edit.text.words import DASHED_WORD, DOLLAR_WORD
 
 # The syntax of longer results is not looked at: parsing takes a quarter of a second a megabyte.
 MAX_PARSED_CHARACTERS = 400_000
 # Losing more lines than this between two adjacent lines of the update is worth a look.
 MAX_EXPLAINED_LOSS = 10
-
-_WORD = re.compile(r"[\w$]+")
-_NAME = re.compile(r"[\w$-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,8 +264,8 @@ class Comparison:
     def _is_joined(self, hunk: Hunk, lost: Sequence[int]) -> bool:
         """Whether lines of the update in the place of the `lost` ones have all their words."""
         sent = filter(self.sent_counts.__getitem__, self.inserted_texts(hunk))
-        words = Counter(word for text in sent for word in _WORD.findall(text))
-        gone = Counter(word for place in lost for word in _WORD.findall(self.original[place]))
+        words = Counter(word for text in sent for word in DOLLAR_WORD.findall(text))
+        gone = Counter(word for place in lost for word in DOLLAR_WORD.findall(self.original[place]))
         return bool(gone) and gone <= words
 
     def is_listing(self, line: str) -> bool:
@@ -280,7 +277,7 @@ class Comparison:
         names = self.removed_names
         if not names:
             return False
-        words = [*_WORD.findall(line), *_NAME.findall(line)]
+        words = [*DOLLAR_WORD.findall(line), *DASHED_WORD.findall(line)]
         return not names.isdisjoint(words) or any(title in line for title in self._removed_titles)
 
     @cached_property

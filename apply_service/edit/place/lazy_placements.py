@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -31,14 +30,15 @@ from apply_service.edit.syntax.languages import OVERLOADING
 from apply_service.edit.syntax.new_definitions import NewDefinitions
 from apply_service.edit.syntax.symbol import Symbol
 from apply_service.edit.syntax.syntax import parse_fragment
-from apply_service.edit.text.balance import BalanceIndex, balance_of
 from apply_service.edit.text.bindings import Bindings
+from apply_service.edit.text.brackets import BLOCK_OPENERS, CLOSERS_OR_END, BalanceIndex, balance_of
 from apply_service.edit.text.definition_names import definition_name
 from apply_service.edit.text.indentation import reindented
-from apply_service.edit.text.line_index import OPENERS, LineIndex
+from apply_service.edit.text.line_index import LineIndex
 from apply_service.edit.text.runs import Run
 from apply_service.edit.text.similarity import Similarity
 from apply_service.edit.text.word_weights import WordWeights
+from apply_service.edit.text.words import WORD
 from apply_service.edit.text.work_budget import spend
 
 MAX_CANDIDATES = 64
@@ -89,7 +89,6 @@ _MAX_DROPPED = 3
 _MAX_INSIDE = 32
 # As many blank lines beside markers are a habit.
 MIN_AIRY_SIDES = 2
-_WORD = re.compile(r"\w+")
 # What a definition costs that would stand twice; of agents' updates none meant that.
 _DOUBLED_COST = 3.0
 _DOUBLED = FEATURES.index("num_doubled_definitions")
@@ -419,11 +418,11 @@ class LazyPlacements:
             yield replace(placement, weight=placement.weight - cost) if cost else placement
 
     def _opens(self, border: int) -> bool:
-        return border == 0 or self._index.stripped[border - 1].endswith(OPENERS)
+        return border == 0 or self._index.stripped[border - 1].endswith(BLOCK_OPENERS)
 
     def _closes(self, border: int) -> bool:
         text = self._index.stripped[border] if border < len(self._index) else ""
-        return not text or text.startswith(("}", ")", "]", "end"))
+        return not text or text.startswith(CLOSERS_OR_END)
 
     def _sober(self, placement: Placement) -> Placement:
         """A segment that changes nothing there is mostly meant for another place."""
@@ -578,9 +577,9 @@ def is_airy(segments: Sequence[Segment]) -> bool:
 
 def words_of(lines: Sequence[str]) -> frozenset[str]:
     """The words of some lines."""
-    return frozenset(word for line in lines for word in _WORD.findall(line))
+    return frozenset(word for line in lines for word in WORD.findall(line))
 
 
 def mentions(words: frozenset[str], name: str) -> bool:
     """Whether all words of a name are among `words`."""
-    return words.issuperset(_WORD.findall(name))
+    return words.issuperset(WORD.findall(name))

@@ -12,7 +12,7 @@ from apply_service.edit.place.chains import Chain, ChainFinder
 from apply_service.edit.place.insertions import Insertion, InsertionFinder
 from apply_service.edit.place.placement import PlacementReason
 from apply_service.edit.place.segment_borders import OPEN_BORDER_COST, Border, SegmentBorders
-from apply_service.edit.text.balance import BalanceIndex, balance_of
+from apply_service.edit.text.brackets import CLOSERS_OR_END, BalanceIndex, balance_of
 from apply_service.edit.text.line_index import LineIndex, indent_of, leaves
 from apply_service.edit.text.runs import REPEATED_SHARE, Run, find_runs
 from apply_service.edit.text.similarity import Similarity
@@ -33,7 +33,8 @@ CLEAN_BONUS = 2.0
 DEAD_COST = 3.0
 # No line of any file.
 _UNKNOWN = "new\nlines"
-_CLOSERS = ("}", ")", "]", "case ", "default", "end", "else", "elif", "except", "finally", "catch")
+_BRANCH_STARTS = ("case ", "default", "else", "elif", "except", "finally", "catch")
+_CONTINUING = (*CLOSERS_OR_END, *_BRANCH_STARTS)
 
 
 class Spot(msgspec.Struct, frozen=True, gc=False):
@@ -211,11 +212,11 @@ class LazyPlacer:
         lines, stripped = self._index.lines, self._index.stripped
         if end < len(lines) and stripped[end] and leaves(self._stripped[-1]):
             same_depth = indent_of(lines[end]) == indent_of(self._texts[-1])
-            if same_depth and not stripped[end].startswith(_CLOSERS):
+            if same_depth and not stripped[end].startswith(_CONTINUING):
                 return True
         if start > 0 and leaves(stripped[start - 1]):
             same_depth = indent_of(lines[start - 1]) == indent_of(self._texts[0])
-            return same_depth and not self._stripped[0].startswith(_CLOSERS)
+            return same_depth and not self._stripped[0].startswith(_CONTINUING)
         return False
 
     def _reason(self, chain: Chain, left: Border, right: Border) -> PlacementReason:

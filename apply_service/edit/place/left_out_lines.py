@@ -13,9 +13,10 @@ from typing import Literal
 
 from apply_service.edit.place.placement import MergePath
 from apply_service.edit.place.splice import splice
-from apply_service.edit.text.bindings import bound_names, is_import
+from apply_service.edit.text.bindings import bound_names, is_import_line
 from apply_service.edit.text.block_bounds import closes_block
-from apply_service.edit.text.definition_names import WORD, definition_name
+from apply_service.edit.text.definition_names import definition_name
+from apply_service.edit.text.words import IDENTIFIER
 
 Fate = Literal["stays", "goes", "unclear"]
 
@@ -82,7 +83,7 @@ def _fate(line: str, used: set[str], used_before: set[str], sent: frozenset[str]
     names = bound_names(line)
     if not names or not is_code(line) or line.startswith(_OPAQUE):
         return "stays"
-    if not is_import(line):
+    if not is_import_line(line):
         return "unclear" if names.isdisjoint(used) else "stays"
     if not names.isdisjoint(used - sent):
         return "stays"
@@ -113,12 +114,12 @@ def _imported(lines: Iterable[str]) -> frozenset[str]:
     for line in lines:
         begins_list = line.startswith(_IMPORTS) and line.rstrip().endswith(("(", "{"))
         if is_open or begins_list:
-            names.update(WORD.findall(line))
+            names.update(IDENTIFIER.findall(line))
             is_open = not any(closer in line for closer in ")}")
-        elif is_import(line):
+        elif is_import_line(line):
             names |= bound_names(line)
     return frozenset(names)
 
 
 def _words(lines: Iterable[str]) -> set[str]:
-    return {word for line in lines for word in WORD.findall(line)}
+    return {word for line in lines for word in IDENTIFIER.findall(line)}

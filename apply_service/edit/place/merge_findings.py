@@ -12,9 +12,9 @@ from apply_service.edit.finding import Finding
 from apply_service.edit.place.placement import Placement
 from apply_service.edit.read.segment import Segment, Snippet
 from apply_service.edit.syntax.symbol import Symbol
-from apply_service.edit.text.definition_names import WORD
 from apply_service.edit.text.line_index import LineIndex
 from apply_service.edit.text.similarity import MAX_COMPARED_CHARS
+from apply_service.edit.text.words import IDENTIFIER
 
 MAX_LISTED = 8
 MAX_SHOWN_CHARS = 80
@@ -165,10 +165,10 @@ def _shown(segment: Segment) -> str:
 
 def _nearest(text: str, index: LineIndex) -> int | None:
     wanted = text[:MAX_COMPARED_CHARS]
-    words = set(WORD.findall(wanted))
+    words = set(IDENTIFIER.findall(wanted))
     candidates = [line[:MAX_COMPARED_CHARS] for line in index.stripped[:MAX_NEAREST]]
     kin = nlargest(
-        MAX_SPELLED, candidates, key=lambda line: len(words.intersection(WORD.findall(line)))
+        MAX_SPELLED, candidates, key=lambda line: len(words.intersection(IDENTIFIER.findall(line)))
     )
     closest = extractOne(
         wanted, kin, scorer=Indel.normalized_similarity, score_cutoff=MIN_CLOSENESS

@@ -11,7 +11,7 @@ from apply_service.edit.place.placement import Placement
 from apply_service.edit.place.variants import SURE_KEPT, VariantFinder
 from apply_service.edit.syntax.definition_levels import DefinitionLevels, opens
 from apply_service.edit.syntax.symbol import Symbol
-from apply_service.edit.text.balance import balance_of
+from apply_service.edit.text.brackets import balance_of
 from apply_service.edit.text.definition_names import bound_name, definition_name
 from apply_service.edit.text.line_index import LineIndex, indent_of, leaves
 from apply_service.edit.text.similarity import MIN_SIMILARITY, Similarity

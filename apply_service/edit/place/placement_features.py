@@ -11,11 +11,10 @@ from itertools import chain, filterfalse, islice, takewhile
 from apply_service.edit.place.placement import Placement
 from apply_service.edit.place.placement_change import Change, change_of
 from apply_service.edit.syntax.definitions import BLOCKS, SymbolTable
-from apply_service.edit.text.balance import BalanceIndex, balance_of
-from apply_service.edit.text.bindings import Bindings, bound_names, declared_names, is_import
+from apply_service.edit.text.bindings import Bindings, bound_names, declared_names, is_import_line
+from apply_service.edit.text.brackets import BalanceIndex, balance_of
 from apply_service.edit.text.definition_names import (
     MAX_LINE_LENGTH,
-    WORD,
     bound_name,
     definition_name,
     is_title,
@@ -23,6 +22,7 @@ from apply_service.edit.text.definition_names import (
 )
 from apply_service.edit.text.line_index import LineIndex, indent_of
 from apply_service.edit.text.word_weights import WordWeights
+from apply_service.edit.text.words import FIRST_WORD_OR_SIGN, IDENTIFIER, WORD_OR_SIGN
 
 # Those that the weight of a placement is made of, in the order of `PlacementFeatures.weighed`.
 WEIGHED_FEATURES = (
@@ -89,14 +89,11 @@ MAX_DROPPED = 4
 MAX_SEARCHED = 40
 MAX_NAMES = 3
 _MAX_READ = 200
-_WORD = re.compile(r"\w+|[^\w\s]")
 _QUOTED = re.compile(r"(?P<quote>['\"])[^'\"]+(?P=quote)")
 _PATH = re.compile(r"[\w.$:/@-]*")
-_NAME = re.compile(r"[A-Za-z_$][\w$]*")
 _IMPORT_WORDS = frozenset({"import", "from", "export", "const", "require", "use", "type", "js"})
 # `State::Done => …`, `case "a": …`: what a branch is for.
 _BRANCH = re.compile(r"(?P<name>case\s.{1,80}?(?=:(?!:)|=>|->)|[^=(]{1,80}=>)")
-_FIRST_WORD = re.compile(r"[#@]?\w+|\W")
 
 
 class LineKinship:
@@ -133,8 +130,12 @@ class LineKinship:
         """What `text` is compared by: of an import the names alone, as all imports are alike."""
         if text not in self._words:
             shown = text[:_MAX_READ]
-            words = frozenset(_NAME.findall(shown)) - _IMPORT_WORDS if is_import(text) else None
-            self._words[text] = frozenset(_WORD.findall(shown)) if words is None else words
+            words = (
+                frozenset(IDENTIFIER.findall(shown)) - _IMPORT_WORDS
+                if is_import_line(text)
+                else None
+            )
+            self._words[text] = frozenset(WORD_OR_SIGN.findall(shown)) if words is None else words
         return self._words[text]
 
 
@@ -174,7 +175,7 @@ class PlacementFeatures:
             for name in declared_names(line)
         )
         self._used_elsewhere = frozenset(
-            word for line in other_lines for word in WORD.findall(line[:MAX_LINE_LENGTH])
+            word for line in other_lines for word in IDENTIFIER.findall(line[:MAX_LINE_LENGTH])
         )
         self._table = table
         self._balances = balances
@@ -199,7 +200,7 @@ class PlacementFeatures:
         ]
         self._texts = frozenset(text.strip() for text in core)
         self._own_words = frozenset(
-            word for text in core for word in WORD.findall(text[:MAX_LINE_LENGTH])
+            word for text in core for word in IDENTIFIER.findall(text[:MAX_LINE_LENGTH])
         )
         self._constant = (float(begins_new), *map(float, gaps))
 
@@ -271,7 +272,7 @@ class PlacementFeatures:
         """Whether the segment defines what has this name, or has all words of it."""
         if name in self._own_names:
             return True
-        return not is_title(name) and self._own_words.issuperset(WORD.findall(name))
+        return not is_title(name) and self._own_words.issuperset(IDENTIFIER.findall(name))
 
     def _lost_words(self, change: Change) -> tuple[float, float]:
         """How much of what lost lines say is gone: as a share, and by weight."""
@@ -355,7 +356,7 @@ class PlacementFeatures:
         lost -= superseded
         span = (placement.start, placement.end)
         known = self._used_elsewhere.union(
-            word for line in lines for word in WORD.findall(line[:MAX_LINE_LENGTH])
+            word for line in lines for word in IDENTIFIER.findall(line[:MAX_LINE_LENGTH])
         )
         dangling = (
             name
@@ -468,8 +469,8 @@ class PlacementFeatures:
     def _is_kin_after(self, placement: Placement) -> bool:
         """Whether the last line and the one directly below it begin with the same word."""
         below = self._index.stripped[placement.end : placement.end + 1]
-        last = _FIRST_WORD.match(placement.lines[-1].strip())
-        other = _FIRST_WORD.match(below[0]) if below else None
+        last = FIRST_WORD_OR_SIGN.match(placement.lines[-1].strip())
+        other = FIRST_WORD_OR_SIGN.match(below[0]) if below else None
         return last is not None and other is not None and last[0] == other[0]
 
     def _is_apart_from_kin(self, placement: Placement) -> bool:
@@ -480,7 +481,7 @@ class PlacementFeatures:
         return bool(
             num_blank
             and below
-            and is_import(placement.lines[-1])
+            and is_import_line(placement.lines[-1])
             and "__future__" not in placement.lines[-1]
-            and is_import(below[0])
+            and is_import_line(below[0])
         )

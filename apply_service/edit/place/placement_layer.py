@@ -14,11 +14,11 @@ from operator import sub
 from apply_service.edit.place.placement import Placement
 from apply_service.edit.place.placement_change import change_of
 from apply_service.edit.place.placement_features import FEATURES
-from apply_service.edit.text.line_index import OPENERS, indent_of
+from apply_service.edit.text.brackets import BLOCK_OPENERS, CLOSING_BRACKETS
+from apply_service.edit.text.line_index import indent_of
 
 _REASONS = ("explicit", "context", "symbol", "similar", "order", "border")
 _COMMENTS = ("#", "//", "/*", "*/", "* ")
-_CLOSERS = ("}", ")", "]")
 
 # What the change of a placement looks like. Kinds are those of `_kind_of`; "first" and "last" are
 # the ends of the lines that really change, and indents are differences in characters.
@@ -133,9 +133,9 @@ def _kind_of(lines: Sequence[str]) -> int:
     text = lines[0].strip()
     if not text:
         return 0
-    if text.startswith(_CLOSERS) or text == "end":
+    if text.startswith(CLOSING_BRACKETS) or text == "end":
         return 1
-    if text.endswith(OPENERS):
+    if text.endswith(BLOCK_OPENERS):
         return 2
     if text.startswith(_COMMENTS):
         return 3

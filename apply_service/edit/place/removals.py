@@ -12,10 +12,10 @@ from apply_service.edit.read.instruction_comments import MAX_COMMENT_LENGTH, is_
 from apply_service.edit.read.markers import comment_bodies
 from apply_service.edit.read.segment import Removal, Segment
 from apply_service.edit.syntax.definitions import SymbolTable
-from apply_service.edit.text.line_index import OPENERS, LineIndex
+from apply_service.edit.text.brackets import BLOCK_OPENERS, CLOSERS_OR_END
+from apply_service.edit.text.line_index import LineIndex
 
 MAX_LISTED = 8
-_CLOSERS = ("}", ")", "]", "end")
 _REQUEST = re.compile(
     r"\W*(?:please )?(?:remov|delet)(?:e|ed|ing)\b|.* (?:removed|deleted)\W*$", re.IGNORECASE
 )
@@ -134,8 +134,8 @@ def _widened(start: int, end: int, index: LineIndex) -> tuple[int, int]:
     None stay where a block begins or ends, or the file does.
     """
     before, after = index.blank_before(start), index.blank_after(end)
-    is_last = end + after == len(index) or index.stripped[end + after].startswith(_CLOSERS)
-    is_first = start == before or index.stripped[start - before - 1].endswith(OPENERS)
+    is_last = end + after == len(index) or index.stripped[end + after].startswith(CLOSERS_OR_END)
+    is_first = start == before or index.stripped[start - before - 1].endswith(BLOCK_OPENERS)
     if is_last:
         return start - before, end
     if is_first:

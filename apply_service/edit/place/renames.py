@@ -15,9 +15,8 @@ from apply_service.edit.text.bindings import declared_names
 from apply_service.edit.text.blank_lines import squeeze
 from apply_service.edit.text.definition_names import MAX_LINE_LENGTH, bound_name, definition_name
 from apply_service.edit.text.line_index import indent_of
+from apply_service.edit.text.words import NAME, NAME_NUMBER_OR_SIGN
 
-_TOKEN = re.compile(r"[^\W\d]\w*|\d+|[^\w\s]")
-_NAME = re.compile(r"[^\W\d]\w*")
 _DECLARATION = re.compile(
     r"\s*(?P<type>\w++)[\w<>\[\],.*&?: ]*?[ *&](?P<name>[^\W\d]\w*+)\s*+\([^;{}]*\)\s*"
 )
@@ -41,21 +40,21 @@ def find_renames(segments: Iterable[Sequence[str]], old_lines: Sequence[str]) ->
     `old_lines` are stripped.
     """
     known = set(old_lines)
-    old_words = {word for line in known for word in _NAME.findall(line)}
+    old_words = {word for line in known for word in NAME.findall(line)}
     suspects = []
     shown: set[str] = set()
     shown_lines: set[str] = set()
     inside: dict[str, set[str]] = {}
     for texts in segments:
         shown_lines.update(map(squeeze, texts))
-        shown.update(word for line in texts for word in _NAME.findall(line))
+        shown.update(word for line in texts for word in NAME.findall(line))
         for line, definition in _with_new_definitions(texts, old_words):
             if definition is not None:
                 inside.setdefault(definition, set()).add(line)
                 continue
-            new_words = [] if line in known else list(set(_NAME.findall(line)) - old_words)
+            new_words = [] if line in known else list(set(NAME.findall(line)) - old_words)
             if len(new_words) == 1 and not _binds(line, new_words[0]):
-                suspects.append((_TOKEN.findall(line), new_words[0]))
+                suspects.append((NAME_NUMBER_OR_SIGN.findall(line), new_words[0]))
     renames = _compared(suspects[:MAX_NEW_LINES], old_lines, shown)
     return {
         name: former
@@ -75,7 +74,7 @@ def _compared(
         return {}
     by_size: dict[int, list[list[str]]] = {}
     for line in dict.fromkeys(old_lines):
-        tokens = _TOKEN.findall(line[: MAX_TOKENS * 8])
+        tokens = NAME_NUMBER_OR_SIGN.findall(line[: MAX_TOKENS * 8])
         if MIN_SHARED_TOKENS <= len(tokens) <= MAX_TOKENS:
             by_size.setdefault(len(tokens), []).append(tokens)
     renames: dict[str, str] = {}
@@ -99,7 +98,7 @@ def _everywhere(
     """The renames that leave hardly a line that uses the old name."""
     uses: dict[str, set[str]] = {former: set() for former in renames.values()}
     for line in set(old_lines) if uses else ():
-        for former in uses.keys() & _NAME.findall(line):
+        for former in uses.keys() & NAME.findall(line):
             if not _binds(line, former):
                 uses[former].add(line)
     return {
@@ -168,4 +167,4 @@ def _former(new: Sequence[str], old: Sequence[str], name: str) -> str | None:
             former = other
         elif token != other:
             return None
-    return former if former is not None and _NAME.fullmatch(former) else None
+    return former if former is not None and NAME.fullmatch(former) else None

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 
 import msgspec
 
 from apply_service.edit.place.placement import PlacementReason
+from apply_service.edit.text.brackets import BLOCK_OPENERS
 from apply_service.edit.text.definition_names import is_attribute
-from apply_service.edit.text.line_index import OPENERS, LineIndex, indent_of
+from apply_service.edit.text.line_index import LineIndex, indent_of
 from apply_service.edit.text.runs import Run
 from apply_service.edit.text.similarity import Similarity
 from apply_service.edit.text.word_weights import WordWeights
+from apply_service.edit.text.words import FIRST_WORD_OR_SIGN
 
 # What it costs that a segment begins (or ends) with lines that are not in the original.
 OPEN_BORDER_COST = 2.5
@@ -45,7 +46,6 @@ MIN_REWRITTEN_SHARE = 0.9
 MIN_REWRITTEN_WORDS = 3
 REWRITTEN_BONUS = 3.0
 _ATTRIBUTES = ("@", "#[", "/**")
-_FIRST_WORD = re.compile(r"[#@]?\w+|\W")
 
 
 class Border(msgspec.Struct, frozen=True, gc=False):
@@ -212,7 +212,7 @@ class SegmentBorders:
         if run.is_border or run.is_definition or self._stripped[run.new - 1]:
             return False
         above = self._index.stripped[run.old - 1] if run.old > 0 else ""
-        return bool(above) and not above.endswith(OPENERS)
+        return bool(above) and not above.endswith(BLOCK_OPENERS)
 
     def _trimmed_left(self, run: Run) -> list[Border]:
         bonus = self._leading.get(run, 0.0)
@@ -301,7 +301,7 @@ class SegmentBorders:
 
 def _is_kin(left: str, right: str) -> bool:
     """Whether two lines begin with the same word or sign."""
-    first, other = _FIRST_WORD.match(left), _FIRST_WORD.match(right)
+    first, other = FIRST_WORD_OR_SIGN.match(left), FIRST_WORD_OR_SIGN.match(right)
     return first is not None and other is not None and first[0] == other[0]
 
 

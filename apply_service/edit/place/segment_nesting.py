@@ -15,7 +15,8 @@ from apply_service.edit.place.placement import Placement
 from apply_service.edit.read.segment import Segment
 from apply_service.edit.syntax.symbol import Symbol
 from apply_service.edit.text.block_bounds import BlockBounds, closes_block, columns
-from apply_service.edit.text.line_index import OPENERS, LineIndex
+from apply_service.edit.text.brackets import BLOCK_OPENERS
+from apply_service.edit.text.line_index import LineIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class SegmentNesting:
                 is_deeper = rows[row + 1][0] > indent
             else:
                 is_deeper = segment.next_indent is not None and segment.next_indent > indent
-                is_deeper = is_deeper or text.endswith(OPENERS)
+                is_deeper = is_deeper or text.endswith(BLOCK_OPENERS)
             if is_deeper and segment.has_gap_after:
                 opened.append(row)
         depths = _placed_depths(rows, placement)

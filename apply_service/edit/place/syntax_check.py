@@ -9,7 +9,7 @@ from apply_service.edit.place.placement import MergePath, Placement, RemovedSpan
 from apply_service.edit.place.splice import splice
 from apply_service.edit.syntax.syntax import SyntaxTree, parse
 from apply_service.edit.text.alignment import changed_hunks
-from apply_service.edit.text.balance import balance_of, num_closed_before, num_misplaced
+from apply_service.edit.text.brackets import balance_of, num_closed_before, num_misplaced
 
 # Characters of merges that are parsed for one plan: parsing takes 0.25 s a megabyte.
 MAX_PARSED = 300_000

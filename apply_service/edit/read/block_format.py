@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from apply_service.edit.read.fences import is_fence, is_path_line
-from apply_service.edit.read.file_names import check_file_name
+from apply_service.edit.read.fences import check_file_name, is_fence, is_path_line
 from apply_service.edit.read.lazy_format import LazyReader
 from apply_service.edit.read.marker_scan import MarkerScan
 from apply_service.edit.read.original_index import OriginalIndex
@@ -36,7 +35,7 @@ _RULE = re.compile(r"-{7}\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class SearchReplaceBlock:
     """The lines of one block; `number` is where it begins in the update."""
 
     number: int
@@ -77,8 +76,8 @@ class BlockReader:
             segments.extend(map(self._lazy.with_optional, self._segments(block)))
         return Snippet(format="search_replace", segments=tuple(segments), is_ordered=False)
 
-    def _blocks(self, lines: Sequence[SegmentLine]) -> list[Block]:
-        blocks: list[Block] = []
+    def _blocks(self, lines: Sequence[SegmentLine]) -> list[SearchReplaceBlock]:
+        blocks: list[SearchReplaceBlock] = []
         start: int | None = None
         for place, line in enumerate(lines):
             if _START.fullmatch(line.text):
@@ -88,7 +87,9 @@ class BlockReader:
             elif start is None:
                 self._check_outside(line)
             elif _END.fullmatch(line.text):
-                blocks.append(Block(lines[start].number, tuple(lines[start + 1 : place])))
+                blocks.append(
+                    SearchReplaceBlock(lines[start].number, tuple(lines[start + 1 : place]))
+                )
                 start = None
         if start is not None:
             raise _unfinished(lines[start])
@@ -106,7 +107,7 @@ class BlockReader:
             )
         check_file_name(text, self._path, number=line.number)
 
-    def _segments(self, block: Block) -> list[Segment]:
+    def _segments(self, block: SearchReplaceBlock) -> list[Segment]:
         inner, hint = _without_position(block.inner)
         old, new = self._sides(block, inner)
         old_parts, new_parts = self._parts(old), self._parts(new)
@@ -127,7 +128,7 @@ class BlockReader:
         return [replace(filled[0], old_line_hint=hint), *filled[1:]] if filled else []
 
     def _sides(
-        self, block: Block, inner: Sequence[SegmentLine]
+        self, block: SearchReplaceBlock, inner: Sequence[SegmentLine]
     ) -> tuple[Sequence[SegmentLine], Sequence[SegmentLine]]:
         """Old and new lines. Of several dividers the last one after lines that the original has."""
         dividers = [place for place, line in enumerate(inner) if _DIVIDER.fullmatch(line.text)]

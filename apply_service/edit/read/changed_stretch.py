@@ -9,11 +9,10 @@ from functools import cached_property
 from itertools import islice
 
 from apply_service.edit.read.original_index import is_telling
-from apply_service.edit.text.balance import balance_of
+from apply_service.edit.text.brackets import balance_of
 from apply_service.edit.text.definition_names import MAX_LINE_LENGTH, definition_name
-from apply_service.edit.text.likeness import likeness
 from apply_service.edit.text.line_index import LineIndex, indent_of
-from apply_service.edit.text.similarity import MIN_SIMILARITY, SAME_KEY_RATIO, Similarity
+from apply_service.edit.text.similarity import MIN_SIMILARITY, SAME_KEY_RATIO, Similarity, likeness
 
 # Longer updates are not looked for.
 MAX_ROWS = 80

@@ -13,7 +13,7 @@ from apply_service.edit.read.original_index import is_telling
 from apply_service.edit.syntax.definitions import BLOCKS_OR_RULES, NOT_BLOCKS, SymbolTable
 from apply_service.edit.syntax.new_definitions import NewDefinitions
 from apply_service.edit.syntax.symbol import Symbol
-from apply_service.edit.text.balance import balance_of
+from apply_service.edit.text.brackets import BLOCK_ENDS, balance_of
 from apply_service.edit.text.definition_names import bound_name, is_attribute
 from apply_service.edit.text.indentation import lacks_first_indent
 from apply_service.edit.text.line_index import LineIndex, indent_of, leaves
@@ -29,7 +29,6 @@ MIN_KEPT_SHARE = 0.5
 MAX_DEPTH = 8
 # Pairs of changed lines that are compared.
 MAX_COMPARED = 256
-_CLOSING = ("}", ")", "]", "end", "fi", "done", "esac")
 # Where such a sign need not end a definition.
 _INDENTED = frozenset({"python", "yaml"})
 # Whether a definition is whole no parser tells: bodies of functions are texts to SQL's.
@@ -211,7 +210,7 @@ class DefinitionFragment:
         if len(shown) == 1:
             return not last.endswith(":")
         is_end = last[-1] in ";}" and (depth <= 0 or self._language not in _LOOSE)
-        is_end |= last.startswith(_CLOSING) and depth <= 0
+        is_end |= last.startswith(BLOCK_ENDS) and depth <= 0
         if is_end and self._language not in _INDENTED:
             return True
         if old_shown[-1] in shown and is_telling(old_last):

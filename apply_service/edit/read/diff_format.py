@@ -7,9 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from apply_service.edit.read.file_names import check_file_name
-from apply_service.edit.read.hunk import Hunk, HunkReader
-from apply_service.edit.read.hunk_header import HeaderReader, has_numbers, is_hunk_header
+from apply_service.edit.read.fences import check_file_name
+from apply_service.edit.read.hunk import (
+    HeaderReader,
+    HunkReader,
+    SignedHunk,
+    has_numbers,
+    is_hunk_header,
+)
 from apply_service.edit.read.lazy_format import LazyReader
 from apply_service.edit.read.marker_scan import MarkerScan
 from apply_service.edit.read.original_index import OriginalIndex, is_telling
@@ -90,7 +95,7 @@ class DiffReader:
         """Hunks as segments. Raises MalformedSnippetError, UnsupportedOperationError."""
         lines = [line for part in parts for line in part]
         self._check_files(lines)
-        hunks: list[Hunk] = []
+        hunks: list[SignedHunk] = []
         for part in parts:
             hunks.extend(self._hunks(part))
         has_headers = any(is_hunk_header(line.text) for line in lines)
@@ -148,10 +153,10 @@ class DiffReader:
         known = [text for text in context if self._original.has(text)]
         return len(known) >= MIN_CONTEXT_SHARE * len(context) and any(map(is_telling, known))
 
-    def _hunks(self, lines: Sequence[SegmentLine]) -> list[Hunk]:
+    def _hunks(self, lines: Sequence[SegmentLine]) -> list[SignedHunk]:
         """The lines between headers and markers; headers are dropped."""
         texts = [line.text for line in lines]
-        hunks: list[Hunk] = []
+        hunks: list[SignedHunk] = []
         body: list[SegmentLine] = []
         hint: int | None = None
         is_header = True
@@ -160,12 +165,12 @@ class DiffReader:
                 is_header and (not text or _EXTENDED_HEADER.match(text) is not None)
             )
             if is_header or is_hunk_header(text) or self._is_signed_marker(text):
-                hunks.append(Hunk(lines=tuple(body), line_hint=hint))
+                hunks.append(SignedHunk(lines=tuple(body), line_hint=hint))
                 body = []
                 hint = self._headers.line_hint(text) if is_hunk_header(text) else None
             elif not _NO_NEWLINE.fullmatch(text):
                 body.append(lines[place])
-        hunks.append(Hunk(lines=tuple(body), line_hint=hint))
+        hunks.append(SignedHunk(lines=tuple(body), line_hint=hint))
         return [hunk for hunk in hunks if any(line.text.strip() for line in hunk.lines)]
 
     def _is_signed_marker(self, text: str) -> bool:

@@ -1,9 +1,11 @@
-"""Code fences around an update, or around each of its parts; they are no part of the file."""
+"""What stands around an update and is no part of the file: code fences, names of files."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+
+from apply_service.edit.read.snippet_error import UnsupportedOperationError
 
 _FENCE_OPEN = re.compile(r"\s*(?P<ticks>`{3,}|~{3,})(?P<info>[\w+#./:{}=\"\\, -]*)")
 # What may stand outside fenced parts: the path of the file, as a heading perhaps, or a sentence.
@@ -107,3 +109,21 @@ def _closes(opening: str, line: str) -> bool:
 def _info(fence: str) -> str:
     match = _FENCE_OPEN.fullmatch(fence)
     return match["info"].strip() if match else ""
+
+
+def check_file_name(name: str, path: str | None, *, number: int) -> None:
+    """Raise UnsupportedOperationError if line `number` of the update names another file.
+
+    Folders may differ: agents write paths from the root of the project or of the disk.
+    """
+    base_name = _base_name(name)
+    if path is None or "." not in base_name or base_name == _base_name(path):
+        return
+    raise UnsupportedOperationError(
+        f"line {number} of the update names the file {name}, the request edits {path}; send the"
+        " original of the file that the update is for"
+    )
+
+
+def _base_name(name: str) -> str:
+    return re.split(r"[/\\]", name.strip("`*\"'# :\t"))[-1]

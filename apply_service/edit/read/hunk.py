@@ -1,4 +1,6 @@
-"""Lines with a sign in front: what a diff or a patch says, however loosely it was written.
+"""Hunks of a diff or a patch: what a header points at, and what lines with a sign say.
+
+A header points at a line number, or at a line of the original by its text.
 
 Agents put the sign before the line, over its first space, or with a space after it; they write
 context with the leading space or without. Which it is, the original tells.
@@ -6,6 +8,7 @@ context with the leading space or without. Which it is, the original tells.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
@@ -17,22 +20,69 @@ from msgspec.structs import replace
 from apply_service.edit.read.original_index import OriginalIndex, is_telling
 from apply_service.edit.read.segment import Segment, SegmentLine
 
-Change = Literal["context", "removed", "new"]
-
+LineChange = Literal["context", "removed", "new"]
 # Looking for places where a hunk jumps costs steps; a hunk that needs more stays in one piece.
 MAX_STEPS = 200_000
 MAX_LOOK_BACK = 30
+# A heading that stands in no line as a whole is looked for inside all of them.
+MAX_SEARCHES = 100
+_HEADING = re.compile(r"@@+(?:\s+(?P<text>.*?))?(?:\s*@@+.*)?\s*")
+_NUMBERS = re.compile(r"@@+\s+-(?P<start>\d{1,9})(?:,(?P<count>\d+))?(?=[\s,+@]|$)")
+
+
+def is_hunk_header(line: str) -> bool:
+    """Whether `line` begins a hunk: `@@`, `@@ -1,2 +1,3 @@`, `@@ class Reader`."""
+    return line.startswith("@@") and (line.rstrip("@ ") == "" or line[2:3] == " ")
+
+
+def has_numbers(header: str) -> bool:
+    """Whether a hunk header names lines by number, as a diff does."""
+    return _NUMBERS.match(header) is not None
+
+
+class HeaderReader:
+    """Finds what hunk headers point at in one original."""
+
+    def __init__(self, original: OriginalIndex) -> None:
+        self._original = original
+        self._num_searches = 0
+
+    def line_hint(self, header: str, *, after: int = 1) -> int | None:
+        """The line that a header points at, from 1 and not before `after`, or None.
+
+        A heading that stands in several lines says nothing. Numbers are taken as they are: the
+        first old line, or the line before which a hunk without old lines stands.
+        """
+        numbers = _NUMBERS.match(header)
+        if numbers is not None:
+            start = int(numbers["start"])
+            return start + 1 if numbers["count"] == "0" else max(start, 1)
+        heading = _HEADING.fullmatch(header[:400])
+        text = (heading["text"] or "").strip() if heading is not None else ""
+        return self.find_heading(text, after=after) if is_telling(text) else None
+
+    def find_heading(self, text: str, *, after: int = 1) -> int | None:
+        """The only line from `after` on that is `text`, or else that holds it; from 1."""
+        stripped = self._original.stripped
+        if text in self._original.counts:
+            found = [place for place in self._original.places[text] if place + 1 >= after]
+        elif self._num_searches < MAX_SEARCHES:
+            self._num_searches += 1
+            found = [place for place in range(after - 1, len(stripped)) if text in stripped[place]]
+        else:
+            return None
+        return found[0] + 1 if len(found) == 1 else None
 
 
 class HunkLine(msgspec.Struct, frozen=True, gc=False):
     """A line without its sign."""
 
-    change: Change
+    change: LineChange
     line: SegmentLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hunk:
+class SignedHunk:
     """Signed lines that stand together; `line_hint` is what its header points at, from 1."""
 
     lines: tuple[SegmentLine, ...]
@@ -43,7 +93,9 @@ class Hunk:
 class HunkReader:
     """Takes the signs off, in the one style of an update."""
 
-    def __init__(self, original: OriginalIndex, hunks: Sequence[Hunk], *, is_spaced: bool) -> None:
+    def __init__(
+        self, original: OriginalIndex, hunks: Sequence[SignedHunk], *, is_spaced: bool
+    ) -> None:
         self._original = original
         self._texts = frozenset(original.lines)
         lines = [line.text for hunk in hunks for line in hunk.lines if line.text.strip()]
@@ -51,7 +103,7 @@ class HunkReader:
         self._without_sign = self._vote_sign(lines)
         self._num_steps = 0
 
-    def segments(self, hunk: Hunk) -> list[Segment]:
+    def segments(self, hunk: SignedHunk) -> list[Segment]:
         """The hunk as segments: one, or more where its old lines are no neighbours."""
         signed = _trimmed([self._read_line(line) for line in hunk.lines])
         if not signed:

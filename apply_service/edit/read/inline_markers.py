@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from apply_service.edit.read.marker_phrases import DOTS, ENCLOSED, STRONG
 from apply_service.edit.read.original_index import OriginalIndex
+from apply_service.edit.text.brackets import CLOSER_OF, OPENER_OF
 
 MAX_LINE_LENGTH = 2000
 
@@ -21,7 +22,6 @@ _INLINE = re.compile(
     rf"|/\*\s*{DOTS}\s*(?P<block>[^\"'`]*?)\s*{DOTS}?\s*\*/"
     rf"|(?://|\#|--)\s*{DOTS}\s*(?P<open>[^\"'`]*?)\s*$)"
 )
-_CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _KEY = re.compile(r"\s*(?:\.\.\.)?[\"']?(?P<key>[\w$-]+)[\"']?\s*(?:[:=](?!=)|$)")
 
 
@@ -53,7 +53,7 @@ def merge_items(marker: InlineMarker, original: OriginalIndex) -> str | None:
     opened = _innermost_open(marker.head)
     if opened is None:
         return None
-    closed = _closing_place(marker.tail, _CLOSERS[marker.head[opened]])
+    closed = _closing_place(marker.tail, CLOSER_OF[marker.head[opened]])
     if closed is None:
         return None
     prefix, suffix = marker.head[: opened + 1].lstrip(), marker.tail[closed:]
@@ -67,7 +67,7 @@ def merge_items(marker: InlineMarker, original: OriginalIndex) -> str | None:
     if len(found) != 1:
         return None
     start = found[0].index(prefix) + len(prefix)
-    if _closing_place(found[0][start:], _CLOSERS[prefix[-1]]) != (
+    if _closing_place(found[0][start:], CLOSER_OF[prefix[-1]]) != (
         len(found[0].rstrip()) - len(suffix) - start
     ):
         return None
@@ -152,9 +152,9 @@ def _innermost_open(text: str) -> int | None:
     """Where the last bracket opens that `text` does not close."""
     opened: list[int] = []
     for place, character in _code(text):
-        if character in _CLOSERS:
+        if character in CLOSER_OF:
             opened.append(place)
-        elif opened and character == _CLOSERS[text[opened[-1]]]:
+        elif opened and character == CLOSER_OF[text[opened[-1]]]:
             opened.pop()
     return opened[-1] if opened else None
 
@@ -163,9 +163,9 @@ def _closing_place(text: str, closer: str) -> int | None:
     """Where `text` closes a bracket that it does not open."""
     depth = 0
     for place, character in _code(text):
-        if character in _CLOSERS:
+        if character in CLOSER_OF:
             depth += 1
-        elif character in _CLOSERS.values():
+        elif character in OPENER_OF:
             if depth == 0:
                 return place if character == closer else None
             depth -= 1
@@ -177,9 +177,9 @@ def _items(text: str) -> list[str]:
     depth, start = 0, 0
     items: list[str] = []
     for place, character in _code(text):
-        if character in _CLOSERS:
+        if character in CLOSER_OF:
             depth += 1
-        elif character in _CLOSERS.values():
+        elif character in OPENER_OF:
             depth -= 1
         elif character == "," and depth == 0:
             items.append(text[start:place])

@@ -29,8 +29,8 @@ _CHANGE = (
 )
 _NEW = r"(?:new|additional|missing|following|updated|modified|another)"
 _THE = r"(?:an?|the|this|these|that|your|our|some|existing|all|its)"
-_WORD = r"[\w`'\"$.()<>:/-]+"
-_NAME = r"[`'\"]?[\w$.#:-]+(?:\(\))?[`'\"]?"
+_ANY_CODE = r"[\w`'\"$.()<>:/-]+"
+_QUOTED = r"[`'\"]?[\w$.#:-]+(?:\(\))?[`'\"]?"
 _PURPOSE = (
     r"(?:$|[:,.]|(?:to|so|with|for|that|which|in|inside|into|from|here|below|above|at|after|"
     r"before|when|by|as|and|of|on|using|according)\b)"
@@ -39,16 +39,16 @@ _INSTRUCTION = re.compile(
     # // BEGIN REPLACE foo, // END EDIT, // START OF CHANGES
     r"(?:(?:BEGIN|END|START|STOP)(?:\s+OF)?\s+(?:REPLACE|EDIT|CHANGE|INSERT|ADD|NEW|UPDATE|MODIF|"
     r"REMOV|DELET)\w*\b.{0,80})"
-    rf"|(?i:{_ADD}(?:\s+{_THE})?\s+{_NEW}(?:\s+{_WORD}){{0,3}}?\s+{_CODE}\b.*"
-    rf"|{_ADD}(?:\s+{_THE})?(?:\s+{_WORD}){{0,3}}?\s+(?:method|function|class|constructor|property|"
+    rf"|(?i:{_ADD}(?:\s+{_THE})?\s+{_NEW}(?:\s+{_ANY_CODE}){{0,3}}?\s+{_CODE}\b.*"
+    rf"|{_ADD}(?:\s+{_THE})?(?:\s+{_ANY_CODE}){{0,3}}?\s+(?:method|function|class|constructor|property|"
     rf"parameter|import|interface|field|attribute|argument|constant|endpoint|decorator)s?"
     rf"\s*{_PURPOSE}.*"
-    rf"|{_ADD}\s+(?:it|this|these|that|them|{_NAME})\s+(?:here|below|above|(?:to|in|into|after|"
-    rf"before)\s+(?:the\s+)?(?:{_WORD}\s+)?{_CODE})\b.*"
-    rf"|{_CHANGE}\s+{_THE}(?:\s+{_WORD}){{0,3}}?\s+(?:methods?|functions?|class|constructor|"
+    rf"|{_ADD}\s+(?:it|this|these|that|them|{_QUOTED})\s+(?:here|below|above|(?:to|in|into|after|"
+    rf"before)\s+(?:the\s+)?(?:{_ANY_CODE}\s+)?{_CODE})\b.*"
+    rf"|{_CHANGE}\s+{_THE}(?:\s+{_ANY_CODE}){{0,3}}?\s+(?:methods?|functions?|class|constructor|"
     rf"imports?|interface|signature|definition|declaration|implementation|decorator|docstring|"
     rf"struct|enum|component|line|lines|section|block|code|logic|schema)\s*{_PURPOSE}.*"
-    rf"|{_CHANGE}\s+{_NAME}\s+(?:method|function|class|constructor|import|interface)s?\s*{_PURPOSE}.*"
+    rf"|{_CHANGE}\s+{_QUOTED}\s+(?:method|function|class|constructor|import|interface)s?\s*{_PURPOSE}.*"
     # // NEW: import, // Updated method, // Added
     rf"|(?:new|updated|modified|changed|added|replaced|edited)(?:\s+{_CODE})?"
     rf"(?:\s+(?:here|below|above|starts?|ends?|begins?))?\s*:?)"

@@ -28,7 +28,7 @@ MAX_CONTINUED = 64
 # Each inline marker is looked for in the whole original.
 MAX_INLINE_MARKERS = 50
 _DOCSTRING = re.compile(r"""(?:\"{3}|'{3}).*(?:\"{3}|'{3})""")
-_CLOSERS = frozenset(")]}>;, \t")
+_CLOSING_TAIL = frozenset(")]}>;, \t")
 
 
 class LazyReader:
@@ -100,7 +100,7 @@ class LazyReader:
         if merged is not None:
             splitter.add(replace(line, text=merged))
         elif head and (
-            not marker.tail or (set(marker.tail) <= _CLOSERS and self._original.has(head))
+            not marker.tail or (set(marker.tail) <= _CLOSING_TAIL and self._original.has(head))
         ):
             splitter.add(replace(line, text=marker.head))
             splitter.cut(None, line.number)

@@ -26,7 +26,8 @@ from apply_service.edit.read.marker_phrases import (
     STRONG,
     TRAILING,
 )
-from apply_service.edit.text.definition_names import WORD, known_names
+from apply_service.edit.text.definition_names import known_names
+from apply_service.edit.text.words import IDENTIFIER
 
 MarkerKind = Literal["keep", "remove"]
 
@@ -129,7 +130,7 @@ class MarkerReader:
             return any(_begins_with(text, name) for text in self._texts)
         if self._names is None:
             self._names = frozenset(known_names(self._original_lines))
-        parts = WORD.findall(name)
+        parts = IDENTIFIER.findall(name)
         return bool(parts) and parts[-1] in self._names
 
 

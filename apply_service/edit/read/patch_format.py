@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from apply_service.edit.read.file_names import check_file_name
-from apply_service.edit.read.hunk import Hunk, HunkReader
-from apply_service.edit.read.hunk_header import HeaderReader, is_hunk_header
+from apply_service.edit.read.fences import check_file_name
+from apply_service.edit.read.hunk import HeaderReader, HunkReader, SignedHunk, is_hunk_header
 from apply_service.edit.read.lazy_format import LazyReader
 from apply_service.edit.read.marker_scan import MarkerScan
 from apply_service.edit.read.original_index import OriginalIndex
@@ -105,9 +104,9 @@ class PatchReader:
                 )
             check_file_name(name, self._path, number=line.number)
 
-    def _hunks(self, lines: Sequence[SegmentLine]) -> list[Hunk]:
+    def _hunks(self, lines: Sequence[SegmentLine]) -> list[SignedHunk]:
         """The lines between headers; headers that follow each other narrow the place."""
-        hunks: list[Hunk] = []
+        hunks: list[SignedHunk] = []
         body: list[SegmentLine] = []
         hint: int | None = None
         for line in lines:
@@ -116,13 +115,13 @@ class PatchReader:
             if is_end or is_header or self._is_cut(line.text):
                 is_stacked = is_header and not any(one.text.strip() for one in body)
                 if not is_stacked:
-                    hunks.append(Hunk(lines=tuple(body), line_hint=hint, is_at_end=is_end))
+                    hunks.append(SignedHunk(lines=tuple(body), line_hint=hint, is_at_end=is_end))
                 outer = hint if is_stacked else None
                 inner = self._headers.line_hint(line.text, after=outer or 1) if is_header else None
                 hint, body = inner or outer, []
             else:
                 body.append(line)
-        hunks.append(Hunk(lines=tuple(body), line_hint=hint))
+        hunks.append(SignedHunk(lines=tuple(body), line_hint=hint))
         return [hunk for hunk in hunks if any(line.text.strip() for line in hunk.lines)]
 
     def _is_cut(self, text: str) -> bool:

@@ -22,6 +22,7 @@ from apply_service.edit.syntax.definitions import SymbolTable, find_definitions
 from apply_service.edit.syntax.symbol import Symbol
 from apply_service.edit.syntax.syntax import parse, parse_fragment
 from apply_service.edit.text.line_index import LineIndex
+from apply_service.edit.text.words import IDENTIFIER_PATTERN
 
 MAX_NOTE_LENGTH = 200
 MAX_NOTES = 64
@@ -30,9 +31,9 @@ MAX_NAMES = 20
 MAX_SAME_NAME = 64
 MAX_LANDMARKS = 32
 
-_NAME = r"[`'\"]?[.#@&]?[A-Za-z_$][\w$]*(?:(?:\.|::?|#|->?)[\w$]+)*[!?]?[`'\"]?"
+_QUALIFIED = rf"[`'\"]?[.#@&]?{IDENTIFIER_PATTERN}(?:(?:\.|::?|#|->?)[\w$]+)*[!?]?[`'\"]?"
 _SEPARATOR = r"(?:\s*,\s*(?:and\s+)?|\s+and\s+|\s*[&/+]\s*)"
-_NAMES = rf"{_NAME}(?:{_SEPARATOR}{_NAME}){{0,{MAX_NAMES - 1}}}"
+_NAMES = rf"{_QUALIFIED}(?:{_SEPARATOR}{_QUALIFIED}){{0,{MAX_NAMES - 1}}}"
 _THING = rf"(?:{NOUN}|endpoints?|(?:sub)?commands?|callbacks?|wrappers?|overloads?|utilit(?:y|ies))"
 _KIND = (
     r"(?:(?:the|this|these|both|all|old|unused|entire|whole|async|static)\s+){0,4}"

@@ -1,7 +1,7 @@
 """Files as their grammars see them.
 
 `syntax` answers questions about a file: symbols, imports, borders, errors.
-`grammars` loads tree-sitter by `languages` and refuses `hostile_source`; `tree_walk` reads a tree
+`grammars` loads tree-sitter by `languages`, and refuses hostile sources; `tree_walk` reads a tree
 by the tables of `grammar_rules` (`symbol_rules`). `fragment` and `frame_words` parse a piece.
-`symbol`, `definitions`, `definition_levels`, `new_definitions`, `accessors`, `sections` name parts.
+`symbol`, `definitions`, `definition_levels`, `new_definitions` name the parts.
 """

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from apply_service.edit.syntax.definitions import BLOCKS, BLOCKS_OR_RULES
 from apply_service.edit.syntax.symbol import Symbol
-from apply_service.edit.text.line_index import OPENERS, LineIndex, indent_of
+from apply_service.edit.text.brackets import BLOCK_OPENERS
+from apply_service.edit.text.line_index import LineIndex, indent_of
 
 _PLACED = BLOCKS_OR_RULES | {"section"}
 # What a Python file runs as a program stands last.
@@ -75,7 +76,7 @@ class DefinitionLevels:
 
 def opens(index: LineIndex, border: int) -> bool:
     """Whether a block begins at `border`."""
-    return border > 0 and index.stripped[border - 1].endswith(OPENERS)
+    return border > 0 and index.stripped[border - 1].endswith(BLOCK_OPENERS)
 
 
 def _both_ends(

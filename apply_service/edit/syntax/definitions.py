@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from apply_service.edit.syntax.symbol import Symbol
 from apply_service.edit.text.block_bounds import columns
+from apply_service.edit.text.brackets import BLOCK_ENDS, BLOCK_OPENERS
 from apply_service.edit.text.definition_names import bound_name, definition_name, is_attribute
-from apply_service.edit.text.line_index import OPENERS, LineIndex, indent_of, leaves
+from apply_service.edit.text.line_index import LineIndex, indent_of, leaves
 from apply_service.edit.text.runs import REPEATED_SHARE, Run
 from apply_service.edit.text.similarity import Similarity
 
@@ -25,7 +26,6 @@ MIN_CUT_SIMILARITY = 0.5
 MAX_SAME_NAME = 16
 # Definitions of one name that are compared with one of the segment.
 MAX_LOOKED_AT = 64
-_CLOSING = (")", "]", "}", "end", "fi", "done", "esac")
 LEADING = ("@", "#", "//", "/*", "*", "--", "[", "<!--")
 BLOCKS = frozenset({"function", "class", "other"})
 BLOCKS_OR_RULES = BLOCKS | {"rule"}
@@ -63,7 +63,7 @@ def _is_closed(lines: Sequence[str], header: int) -> bool:
     opening, last = lines[header].rstrip()[-1:], lines[-1].strip()
     if opening == ":":
         return header + 1 < len(lines)
-    return opening not in OPENERS or last.startswith(_CLOSING)
+    return opening not in BLOCK_OPENERS or last.startswith(BLOCK_ENDS)
 
 
 def _start_of(lines: Sequence[str], header: int) -> int:
@@ -88,7 +88,7 @@ def _end_of(lines: Sequence[str], header: int) -> int:
         if indent > depth:
             end = place + 1
             continue
-        is_closing = indent == depth and text.startswith(_CLOSING)
+        is_closing = indent == depth and text.startswith(BLOCK_ENDS)
         is_opening = indent == depth and end == header + 1 and text in ("{", "begin", "do")
         if is_closing or is_opening:
             end = place + 1

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from itertools import product
 
 from apply_service.edit.syntax.frame_words import FRAME_WORDS, KEYWORD_FRAMES, FrameWords
+from apply_service.edit.text.brackets import CLOSER_OF, OPENER_OF
 
 MAX_FRAMED_LINES = 2000
 MAX_UNCLOSED = 40
 
-_CLOSERS = {"(": ")", "[": "]", "{": "}"}
-_OPENERS = {closer: opener for opener, closer in _CLOSERS.items()}
 # Strings and comments, so that brackets in them do not count; an apostrophe pairs on one line.
 _OPAQUE = (
     r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*\"|`(?:\\.|[^`\\])*`"
@@ -60,7 +59,7 @@ class Unbalanced:
     @property
     def tail(self) -> tuple[str, ...]:
         """Lines that close everything."""
-        brackets = "".join(_CLOSERS[opener] for opener in reversed(self.openers))
+        brackets = "".join(CLOSER_OF[opener] for opener in reversed(self.openers))
         comment = ("*/",) if self.is_in_comment else ()
         return (*comment, brackets) if brackets else comment
 
@@ -120,9 +119,9 @@ def _unbalanced(lines: Sequence[str], language: str) -> Unbalanced:
         if bracket is None:
             opaque = match["opaque"]
             is_in_comment = opaque.startswith("/*") and not opaque.endswith("*/")
-        elif bracket in _CLOSERS:
+        elif bracket in CLOSER_OF:
             openers.append(bracket)
-        elif openers and openers[-1] == _OPENERS[bracket]:
+        elif openers and openers[-1] == OPENER_OF[bracket]:
             openers.pop()
         else:
             closers.append(bracket)
@@ -141,7 +140,7 @@ def _bracket_frames(words: FrameWords, unbalanced: Unbalanced) -> Iterator[Frame
         if tail:
             yield Frame((), tail)
         for context in words.contexts:
-            closing = tuple(_CLOSERS[header[-1]] for header in reversed(context))
+            closing = tuple(CLOSER_OF[header[-1]] for header in reversed(context))
             yield Frame(context, (*tail, *closing))
         return
     outermost_first = unbalanced.closers[::-1]
@@ -194,7 +193,7 @@ def _python_frames(lines: Sequence[str]) -> Iterator[Frame]:
         heads.append((*before, *_python_openings(unbalanced.closers)))
     if "\n".join(lines).count('"""') % 2:
         heads.append((*before, '"""'))
-    closing = "".join(_CLOSERS[opener] for opener in reversed(unbalanced.openers))
+    closing = "".join(CLOSER_OF[opener] for opener in reversed(unbalanced.openers))
     last = filled[-1]
     margin = last[: len(last) - len(last.lstrip())]
     tails: list[tuple[str, ...]] = [(), (f"{margin}    pass",), (f"{margin}def _(): pass",)]
@@ -207,7 +206,7 @@ def _python_frames(lines: Sequence[str]) -> Iterator[Frame]:
 
 def _python_openings(closers: str) -> list[str]:
     """A signature for the brackets that are closed, mostly the end of one."""
-    outermost_first = [_OPENERS[closer] for closer in reversed(closers)]
+    outermost_first = [OPENER_OF[closer] for closer in reversed(closers)]
     return [f"def _{opener}" if opener == "(" else f"_ = {opener}" for opener in outermost_first]
 
 

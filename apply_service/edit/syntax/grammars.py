@@ -12,7 +12,6 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from apply_service.edit.syntax.hostile_source import is_hostile
 from apply_service.edit.syntax.symbol_rules import SymbolRules
 
 if TYPE_CHECKING:
@@ -30,12 +29,25 @@ READ_BYTES = 65_536
 # A thread's clock may cost as much as the parser's work between two of its calls.
 CALLS_PER_LOOK = 16
 
-
 # Nodes that hold statements, members or entries one after another, in the words of most grammars.
 _CONTAINER = re.compile(
     r"(?:^|_)(?:block|body|program|module|source_file|compilation_unit|translation_unit|document"
     r"|statements|declarations|stylesheet|section|chunk)$|(?:declaration|field_declaration"
     r"|enumerator|declaration_or|template|spec)_list$"
+)
+# Sources that a grammar must not see: it would crash, or take too much memory or time.
+MAX_OPEN_ANGLES = 2000
+# Minified code: a megabyte of it takes 100 MB as a tree, and an edit by lines gains nothing.
+MAX_LINE_BYTES = 100_000
+_ANGLE_LANGUAGES = frozenset({"typescript", "tsx", "cpp"})
+_HOSTILE: Mapping[str, re.Pattern[bytes]] = MappingProxyType(
+    {
+        # Its scanner writes past a buffer with 250 blocks open; two can begin at a column.
+        "yaml": re.compile(rb"(?m)^[ \t?:-]{100}"),
+        # What a run of these signs opens is looked for anew at each of them.
+        "swift": re.compile(rb"#{1000}"),
+        "scala": re.compile(rb"`{1000}"),
+    }
 )
 
 
@@ -66,7 +78,7 @@ class Grammar:
 
         if len(source) > MAX_SOURCE_BYTES:
             return None
-        if is_hostile(source, self.name):
+        if _is_hostile(source, self.name):
             return None
         if max_s is None:
             max_s = min(MIN_PARSE_S + len(source) * PARSE_S_PER_BYTE, MAX_PARSE_S)
@@ -174,3 +186,16 @@ def _traits(language: Language, rules: SymbolRules) -> dict[int, Traits]:
             is_container=kind in rules.containers or bool(_CONTAINER.search(kind)),
         )
     return traits
+
+
+def _is_hostile(source: bytes, language: str) -> bool:
+    """Whether a parser of `language` must not see `source`; text rules do instead."""
+    if len(source) > MAX_LINE_BYTES and max(map(len, source.split(b"\n"))) > MAX_LINE_BYTES:
+        return True
+    pattern = _HOSTILE.get(language)
+    if pattern is not None and pattern.search(source):
+        return True
+    # Open type arguments are copied one by one when the text ends: quadratic time and memory.
+    return (
+        language in _ANGLE_LANGUAGES and source.count(b"<") > source.count(b">") + MAX_OPEN_ANGLES
+    )

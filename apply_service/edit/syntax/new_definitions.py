@@ -12,12 +12,12 @@ from types import MappingProxyType
 from apply_service.edit.syntax.definitions import BLOCKS_OR_RULES, LEADING, SymbolTable
 from apply_service.edit.syntax.symbol import Symbol
 from apply_service.edit.text.definition_names import (
-    WORD,
     definition_name,
     is_attribute,
     unqualified,
 )
 from apply_service.edit.text.line_index import LineIndex
+from apply_service.edit.text.words import IDENTIFIER, whole_name
 
 # A new definition with this share of the lines of an old one may be that one under another name.
 MIN_KIN_SHARE = 0.4
@@ -48,7 +48,7 @@ class NewDefinitions:
         `sent` are the lines of the whole update: what it names keeps its name.
         """
         self._sent = frozenset(map(str.strip, sent))
-        self._words = frozenset(word for line in self._sent for word in WORD.findall(line))
+        self._words = frozenset(word for line in self._sent for word in IDENTIFIER.findall(line))
         self._renames = renames
         self._table = table
         self._index = index
@@ -119,7 +119,7 @@ class NewDefinitions:
         """The first lines, at most `MAX_USES`, that have a word."""
         found: dict[str, list[int]] = {}
         for place, line in enumerate(self._index.lines):
-            for word in WORD.findall(line):
+            for word in IDENTIFIER.findall(line):
                 places = found.setdefault(word, [])
                 if len(places) < MAX_USES:
                     places.append(place)
@@ -167,7 +167,7 @@ class NewDefinitions:
         name, new_name = names if old.kind == "rule" else map(unqualified, names)
         if name in self._words:
             return True
-        pattern = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+        pattern = whole_name(name)
         used = (
             self._index.stripped[place]
             for place in self._used_at.get(name, ())

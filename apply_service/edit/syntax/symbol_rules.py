@@ -53,7 +53,7 @@ class SymbolRules:
     containers: frozenset[str] = field(default=frozenset())
 
 
-def named(kind: str, *, field: str = "name", prefix: str = "") -> Reader:
+def field_named(kind: str, *, field: str = "name", prefix: str = "") -> Reader:
     """A reader for nodes that carry their name in one field."""
 
     def read(node: Node, text: Text) -> Definition | None:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from apply_service.edit.syntax.accessors import tell_accessors_apart
 from apply_service.edit.syntax.fragment import Frame, dedent, frames
 from apply_service.edit.syntax.grammars import Grammar, try_load_grammar
-from apply_service.edit.syntax.sections import hand_over_comments, nest_headings
-from apply_service.edit.syntax.symbol import Symbol
+from apply_service.edit.syntax.symbol import (
+    Symbol,
+    refined,
+)
 from apply_service.edit.syntax.tree_walk import Harvest, harvest
 from apply_service.edit.text.alternatives import PREPROCESSED, without_directives
 from apply_service.edit.text.work_budget import spend
@@ -52,11 +53,6 @@ class SyntaxTree:
     border_depths: Mapping[int, int]
     imports: tuple[tuple[int, int], ...]
 
-    @property
-    def node_borders(self) -> frozenset[int]:
-        """Lines before which a statement or definition starts or after which it ends."""
-        return frozenset(self.border_depths)
-
 
 def parse(
     lines: Sequence[str], language: str | None, *, max_s: float | None = None
@@ -78,7 +74,7 @@ def parse(
         found = _fewer_errors(found, lines, source, grammar)
     return SyntaxTree(
         language=language,
-        symbols=tuple(_refined(found.symbols, lines, language)),
+        symbols=tuple(refined(found.symbols, lines, language)),
         error_lines=tuple(sorted(found.error_lines)),
         border_depths=found.borders,
         imports=tuple(found.imports),
@@ -109,14 +105,6 @@ def _fewer_errors(found: Harvest, lines: Sequence[str], source: bytes, grammar: 
 
 def _source_of(lines: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
-
-
-def _refined(symbols: Sequence[Symbol], lines: Sequence[str], language: str) -> Sequence[Symbol]:
-    if language == "python":
-        return tell_accessors_apart(symbols, lines)
-    if language == "markdown":
-        return nest_headings(symbols, lines)
-    return hand_over_comments(symbols, lines) if language == "toml" else symbols
 
 
 def parse_fragment(

@@ -15,10 +15,10 @@ from itertools import accumulate
 from apply_service.edit.text.definition_names import (
     MAX_LINE_LENGTH,
     MAX_REMEMBERED,
-    WORD,
     definition_name,
 )
 from apply_service.edit.text.line_index import indent_of
+from apply_service.edit.text.words import IDENTIFIER, IDENTIFIER_PATTERN, whole_name
 
 # Lines of a block that are looked at around a binding that is not at the margin.
 MAX_BLOCK_LINES = 400
@@ -30,7 +30,8 @@ _MAX_COMPARED = 400
 
 _DECLARATION = re.compile(
     r"\s*(?:export\s+|pub(?:\([\w:]{1,40}\))?\s+|static\s+|declare\s+)*(?:const|let|var|val)\s+"
-    r"(?:mut\s+)?(?P<names>[A-Za-z_$][\w$]*|[\[{][^=]{0,300}[\]}])\s*(?::[^=]{0,200})?="
+    rf"(?:mut\s+)?(?P<names>{IDENTIFIER_PATTERN}|"
+    r"[\[{][^=]{0,300}[\]}])\s*(?::[^=]{0,200})?="
 )
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)(?::[^=]{1,200})? = ")
 _FROM_IMPORT = re.compile(r"\s*from\s+[\w.]+\s+import\s+\(?(?P<names>[^#]*)")
@@ -87,7 +88,7 @@ def _module_names(line: str) -> str:
 def _aliases(names: str) -> Iterator[str]:
     """The last word of each part: `b` of `a as b`, `c` of `type c`."""
     for part in _PART.findall(names):
-        words = WORD.findall(part)
+        words = IDENTIFIER.findall(part)
         if words:
             yield words[-1]
 
@@ -95,7 +96,7 @@ def _aliases(names: str) -> Iterator[str]:
 def _targets(names: str) -> Iterator[str]:
     """Names that a pattern binds: `c` of `b: c`, `d` of `...d`, `e` of `e = 1`."""
     for part in _PART.findall(names):
-        words = WORD.findall(part.partition("=")[0])
+        words = IDENTIFIER.findall(part.partition("=")[0])
         if words:
             yield words[-1]
 
@@ -103,12 +104,12 @@ def _targets(names: str) -> Iterator[str]:
 def _modules(names: str, *, takes_last: bool) -> Iterator[str]:
     """`d` of Rust's `a::d` and of Java's `a.b.d`; of Python's `a.b` it is `a`."""
     for part in _PART.findall(names):
-        words = WORD.findall(part)
+        words = IDENTIFIER.findall(part)
         if words and words[-1] != "self":
             yield words[-1] if takes_last or " as " in part else words[0]
 
 
-def is_import(line: str) -> bool:
+def is_import_line(line: str) -> bool:
     """Whether `line` imports something as a whole."""
     return len(line) <= MAX_LINE_LENGTH and _is_import(line)
 
@@ -195,8 +196,7 @@ class Bindings:
 def _whole_words(text: str, name: str) -> Iterator[int]:
     """Where the whole word stands. A pattern pays only where there is much to look at."""
     if text.count(name) > _MAX_COMPARED:
-        pattern = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
-        yield from (match.start() for match in pattern.finditer(text))
+        yield from (match.start() for match in whole_name(name).finditer(text))
         return
     at = text.find(name)
     while at >= 0:

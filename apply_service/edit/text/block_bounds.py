@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from functools import cached_property
 
+from apply_service.edit.text.brackets import CLOSING_BRACKETS, OPENING_BRACKETS
 from apply_service.edit.text.line_index import LineIndex
 
-_CLOSERS = ("}", ")", "]", "</")
+_CLOSERS_OR_TAG = (*CLOSING_BRACKETS, "</")
 _CLOSING_WORDS = frozenset({"end", "end;", "end,", "end)", "fi", "done", "esac"})
-_OPEN_BRACKETS = ("{", "(", "[")
 
 
 class BlockBounds:
@@ -28,7 +28,7 @@ class BlockBounds:
     def body_of(self, header: int) -> int:
         """Where the inside of a block begins: a bracket may open it on a line of its own."""
         below = self._no_deeper_below[header]
-        is_alone = below < len(self._index) and self._index.stripped[below] in _OPEN_BRACKETS
+        is_alone = below < len(self._index) and self._index.stripped[below] in OPENING_BRACKETS
         is_alone = is_alone and self._filled_above[below] == header
         if is_alone and self.columns[below] == self.columns[header]:
             return below + 1
@@ -41,7 +41,7 @@ class BlockBounds:
         """
         opener = self.body_of(header) - 1
         below = self._no_deeper_below[opener]
-        if self._index.stripped[opener].endswith(_OPEN_BRACKETS):
+        if self._index.stripped[opener].endswith(OPENING_BRACKETS):
             closers = self._closers.get(self.columns[header], [])
             rank = bisect_left(closers, below)
             return (closers[rank], closers[rank]) if rank < len(closers) else None
@@ -104,7 +104,7 @@ class BlockBounds:
 
 def closes_block(text: str) -> bool:
     """Whether a stripped line ends a block: a bracket, `end` or a closing tag."""
-    return text.startswith(_CLOSERS) or text in _CLOSING_WORDS
+    return text.startswith(_CLOSERS_OR_TAG) or text in _CLOSING_WORDS
 
 
 def columns(line: str) -> int:

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from apply_service.edit.text.words import IDENTIFIER, IDENTIFIER_PATTERN
+
 MAX_LINE_LENGTH = 400
 # Lines whose names are remembered: those of one request are asked about again and again.
 MAX_REMEMBERED = 4096
-WORD = re.compile(r"[A-Za-z_$][\w$]*")
 
 _MODIFIERS = (
     r"(?:(?:export|default|declare|public|private|protected|internal|static|async|abstract|final|"
@@ -20,14 +21,16 @@ _KEYWORD = re.compile(
     rf"\s*{_MODIFIERS}(?:def|class|function\*?|func|fn|interface|struct|enum|trait|impl|module|"
     r"namespace|object|fun|record|union|protocol|extension|type|macro_rules!|sub|proc|"
     r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:TABLE|VIEW|FUNCTION|PROCEDURE|TRIGGER|INDEX))\s+"
-    r"(?:\([^()]{0,80}\)\s*)?(?:self\.)?(?P<name>[A-Za-z_$][\w$]*(?:[.:][A-Za-z_$][\w$]*)*)"
+    r"(?:\([^()]{0,80}\)\s*)?(?:self\.)?"
+    rf"(?P<name>{IDENTIFIER_PATTERN}(?:[.:]{IDENTIFIER_PATTERN})*)"
 )
 _BOUND_FUNCTION = re.compile(
     rf"\s*{_MODIFIERS}(?:(?:const|let|var|val)\s+)?(?P<name>[A-Za-z_$][\w$.]*)\s*(?:=|:)\s*"
     r"(?:async\s+)?(?:function\b|fn\b|lambda\b|\([^()]{0,200}\)\s*(?::[^=]{0,80})?=>|\w+\s*=>)"
 )
 _CALL_LIKE = re.compile(
-    r"\s*(?:[\w$<>\[\],.*&?:@]+\s+){0,6}[*&~]?(?P<name>[A-Za-z_$][\w$]*)\s*"
+    r"\s*(?:[\w$<>\[\],.*&?:@]+\s+){0,6}[*&~]?"
+    rf"(?P<name>{IDENTIFIER_PATTERN})\s*"
     r"\([^;{}]{0,200}\)[^;(){}=]{0,80}\{\s*"
 )
 _SHELL_FUNCTION = re.compile(r"\s*(?P<name>[\w-]+)\s*\(\)\s*\{?\s*")
@@ -91,7 +94,7 @@ def bound_name(line: str) -> str | None:
     if name is not None:
         return name
     match = _BOUND_NAME.match(line[:200])
-    words = WORD.findall(match["name"]) if match is not None else []
+    words = IDENTIFIER.findall(match["name"]) if match is not None else []
     return words[-1] if words else None
 
 
@@ -103,5 +106,5 @@ def known_names(lines: Iterable[str]) -> set[str]:
         if name is not None:
             names.add(name)
         elif _IMPORT.match(line):
-            names.update(WORD.findall(line[:MAX_LINE_LENGTH]))
+            names.update(IDENTIFIER.findall(line[:MAX_LINE_LENGTH]))
     return names

@@ -14,8 +14,6 @@ from itertools import accumulate
 # Letters and digits that a line needs to count in full ("}" and "else:" say almost nothing).
 FULL_LETTERS = 6
 _MAX_READ = 200
-# What a line ends with that opens a block.
-OPENERS = ("{", ":", "(", "[")
 _LEAVING = re.compile(r"(?:return|raise|throw|break|continue)\b")
 
 

@@ -1,4 +1,4 @@
-"""How alike two lines are, and which old lines a run of new ones stands for."""
+"""How alike two texts are: letter by letter, as lines, and as runs of lines."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
+from rapidfuzz.distance import LCSseq
+
 from apply_service.edit.text.alignment import Block, matching_blocks
 from apply_service.edit.text.definition_names import definition_name
-from apply_service.edit.text.likeness import likeness
+from apply_service.edit.text.words import WORD
 from apply_service.edit.text.work_budget import spend
 
 MIN_SIMILARITY = 0.6
@@ -27,7 +29,6 @@ MIN_SHARED_WORDS = 2
 LINES_PER_KEY = 150
 MIN_PREFIX_CHARS = 12
 _NAMED_VALUE = re.compile(r"(?P<key>[^\W\d][\w\s.$\"'-]{0,60}?)\s*(?::(?!:)|=(?![=>]))\s*\S")
-_WORD = re.compile(r"\w+")
 _KEYWORDS = frozenset(
     {
         "import",
@@ -73,6 +74,10 @@ _KEYWORDS = frozenset(
         "False",
     }
 )
+# Pairs of letters that count as one comparison: 64 of them take one operation.
+LETTER_PAIRS = 100_000
+# Texts with fewer pairs of letters are compared as they are.
+_SMALL = 1_000_000
 
 
 class Similarity:
@@ -116,7 +121,7 @@ class Similarity:
         if not self._renames:
             return line
         if line not in self._former:
-            former = _WORD.sub(lambda match: self._renames.get(match[0], match[0]), line)
+            former = WORD.sub(lambda match: self._renames.get(match[0], match[0]), line)
             self._former[line] = former
         return self._former[line]
 
@@ -207,6 +212,40 @@ class Similarity:
         return found
 
 
+def likeness(left: str, right: str) -> float:
+    """The share of the letters of two texts that stand in both in the same order.
+
+    Raises BudgetSpentError for texts that are too long and differ in too long a part.
+    """
+    num_letters = len(left) + len(right)
+    if left == right:
+        return 1.0 if left else 0.0
+    num_equal = 0
+    if len(left) * len(right) > _SMALL:
+        head = _num_equal(left, right, is_head=True)
+        left, right = left[head:], right[head:]
+        tail = _num_equal(left, right, is_head=False)
+        left, right = left[: len(left) - tail], right[: len(right) - tail]
+        num_equal = head + tail
+    spend(1 + len(left) * len(right) // LETTER_PAIRS)
+    return 2 * (num_equal + LCSseq.similarity(left, right)) / num_letters
+
+
+def _num_equal(left: str, right: str, *, is_head: bool) -> int:
+    """How many letters two texts begin with, or end with, in common."""
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if is_head:
+            is_equal = left.startswith(right[low:middle], low)
+        else:
+            is_equal = left.endswith(
+                right[len(right) - middle : len(right) - low], 0, len(left) - low
+            )
+        low, high = (middle, high) if is_equal else (low, middle - 1)
+    return low
+
+
 class _Traits(NamedTuple):
     """What a line is compared by: parts that alone make it a variant, and sets of bits."""
 
@@ -247,7 +286,7 @@ class _Occurrences:
 
 
 def _telling_words(text: str) -> list[str]:
-    return [word for word in _WORD.findall(text) if word not in _KEYWORDS]
+    return [word for word in WORD.findall(text) if word not in _KEYWORDS]
 
 
 def _key(text: str) -> str | None:

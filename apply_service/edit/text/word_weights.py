@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-_WORD = re.compile(r"[^\W\d_]\w*|\d+")
+from apply_service.edit.text.words import LETTERS_OR_NUMBER
+
 _MAX_READ = 400
 
 
@@ -23,7 +23,7 @@ class WordWeights:
     def words(self, line: str) -> Counter[str]:
         """The words of a line, with how often each stands there."""
         if line not in self._words:
-            self._words[line] = Counter(_WORD.findall(line[:_MAX_READ]))
+            self._words[line] = Counter(LETTERS_OR_NUMBER.findall(line[:_MAX_READ]))
         return self._words[line]
 
     def of_lines(self, lines: Iterable[str]) -> Counter[str]:

@@ -30,7 +30,7 @@ from apply_service.models.store import resolve_model
 from apply_service.prompts.errors import TextNotEncodableError
 from apply_service.prompts.profile import load_profile
 from benchmarks.drafters.replay_case import ReplayCase, to_tokens
-from lookup.grammar_error import TokenNotAllowedError
+from lookup.constraint import TokenNotAllowedError
 
 MUST_BE_ZERO = (
     "lines of no source",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement, pairwise, product
 
+from oracles.edits.valid_merge import ValidPlaces
+
 from apply_service.edit.place.placement import Placement
-from apply_service.edit.place.valid_merge import ValidPlaces
 
 
 def valid_spans(

@@ -40,7 +40,7 @@ from batching.async_engine import AsyncEngine
 from batching.errors import EngineError
 from batching.events import Failed, Finished, Tokens
 from batching.request import EngineRequest, SamplingParams
-from lookup.grammar_error import TokenNotAllowedError
+from lookup.constraint import TokenNotAllowedError
 
 LIMITS = PipelineLimits(max_file_bytes=4_000_000, max_draft_tokens=64)
 

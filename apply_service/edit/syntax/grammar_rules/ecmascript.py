@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from apply_service.edit.syntax.symbol_rules import Definition, SymbolRules, imported, named, short
+from apply_service.edit.syntax.symbol_rules import (
+    Definition,
+    SymbolRules,
+    field_named,
+    imported,
+    short,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -150,9 +156,9 @@ def _default_export(node: Node, text: Text) -> Definition | None:
 
 
 _JAVASCRIPT_DEFINITIONS = {
-    "function_declaration": named("function"),
-    "generator_function_declaration": named("function"),
-    "class_declaration": named("class"),
+    "function_declaration": field_named("function"),
+    "generator_function_declaration": field_named("function"),
+    "class_declaration": field_named("class"),
     "method_definition": _method,
     "field_definition": _class_field,
     "variable_declarator": _declarator,
@@ -181,17 +187,17 @@ TYPESCRIPT = SymbolRules(
     definitions={
         **_JAVASCRIPT_DEFINITIONS,
         "public_field_definition": _class_field,
-        "abstract_class_declaration": named("class"),
-        "interface_declaration": named("class"),
-        "enum_declaration": named("class"),
-        "type_alias_declaration": named("class"),
-        "internal_module": named("class"),
-        "module": named("class"),
-        "function_signature": named("other"),
-        "method_signature": named("function"),
-        "abstract_method_signature": named("function"),
-        "property_signature": named("constant"),
-        "enum_assignment": named("constant"),
+        "abstract_class_declaration": field_named("class"),
+        "interface_declaration": field_named("class"),
+        "enum_declaration": field_named("class"),
+        "type_alias_declaration": field_named("class"),
+        "internal_module": field_named("class"),
+        "module": field_named("class"),
+        "function_signature": field_named("other"),
+        "method_signature": field_named("function"),
+        "abstract_method_signature": field_named("function"),
+        "property_signature": field_named("constant"),
+        "enum_assignment": field_named("constant"),
     },
     wrappers=_WRAPPERS | {"ambient_declaration"},
     leading=frozenset({"comment", "decorator"}),

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from apply_service.edit.syntax.symbol_rules import Definition, SymbolRules, imported, named, short
+from apply_service.edit.syntax.symbol_rules import (
+    Definition,
+    SymbolRules,
+    field_named,
+    imported,
+    short,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -44,14 +50,14 @@ def _subtest(node: Node, text: Text) -> Definition | None:
 
 GO = SymbolRules(
     definitions={
-        "function_declaration": named("function"),
+        "function_declaration": field_named("function"),
         "method_declaration": _method,
-        "method_elem": named("function"),
-        "type_spec": named("class"),
-        "type_alias": named("class"),
-        "const_spec": named("constant"),
-        "var_spec": named("constant"),
-        "field_declaration": named("constant"),
+        "method_elem": field_named("function"),
+        "type_spec": field_named("class"),
+        "type_alias": field_named("class"),
+        "const_spec": field_named("constant"),
+        "var_spec": field_named("constant"),
+        "field_declaration": field_named("constant"),
         "import_declaration": imported,
         "call_expression": _subtest,
     },

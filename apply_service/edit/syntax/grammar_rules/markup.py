@@ -9,8 +9,8 @@ from apply_service.edit.syntax.symbol_rules import (
     SymbolRules,
     child_named,
     child_of_type,
+    field_named,
     imported,
-    named,
     short,
 )
 
@@ -151,11 +151,11 @@ SQL = SymbolRules(
         "create_role": _created("class"),
         "create_extension": _created("class"),
         "create_policy": _created("class"),
-        "create_index": named("constant", field="column"),
+        "create_index": field_named("constant", field="column"),
         "create_function": _created("function"),
         "create_procedure": _created("function"),
         "create_trigger": _created("function"),
-        "column_definition": named("key"),
+        "column_definition": field_named("key"),
     },
     wrappers=frozenset({"statement"}),
     leading=frozenset({"comment", "marginalia"}),

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from apply_service.edit.syntax.symbol_rules import Definition, SymbolRules, imported, named, short
+from apply_service.edit.syntax.symbol_rules import (
+    Definition,
+    SymbolRules,
+    field_named,
+    imported,
+    short,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -52,7 +58,7 @@ PYTHON = SymbolRules(
         "function_definition": _function,
         "class_definition": _class,
         "assignment": _assignment,
-        "type_alias_statement": named("constant", field="left"),
+        "type_alias_statement": field_named("constant", field="left"),
         "if_statement": _main_guard,
         "import_statement": imported,
         "import_from_statement": imported,

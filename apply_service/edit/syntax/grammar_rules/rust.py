@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from apply_service.edit.syntax.symbol_rules import Definition, SymbolRules, imported, named, short
+from apply_service.edit.syntax.symbol_rules import (
+    Definition,
+    SymbolRules,
+    field_named,
+    imported,
+    short,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -32,21 +38,21 @@ def _module(node: Node, text: Text) -> Definition | None:
 
 RUST = SymbolRules(
     definitions={
-        "function_item": named("function"),
-        "function_signature_item": named("function"),
-        "macro_definition": named("function"),
-        "struct_item": named("class"),
-        "enum_item": named("class"),
-        "union_item": named("class"),
-        "trait_item": named("class"),
-        "type_item": named("class"),
+        "function_item": field_named("function"),
+        "function_signature_item": field_named("function"),
+        "macro_definition": field_named("function"),
+        "struct_item": field_named("class"),
+        "enum_item": field_named("class"),
+        "union_item": field_named("class"),
+        "trait_item": field_named("class"),
+        "type_item": field_named("class"),
         "impl_item": _implementation,
         "mod_item": _module,
-        "const_item": named("constant"),
-        "static_item": named("constant"),
-        "associated_type": named("constant"),
-        "field_declaration": named("constant"),
-        "enum_variant": named("constant"),
+        "const_item": field_named("constant"),
+        "static_item": field_named("constant"),
+        "associated_type": field_named("constant"),
+        "field_declaration": field_named("constant"),
+        "enum_variant": field_named("constant"),
         "use_declaration": imported,
         "extern_crate_declaration": imported,
     },

@@ -8,9 +8,9 @@ from apply_service.edit.syntax.symbol_rules import (
     Definition,
     SymbolRules,
     child_named,
+    field_named,
     fixed,
     imported,
-    named,
     short,
 )
 
@@ -60,10 +60,10 @@ def _ruby_call(node: Node, text: Text) -> Definition | None:
 
 RUBY = SymbolRules(
     definitions={
-        "method": named("function"),
+        "method": field_named("function"),
         "singleton_method": _singleton_method,
-        "class": named("class"),
-        "module": named("class"),
+        "class": field_named("class"),
+        "module": field_named("class"),
         "singleton_class": fixed("class", "class << self"),
         "assignment": _ruby_assignment,
         "call": _ruby_call,
@@ -110,13 +110,13 @@ def _php_namespace(node: Node, text: Text) -> Definition | None:
 
 PHP = SymbolRules(
     definitions={
-        "class_declaration": named("class"),
-        "interface_declaration": named("class"),
-        "trait_declaration": named("class"),
-        "enum_declaration": named("class"),
+        "class_declaration": field_named("class"),
+        "interface_declaration": field_named("class"),
+        "trait_declaration": field_named("class"),
+        "enum_declaration": field_named("class"),
         "namespace_definition": _php_namespace,
-        "function_definition": named("function"),
-        "method_declaration": named("function"),
+        "function_definition": field_named("function"),
+        "method_declaration": field_named("function"),
         "const_element": _php_constant,
         "property_element": _php_constant,
         "enum_case": _php_constant,
@@ -165,7 +165,7 @@ def _lua_field(node: Node, text: Text) -> Definition | None:
 
 LUA = SymbolRules(
     definitions={
-        "function_declaration": named("function"),
+        "function_declaration": field_named("function"),
         "assignment_statement": _lua_assignment,
         "function_call": _lua_call,
         "field": _lua_field,
@@ -186,8 +186,8 @@ def _bash_source(node: Node, text: Text) -> Definition | None:
 
 BASH = SymbolRules(
     definitions={
-        "function_definition": named("function"),
-        "variable_assignment": named("constant"),
+        "function_definition": field_named("function"),
+        "variable_assignment": field_named("constant"),
         "command": _bash_source,
     },
     wrappers=frozenset({"declaration_command"}),
@@ -219,16 +219,16 @@ def _swift_type(node: Node, text: Text) -> Definition | None:
 SWIFT = SymbolRules(
     definitions={
         "class_declaration": _swift_type,
-        "protocol_declaration": named("class"),
-        "function_declaration": named("function"),
-        "protocol_function_declaration": named("function"),
+        "protocol_declaration": field_named("class"),
+        "function_declaration": field_named("function"),
+        "protocol_function_declaration": field_named("function"),
         "init_declaration": fixed("function", "init"),
         "deinit_declaration": fixed("function", "deinit"),
         "subscript_declaration": fixed("function", "subscript"),
-        "property_declaration": named("constant"),
+        "property_declaration": field_named("constant"),
         "protocol_property_declaration": child_named("constant", "pattern"),
-        "typealias_declaration": named("class"),
-        "enum_entry": named("constant"),
+        "typealias_declaration": field_named("class"),
+        "enum_entry": field_named("constant"),
         "import_declaration": imported,
     },
     leading=frozenset({"comment", "multiline_comment"}),

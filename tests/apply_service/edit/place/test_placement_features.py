@@ -16,8 +16,8 @@ from apply_service.edit.place.placement_features import (
 from apply_service.edit.place.placement_ranking import FEATURE_WEIGHTS, weight_of
 from apply_service.edit.syntax.definitions import SymbolTable, find_definitions
 from apply_service.edit.syntax.symbol import Symbol
-from apply_service.edit.text.balance import BalanceIndex
 from apply_service.edit.text.bindings import Bindings
+from apply_service.edit.text.brackets import BalanceIndex
 from apply_service.edit.text.line_index import LineIndex
 from apply_service.edit.text.word_weights import WordWeights
 

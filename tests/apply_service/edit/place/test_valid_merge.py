@@ -7,11 +7,11 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.edits.brute_merge import all_paths, result_of, valid_spans
+from oracles.edits.valid_merge import ValidPlaces, is_valid_merge
 
 from apply_service.edit.place.alike_lines import AlikeLines
 from apply_service.edit.place.lazy_places import LazyPlacer
 from apply_service.edit.place.merge import plan_merge, splice
-from apply_service.edit.place.valid_merge import ValidPlaces, is_valid_merge
 from apply_service.edit.read.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.text.line_index import LineIndex
 from apply_service.edit.text.runs import Run

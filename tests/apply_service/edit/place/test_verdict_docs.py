@@ -37,7 +37,7 @@ def test_example(example: Example) -> None:
 
 
 def test_every_code_has_an_example_of_both_kinds() -> None:
-    checks = (ROOT / "apply_service" / "edit").glob("*.py")
+    checks = (ROOT / "apply_service" / "edit").rglob("*.py")
     used = {code for file in checks for code in re.findall(r'code="(\w+)"', file.read_text())}
     assert all(f"`{code}`" in DOCS for code in WITHOUT_EXAMPLE)
     used -= WITHOUT_EXAMPLE

@@ -75,7 +75,7 @@ def test_broken_files_still_give_well_formed_symbols(language: str, data: st.Dat
     tree = parse(piece, language)
     assert tree is not None
     check_well_formed(tree.symbols, len(piece))
-    assert all(0 <= border <= len(piece) for border in tree.node_borders)
+    assert all(0 <= border <= len(piece) for border in tree.border_depths)
     assert all(0 <= line < len(piece) for line in tree.error_lines)
     assert all(0 <= a < b <= len(piece) for a, b in tree.imports)
     check_well_formed(parse_fragment(piece, language), len(piece))
@@ -104,7 +104,7 @@ def test_borders_keep_comments_and_decorators_with_what_they_belong_to() -> None
         "python",
     )
     assert tree is not None
-    assert tree.node_borders == {0, 1, 2, 5, 7, 8, 9}
+    assert set(tree.border_depths) == {0, 1, 2, 5, 7, 8, 9}
     assert tree.border_depths[2] == 0
     assert tree.border_depths[7] > 0
 

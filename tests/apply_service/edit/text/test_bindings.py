@@ -13,7 +13,7 @@ from apply_service.edit.text.bindings import (
     Bindings,
     bound_names,
     declared_names,
-    is_import,
+    is_import_line,
 )
 from apply_service.edit.text.definition_names import MAX_LINE_LENGTH
 
@@ -51,7 +51,7 @@ def test_a_hostile_line_is_read_in_no_time(head: str) -> None:
     spaces = " " * (MAX_LINE_LENGTH - len(head) - 1)
     for line in (f"{head}{spaces}'", f"{head}{spaces * 1000}'"):
         for _ in range(100):
-            assert not is_import(line)
+            assert not is_import_line(line)
             assert not bound_names(line)
 
 
@@ -63,10 +63,10 @@ def test_only_an_assignment_at_the_margin_binds() -> None:
 
 
 def test_imports() -> None:
-    assert is_import("const a = require('a');")
-    assert is_import("from a import b")
-    assert not is_import("const a = b;")
-    assert not is_import("important = 1")
+    assert is_import_line("const a = require('a');")
+    assert is_import_line("from a import b")
+    assert not is_import_line("const a = b;")
+    assert not is_import_line("important = 1")
 
 
 LINES = [

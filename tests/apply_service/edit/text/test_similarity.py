@@ -15,11 +15,14 @@ from apply_service.edit.text.similarity import (
     SAME_KEY_RATIO,
     SAME_NAME_RATIO,
     Similarity,
+    likeness,
 )
+from apply_service.edit.text.work_budget import BudgetSpentError, limited_work
 
 # Lines without a value or a definition, of words that are often shared and keywords.
 WORDS = st.sampled_from(["load", "load", "path", "paths", "count", "return", "if", "self", "x"])
 LINES = st.lists(WORDS, max_size=8).map(" ".join)
+TEXTS = st.text(alphabet="ab\u0301\U0001f600", max_size=12)
 
 
 def ratio_reference(left: str, right: str) -> float:
@@ -115,3 +118,43 @@ def best_sum(similarity: Similarity, old: list[str], new: list[str]) -> float:
         best_sum(similarity, old[1:], new),
         best_sum(similarity, old, new[1:]),
     )
+
+
+def num_common_letters(left: str, right: str) -> int:
+    """By trying: the longest text that both become by leaving letters out."""
+    if not left or not right:
+        return 0
+    if left[0] == right[0]:
+        return 1 + num_common_letters(left[1:], right[1:])
+    return max(num_common_letters(left[1:], right), num_common(left, right[1:]))
+
+
+@given(TEXTS, TEXTS)
+def test_letters_in_the_same_order_count(left: str, right: str) -> None:
+    num_letters = len(left) + len(right)
+    expected = 2 * num_common_letters(left, right) / num_letters if num_letters else 0.0
+    assert likeness(left, right) == pytest.approx(expected)
+
+
+@given(TEXTS, TEXTS, st.sampled_from([0, 700, 5_000]), st.sampled_from([0, 700, 5_000]))
+def test_long_texts_are_compared_where_they_differ(
+    left: str, right: str, num_before: int, num_after: int
+) -> None:
+    head, tail = "ab" * num_before, "ba" * num_after
+    num_letters = len(left) + len(right) + 2 * len(head) + 2 * len(tail)
+    num_equal = num_common_letters(left, right) + len(head) + len(tail)
+    expected = 2 * num_equal / num_letters if num_letters else 0.0
+    # Letters before and after may match those between as well, so it is never less.
+    assert likeness(head + left + tail, head + right + tail) >= expected - 1e-9
+    if not (left and right):
+        assert likeness(head + left + tail, head + right + tail) == pytest.approx(expected)
+
+
+def test_what_costs_too_much_is_not_begun() -> None:
+    left, right = "ab" * 300_000, "ba" * 299_999 + "cc"
+    with limited_work() as budget, pytest.raises(BudgetSpentError):
+        likeness("x" + left, right + "y")
+    assert budget.num_spent > budget.limit
+    with limited_work() as budget:
+        assert likeness(left, left + "y") > 0.99
+    assert budget.num_spent < 10

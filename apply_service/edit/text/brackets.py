@@ -1,4 +1,4 @@
-"""How far a stretch of lines opens or closes brackets, to see whether an edit keeps the balance."""
+"""Brackets and other ends of blocks, and how far a stretch of lines keeps brackets in balance."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from collections.abc import Sequence
 
 Balance = tuple[int, int, int]
 
+CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
+OPENER_OF = {closer: opener for opener, closer in CLOSER_OF.items()}
+OPENING_BRACKETS = tuple(CLOSER_OF)
+CLOSING_BRACKETS = tuple(OPENER_OF)
+# What a line ends with that opens a block.
+BLOCK_OPENERS = (*OPENING_BRACKETS, ":")
+# What a line begins with that ends a block: in most languages, and in those of shells as well.
+CLOSERS_OR_END = (*CLOSING_BRACKETS, "end")
+BLOCK_ENDS = (*CLOSERS_OR_END, "fi", "done", "esac")
 _BRACKET = re.compile(r"[][(){}]")
 
 
@@ -37,14 +46,14 @@ def balance_of(lines: Sequence[str]) -> Balance:
 
 def num_closed_before(lines: Sequence[str]) -> int:
     """How many brackets `lines` close that stand open before them."""
-    depths = dict.fromkeys("([{", 0)
+    depths = dict.fromkeys(OPENING_BRACKETS, 0)
     count = 0
     for line in lines:
         for bracket in _BRACKET.finditer(line):
             if bracket[0] in depths:
                 depths[bracket[0]] += 1
                 continue
-            start = "([{"[")]}".index(bracket[0])]
+            start = OPENER_OF[bracket[0]]
             count += not depths[start]
             depths[start] = max(depths[start] - 1, 0)
     return count
@@ -57,7 +66,7 @@ def num_misplaced(lines: Sequence[str]) -> int:
     for line in lines:
         first = len(line) - len(line.lstrip())
         for bracket in _BRACKET.finditer(line):
-            if bracket[0] in "([{":
+            if bracket[0] in OPENING_BRACKETS:
                 starts.append(first)
             elif starts:
                 count += starts.pop() != first and bracket.start() == first

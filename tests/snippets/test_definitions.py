@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from snippets.code_blocks import (
+from snippets.definitions import (
     CodeBlock,
     blocks_around,
     has_definition,
