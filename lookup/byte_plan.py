@@ -48,10 +48,7 @@ class ByteTokens:
     def options(self, threads: Threads, unread: bytes = b"") -> TokenOptions:
         """The tokens whose bytes go on with `unread` and then along any valid merge."""
         has_chosen = dict(self._walk(threads, unread))
-        is_choice = any(has_chosen.values()) or (
-            bool(has_chosen) and self._automaton.is_complete(threads)
-        )
-        return TokenOptions(tuple(sorted(has_chosen)), is_choice)
+        return TokenOptions(tuple(sorted(has_chosen)), any(has_chosen.values()))
 
     def spell(self, text: bytes, *, is_whole: bool) -> list[int]:
         """Canonical tokens of `text`; unless it is whole, without those that may depend on more.
@@ -87,7 +84,10 @@ class ByteTokens:
         )
 
     def _walk(self, threads: Threads, unread: bytes) -> Iterator[tuple[int, bool]]:
-        """Every token that goes along, with whether its bytes hold a choice."""
+        """Every token that goes along, with whether its bytes hold a choice.
+
+        Going on behind `unread` is a choice too where a merge may end there.
+        """
         automaton, vocabulary = self._automaton, self._vocabulary
         start: PrefixRange | None = vocabulary.root
         for byte in unread[: vocabulary.max_token_bytes]:
@@ -95,7 +95,8 @@ class ByteTokens:
             if start is not None:
                 yield from ((token_id, False) for token_id in vocabulary.spelled(start))
         is_read = len(unread) < vocabulary.max_token_bytes
-        pending = [(start, threads, False)] if start is not None and is_read else []
+        may_end = automaton.is_complete(threads)
+        pending = [(start, threads, may_end)] if start is not None and is_read else []
         while pending:
             prefix, threads, has_chosen = pending.pop()
             run = automaton.common_run(threads, vocabulary.max_token_bytes - prefix.length)

@@ -89,7 +89,7 @@ def compare(args: argparse.Namespace) -> int:
 
 def read(path: Path) -> list[dict[str, Any]]:
     """The lines of a record."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
 
 
 def main() -> int:
