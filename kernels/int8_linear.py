@@ -14,8 +14,10 @@ _LARGEST = 127.0
 _SMALLEST_SCALE = 1e-12
 
 
-def int8_linear_reference(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`rows @ weight.T + bias` with both factors rounded to int8, in float64.
+def int8_linear_reference(
+    rows: Tensor, weight: Tensor, bias: Tensor | None = None, *, row_bits: int = 8
+) -> Tensor:
+    """`rows @ weight.T + bias` with weights rounded to 8 bits and rows to `row_bits`, in float64.
 
     Each row of `weight` and of `rows` has a scale of its own, so no row depends on another.
     rows: [num_rows, in_features]; weight: [out_features, in_features]
@@ -23,8 +25,9 @@ def int8_linear_reference(rows: Tensor, weight: Tensor, bias: Tensor | None = No
     weight_scales = weight.double().abs().amax(dim=1, keepdim=True).clamp(min=_SMALLEST_SCALE)
     row_scales = rows.double().abs().amax(dim=1, keepdim=True).clamp(min=_SMALLEST_SCALE)
     rounded_weight = (weight.double() / weight_scales * _LARGEST).round() / _LARGEST
-    # The range of -1 to 1 is divided into 255 steps of which one is exactly zero.
-    rounded_rows = (rows.double() / row_scales * 127.5).round().clamp(-128, 127) / 127.5
+    # The range of -1 to 1 is divided into 2^bits - 1 steps; one of the values is exactly zero.
+    half, least = (2**row_bits - 1) / 2, -(2 ** (row_bits - 1))
+    rounded_rows = (rows.double() / row_scales * half).round().clamp(least, -least - 1) / half
     output = (rounded_rows * row_scales) @ (rounded_weight * weight_scales).T
     return output if bias is None else output + bias.double()
 
@@ -47,7 +50,7 @@ class Int8Linear(nn.Module):
         self.num_parameters = 0 if is_shared else weight.numel()
         self.out_features = linear.out_features
         self.bias = linear.bias
-        self._has_short_range = _has_short_range()
+        self.row_bits = _row_bits()
         scales = (weight.abs().amax(dim=1) / _LARGEST).clamp(min=_SMALLEST_SCALE)
         zeros = torch.zeros(len(scales), dtype=torch.int64)
         with warnings.catch_warnings():
@@ -65,9 +68,7 @@ class Int8Linear(nn.Module):
         scaled = flat.new_empty(num_rows + 2, flat.shape[1])
         torch.div(flat, scales, out=scaled[:num_rows])
         scaled[num_rows], scaled[num_rows + 1] = 1.0, -1.0
-        output: Tensor = torch.ops.quantized.linear_dynamic(
-            scaled, self._packed, self._has_short_range
-        )
+        output: Tensor = torch.ops.quantized.linear_dynamic(scaled, self._packed, self.row_bits < 8)
         output = output[:num_rows].mul_(scales)
         if self.bias is not None:
             output += self.bias
@@ -90,7 +91,7 @@ def count_parameters(model: nn.Module) -> int:
     return num_parameters + sum(module.num_parameters for module in packed)
 
 
-def _has_short_range() -> bool:
-    """Whether activations may only have seven bits: sums of two products saturate at 16 bits."""
+def _row_bits() -> int:
+    """Bits of activations: 7 where sums of two products saturate at 16 bits, else 8."""
     is_x86 = platform.machine().lower() in ("x86_64", "amd64")
-    return is_x86 and not torch.cpu.get_capabilities().get("avx512_vnni", False)
+    return 7 if is_x86 and not torch.cpu.get_capabilities().get("avx512_vnni", False) else 8

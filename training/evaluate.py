@@ -19,6 +19,7 @@ from pathlib import Path
 
 import torch
 
+from apply_service.evaluate.cases.case_file import read_lines
 from apply_service.prompts.profile import Profile, load_profile
 from training.adapter_model import DTYPES, AdapterModel, mean_loss
 from training.case_file import TrainingCase, document_lines, read_training_cases
@@ -66,7 +67,7 @@ class Share:
 
 def read_short_edits(path: Path, profile: Profile) -> Iterator[Example]:
     """Hand-written cases, whole: they fit the model without being cut."""
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in read_lines(path):
         case = json.loads(line)
         window = ExampleWindow(
             case_id=case["id"],

@@ -54,7 +54,7 @@ def run_schemathesis(url: str, folder: Path, *flags: str) -> dict[str, Any]:
             *("--report-json-path", str(report), *flags),
         ],
         cwd=folder,  # it leaves a cache where it runs
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        env={**os.environ, "PYTHONPATH": str(TESTS / "helpers" / "servers")},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -24,7 +24,7 @@ def test_kernels_compile(arch: int, tmp_path: Path) -> None:
     environment = dict(os.environ, TRITON_CACHE_DIR=str(tmp_path), TRITON_INTERPRET="0")
     environment["PYTHONPATH"] = os.pathsep.join([str(TESTS_DIR.parent), str(TESTS_DIR)])
     run = subprocess.run(
-        [sys.executable, str(TESTS_DIR / "kernel_compiler.py"), str(arch)],
+        [sys.executable, str(TESTS_DIR / "helpers" / "engine" / "kernel_compiler.py"), str(arch)],
         env=environment,
         capture_output=True,
         text=True,

@@ -26,6 +26,7 @@ from batching.errors import CacheConfigError, RedisUrlError
 from batching.events import RequestStats
 from batching.request import EngineRequest, SamplingParams
 from benchmarks.cache.throttled_proxy import ThrottledProxy
+from kernels.instruction_set import has_bfloat16
 
 CHUNK_TOKENS = 32
 PROMPT = tuple(random.Random(5).randrange(3, 259) for _ in range(300))
@@ -253,7 +254,7 @@ def test_other_weights_numbers_and_payloads_do_not_share(
     write_tiny_model(tmp_path, seed=1)
     others = [
         replace(config, model_path=tmp_path),
-        replace(config, dtype="bfloat16"),
+        replace(config, dtype="bfloat16" if has_bfloat16() else "int8"),
         make_config(tiny_model_dir, redis.url, payload="float16"),
         make_config(tiny_model_dir, redis.url, payload="int8"),
         make_config(tiny_model_dir, redis.url, secret=b"key"),

@@ -105,7 +105,7 @@ def test_a_packed_file_is_read_like_one_that_is_not(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"{}\n", gzip.compress(b"{}\n" * 99, mtime=0)[:-9], b"\x1f\x8b\x08rest"],
+    [b"{}\n", gzip.compress((line_of() + b"\n") * 99, mtime=0)[:-9], b"\x1f\x8b\x08rest"],
     ids=["plain", "cut off", "no stream"],
 )
 def test_a_packed_file_that_is_broken_cannot_be_read(tmp_path: Path, content: bytes) -> None:
