@@ -26,7 +26,7 @@ def int8_linear_reference(
     row_scales = rows.double().abs().amax(dim=1, keepdim=True).clamp(min=_SMALLEST_SCALE)
     rounded_weight = (weight.double() / weight_scales * _LARGEST).round() / _LARGEST
     # The range of -1 to 1 is divided into 2^bits - 1 steps; one of the values is exactly zero.
-    half, least = (2**row_bits - 1) / 2, -(2 ** (row_bits - 1))
+    half, least = ((1 << row_bits) - 1) / 2, -(1 << row_bits - 1)
     rounded_rows = (rows.double() / row_scales * half).round().clamp(least, -least - 1) / half
     output = (rounded_rows * row_scales) @ (rounded_weight * weight_scales).T
     return output if bias is None else output + bias.double()
