@@ -15,7 +15,7 @@ from apply_service.edit.finding import Finding
 from apply_service.edit.place.comparison import Comparison
 from apply_service.edit.read.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.syntax.languages import LANGUAGES
-from apply_service.edit.syntax.symbol_rules import SymbolRules, named
+from apply_service.edit.syntax.symbol_rules import SymbolRules, field_named
 from lookup.proposer import Draft, Proposer
 
 PAGE = ROOT / "CONTRIBUTING.md"
@@ -29,7 +29,7 @@ KNOWN = {
     value.__name__: value
     for value in (
         *(Comparison, Draft, Finding, Iterator, Segment, SegmentLine, Sequence, Snippet),
-        *(SymbolRules, get, named),
+        *(SymbolRules, get, field_named),
     )
 } | {"LANGUAGES": LANGUAGES}
 MAX_LINES = 10
