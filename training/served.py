@@ -78,7 +78,7 @@ def questions_of(case: TrainingCase, profile: Profile) -> list[Question]:
         if plan.decision is not None or plan.merge is None or plan.merge.best is None:
             return []
         attempt = next(attempts_of(plan, max_region_tokens=profile.max_region_tokens))
-        prompts = build_prompts(plan, attempt, profile)
+        prompts = build_prompts(plan, profile, regions=attempt.regions, scope=attempt.scope)
         expected = TextFile.from_text(case.expected).lines
         found = [_question(plan, one, expected, len(prompts) == 1) for one in prompts]
     except (ApplyError, SnippetError, TextFileError, PromptError):

@@ -60,7 +60,9 @@ class EditModel:
         num_fitting = 0
         free: list[Attempt] = []
         for attempt in attempts_of(plan, max_region_tokens=self._profile.max_region_tokens):
-            prompts = build_prompts(plan, attempt, self._profile)
+            prompts = build_prompts(
+                plan, self._profile, regions=attempt.regions, scope=attempt.scope
+            )
             try:
                 for prompt in prompts:
                     self._answer_limit(plan.edit, prompt)

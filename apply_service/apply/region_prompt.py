@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from apply_service.apply.attempt import Attempt
 from apply_service.apply.merge_constraint import MergeConstraint, try_constrain
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.edit.read.markers import split_segments
@@ -17,6 +18,8 @@ from apply_service.edit.regional_update import (
 from apply_service.edit.regions import Region
 from apply_service.edit.text.text_file import split_lines
 from apply_service.prompts.profile import Profile, Prompt, PromptRequest
+
+Scope = Literal["file", "region"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +39,18 @@ class RegionPrompt:
     rival_token_ids: tuple[int, ...] = ()
 
 
-def build_prompts(plan: EditPlan, attempt: Attempt, profile: Profile) -> tuple[RegionPrompt, ...]:
+def build_prompts(
+    plan: EditPlan, profile: Profile, *, regions: Sequence[Region], scope: Scope
+) -> tuple[RegionPrompt, ...]:
     """One prompt for each region that the edit touches. Raises PromptError."""
-    return tuple(_build_prompt(plan, attempt, region, profile) for region in attempt.regions)
+    return tuple(_build_prompt(plan, profile, region, scope) for region in regions)
 
 
-def _build_prompt(
-    plan: EditPlan, attempt: Attempt, region: Region, profile: Profile
-) -> RegionPrompt:
+def _build_prompt(plan: EditPlan, profile: Profile, region: Region, scope: Scope) -> RegionPrompt:
     edit = plan.edit
-    update = _update_for(plan, attempt, region)
+    update = _update_for(plan, region, scope)
     prediction = None
-    if edit.prediction is not None and attempt.scope == "file":
+    if edit.prediction is not None and scope == "file":
         prediction = split_lines(edit.prediction)[0]
     prompt = profile.build(
         PromptRequest(
@@ -77,7 +80,7 @@ def _build_prompt(
     )
 
 
-def _update_for(plan: EditPlan, attempt: Attempt, region: Region) -> RegionalUpdate:
+def _update_for(plan: EditPlan, region: Region, scope: Scope) -> RegionalUpdate:
     """The update of a region; that of a whole file is the caller's own if it is a lazy one."""
     assert plan.snippet is not None, "an attempt follows a plan"
     assert plan.merge is not None, "an attempt follows a plan"
@@ -95,7 +98,7 @@ def _update_for(plan: EditPlan, attempt: Attempt, region: Region) -> RegionalUpd
             marker=marker_of(plan.update_lines, original, plan.language),
             directives=[directive_by_name[removed.name] for removed in path.removed],
         )
-    is_as_sent = attempt.scope == "file" and plan.snippet.format in ("lazy", "fragment")
+    is_as_sent = scope == "file" and plan.snippet.format in ("lazy", "fragment")
     if written is not None and not is_as_sent:
         return written
     return RegionalUpdate(

@@ -84,7 +84,7 @@ class CacheWorker:
             max_file_bytes=_MAX_FILE_BYTES,
         )
         attempt = next(attempts_of(plan, max_region_tokens=self._profile.max_region_tokens))
-        prompts = build_prompts(plan, attempt, self._profile)
+        prompts = build_prompts(plan, self._profile, regions=attempt.regions, scope=attempt.scope)
         started = time.perf_counter()
         handles = [self._running.submit(_request_of(prompt, job)) for prompt in prompts]
         ends = await asyncio.gather(*map(_follow, handles))

@@ -95,7 +95,7 @@ def _edits(cases: Sequence[Case], profile: Profile) -> Iterator[Task]:
             continue
         for attempt in islice(attempts_of(plan, max_region_tokens=profile.max_region_tokens), 1):
             try:
-                prompts = build_prompts(plan, attempt, profile)
+                prompts = build_prompts(plan, profile, regions=attempt.regions, scope=attempt.scope)
             except PromptError:
                 continue
             for built in prompts:

@@ -44,7 +44,7 @@ def try_prepare(case: Case, profile: Profile, *, max_tokens: int | None) -> Spee
         if plan.decision is not None:
             return None
         attempt = next(attempts_of(plan, max_region_tokens=profile.max_region_tokens))
-        (region,) = build_prompts(plan, attempt, profile)
+        (region,) = build_prompts(plan, profile, regions=attempt.regions, scope=attempt.scope)
     except (SnippetError, TextFileError, PromptError):
         return None
     room = default_max_tokens(region.prompt)

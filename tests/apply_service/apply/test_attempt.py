@@ -78,7 +78,7 @@ def test_the_scope_of_the_request_rules() -> None:
 def test_a_prompt_holds_its_region_and_predicts_the_merge(oracle: OracleService) -> None:
     plan = make_plan(ONE)
     narrow = tries_of(plan, oracle)[0]
-    (prompt,) = build_prompts(plan, narrow, oracle.profile)
+    (prompt,) = build_prompts(plan, oracle.profile, regions=narrow.regions, scope=narrow.scope)
     lines = plan.original_lines[prompt.region.start : prompt.region.end]
     place = lines.index("    for step in range(20):")
     predicted = [*lines[:place], "    print(value)", *lines[place:]]

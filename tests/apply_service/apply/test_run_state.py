@@ -110,7 +110,10 @@ def test_regions_are_counted_over_all_attempts_and_forgotten_with_theirs(
     run = state_of(PLAN, sink)
     assert not run.has_begun
     attempt = tries_of(PLAN, oracle)[0]
-    attempt = replace(attempt, prompts=build_prompts(PLAN, attempt, oracle.profile))
+    attempt = replace(
+        attempt,
+        prompts=build_prompts(PLAN, oracle.profile, regions=attempt.regions, scope=attempt.scope),
+    )
     (region,) = attempt.regions
     run.begin(attempt)
     assert run.has_begun

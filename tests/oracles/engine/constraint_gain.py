@@ -105,7 +105,9 @@ class GainBench:
             if plan.decision is not None or plan.merge is None or plan.merge.best is None:
                 return None
             attempt = next(attempts_of(plan, max_region_tokens=self._profile.max_region_tokens))
-            prompts = build_prompts(plan, attempt, self._profile)
+            prompts = build_prompts(
+                plan, self._profile, regions=attempt.regions, scope=attempt.scope
+            )
         except (SnippetError, PromptError):
             return None
         original = plan.original_lines
