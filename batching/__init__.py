@@ -1,8 +1,9 @@
 """Continuous batching with speculation: `engine` has the loop, `async_engine` the façade.
 
-A step: `scheduler` (`row_planner`, `service_classes`) makes a
-`step_plan`; `model.runner` executes it (`pending_step`); `scheduler.commit` reads the result.
+A step: `scheduler` (`row_planner` for rows and drafts, `service_classes`) makes a `step_plan`;
+`model.runner` executes it (`pending_step`), and the scheduler commits the result.
 A request: `request`, `constrained_answer`, `draft_losses`, `events`, `errors`.
-Memory: `block_pool`, and the tiers of `cache`. Time: `step_costs`,
-`cost_measurement`, `machine_file`. `config` and `stats` are the two ends.
+Memory: `block_pool` (blocks and their hashes), and the tiers of `cache`.
+Time: `step_costs`, `cost_measurement`, `machine_file`.
+`config` holds all limits and timeouts, those of Redis included; `stats` counts.
 """

@@ -1,4 +1,4 @@
-"""One thing that a check of a result found."""
+"""One problem that a check of a result found."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that a check found. `line` counts from 1 in the text that the message names."""
+    """One problem that a check found; `line` counts from 1 in the text that the message names."""
 
     code: str
     severity: Severity

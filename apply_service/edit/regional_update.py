@@ -1,4 +1,4 @@
-"""An update written anew for a part of the file: its segments as they are placed there."""
+"""Rewrites an update for one part of a file: only the segments that are placed there."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MARKERS = {
 
 @dataclass(frozen=True, slots=True)
 class RegionalUpdate:
-    """What a region's prompt says of the edit.
+    """The edit as the prompt of one region states it.
 
     `lines` is the update with markers, `segments` its text without them, `predicted` the region
     as the deterministic merge would leave it.
@@ -83,9 +83,9 @@ def regional_update(
 
 
 def predicted_rival(plan: MergePlan, region: Region) -> tuple[str, ...]:
-    """A region as the likeliest merge would leave it that leaves it otherwise than the best one.
+    """The second-likeliest merge of a region: the likeliest one with a different text.
 
-    Empty if there is one merge only, or none of the first few others keeps to the region.
+    Empty if there is only one merge, or if none of the next few merges keeps to the region.
     """
     if plan.is_unique:
         return ()
@@ -94,7 +94,7 @@ def predicted_rival(plan: MergePlan, region: Region) -> tuple[str, ...]:
 
 
 def _merged_region(plan: MergePlan, path: MergePath, region: Region) -> tuple[str, ...]:
-    """A region in a merge; empty if a change reaches over the region's borders."""
+    """The text of a region in one merge; empty if a change crosses the region's borders."""
     changes: tuple[Placement | RemovedSpan, ...] = (*path.placements, *path.removed)
     if any(
         one.start < border < one.end for one in changes for border in (region.start, region.end)
@@ -115,7 +115,7 @@ def _is_inside(change: Placement | RemovedSpan, region: Region) -> bool:
 def marker_of(
     update_lines: Sequence[str], original_lines: Sequence[str], language: str | None
 ) -> str:
-    """The marker that the update itself uses, or the usual one of the language."""
+    """The marker that the update itself uses, or else the usual one of the language."""
     reader = MarkerReader(original_lines)
     for line in update_lines:
         marker = reader.read(line)

@@ -1,4 +1,4 @@
-"""The parts of a file that a model sees and writes: cells of a grid, and those that an edit needs.
+"""Cuts a file into regions, and chooses the regions that a model has to read and write.
 
 The grid depends on the file alone, so two edits of one function share a region and with it the
 model's work on it. Cells are cut between top-level definitions where possible, inside a large
@@ -44,7 +44,7 @@ class Region:
 
 
 def estimate_tokens(line: str) -> float:
-    """About how many tokens a line takes with the newline before it, by its length alone."""
+    """Estimate the tokens of a line, the newline before it included, from its length alone."""
     text = line.strip()
     if not text:
         return TOKENS_PER_BLANK_LINE
@@ -104,7 +104,7 @@ def _region_tokens(lines: Sequence[str], region: Region) -> float:
 def _tied_cells(
     grid: Sequence[Region], is_chosen: Sequence[bool], is_tied: Sequence[bool]
 ) -> Iterator[Region]:
-    """Chosen cells in order; those that a span connects as one."""
+    """Chosen cells in order; cells that a span connects are one."""
     open_region: Region | None = None
     for cell, chosen, tied in zip(grid, is_chosen, is_tied, strict=True):
         if open_region is not None and tied:
@@ -118,7 +118,7 @@ def _tied_cells(
 
 
 def _touched(grid: Sequence[Region], starts: Sequence[int], start: int, end: int) -> range:
-    """Places of the cells that one span touches."""
+    """Indexes of the cells that one span touches."""
     first = max(bisect_right(starts, start) - 1, 0)
     if end > start:
         return range(first, max(bisect_left(starts, end), first + 1))
@@ -130,7 +130,7 @@ def _touched(grid: Sequence[Region], starts: Sequence[int], start: int, end: int
 
 
 class _Grid:
-    """The cutting of one file."""
+    """Cuts one file into cells."""
 
     def __init__(self, lines: Sequence[str], tree: SyntaxTree | None, max_tokens: int) -> None:
         self._max_tokens = max_tokens
@@ -149,7 +149,7 @@ class _Grid:
         return tuple(Region(start, end) for start, end in pairwise(cuts))
 
     def _is_last_small(self, previous: int, start: int, end: int) -> bool:
-        """Whether the last cell is small and fits into the one before."""
+        """True if the last cell is small and fits into the cell before it."""
         if self._tokens(start, end) >= MIN_LAST_FILL * self._max_tokens:
             return False
         return self._tokens(previous, end) <= TOLERANCE * self._max_tokens
@@ -158,7 +158,7 @@ class _Grid:
         return self._sums[end] - self._sums[start]
 
     def _next_cut(self, borders: Sequence[int], place: int) -> int:
-        """Where in `borders` the cell that begins at `place` ends: late, between large parts."""
+        """The place in `borders` where the cell from `place` on ends: late, between large parts."""
         start = borders[place]
         last = place + 1
         while (
@@ -200,7 +200,7 @@ class _Grid:
 
 
 def _cut_depths(lines: Sequence[str], tree: SyntaxTree | None) -> list[int]:
-    """For each line how bad a cut before it is; 0 is best.
+    """How bad a cut before each line is; 0 is best.
 
     A border before blank lines moves behind them, so cells begin with text.
     """

@@ -4,6 +4,7 @@
 `guard` is the middleware: keys, limits, hosts, origins, deadlines of bodies.
 `routes` holds the handlers; `compat` the APIs of other services; `batch_run` many edits at once.
 Wire: `schemas`, `json_body`, `wire_conversion`, `batch_lines`, `edit_tool`.
-Errors: `problems` (RFC 9457), `errors` (which problem an exception is), `request_id`.
+Errors: `problems` (which RFC 9457 problem an exception is), `errors` (its answer), `request_id`.
+429 is either a limit of a key (`guard.limits`) or a full queue (`problems`).
 Document: `openapi_document`.
 """

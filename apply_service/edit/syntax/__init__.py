@@ -1,4 +1,4 @@
-"""Files as their grammars see them.
+"""The syntax of files, read by their grammars.
 
 `syntax` answers questions about a file: symbols, imports, borders, errors.
 `grammars` loads tree-sitter by `languages`, and refuses hostile sources; `tree_walk` reads a tree

@@ -1,4 +1,4 @@
-"""The definitions of a file by their depth: where they begin and end, and what stands between."""
+"""The definitions of a file grouped by depth, with their starts, ends and the text between them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAIN_GUARD = "__name__"
 
 
 class DefinitionLevel:
-    """The definitions at one depth; they follow one another and none is in another."""
+    """The definitions at one depth, in order; none is inside another."""
 
     def __init__(self, symbols: Sequence[Symbol], index: LineIndex) -> None:
         placed = [
@@ -45,7 +45,7 @@ class DefinitionLevel:
         return _both_ends(self._ends, low, high, limit)
 
     def around(self, border: int) -> Symbol | None:
-        """The definition that `border` is in, or that ends there."""
+        """The definition that contains `border` or ends there."""
         place = bisect_left(self._starts, border) - 1
         symbol = self._symbols[place] if place >= 0 else None
         return symbol if symbol is not None and border <= symbol.end else None
@@ -64,11 +64,11 @@ class DefinitionLevels:
         self._empty = DefinitionLevel((), index)
 
     def at(self, depth: int) -> DefinitionLevel:
-        """The definitions whose headers stand by `depth` columns; there may be none."""
+        """The definitions whose headers are indented by `depth` columns; perhaps none."""
         return self._levels.get(depth, self._empty)
 
     def block_end(self, border: int, depth: int) -> int:
-        """Where the innermost definition around `border` ends that begins left of `depth`."""
+        """The end of the innermost definition around `border` that is indented less than `depth`."""
         around = [level.around(border) for at, level in self._levels.items() if at < depth]
         ends = [symbol.end for symbol in around if symbol is not None and border < symbol.end]
         return min(ends, default=0)

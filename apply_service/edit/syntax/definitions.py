@@ -1,4 +1,4 @@
-"""The definitions of an original and of a segment, and which of them are the same one."""
+"""Finds the definitions of an original and of a segment, and matches them with each other."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def find_definitions(lines: Sequence[str]) -> tuple[Symbol, ...]:
 
 
 def _is_closed(lines: Sequence[str], header: int) -> bool:
-    """Whether a definition that reaches the end of the lines ends there."""
+    """True if a definition that reaches the last line also ends there."""
     opening, last = lines[header].rstrip()[-1:], lines[-1].strip()
     if opening == ":":
         return header + 1 < len(lines)
@@ -128,7 +128,7 @@ class SymbolTable:
         return [self.symbols[place] for place in self._by_name.get(name, [])[:limit]]
 
     def called(self, name: str) -> list[Symbol]:
-        """The definitions that a reader calls `name`, with or without what stands around them."""
+        """The definitions that a reader calls `name`, with or without the names of their owners."""
         parts = _parts(name)
         found = self._by_last_part.get(parts[-1], [])
         whole = [symbol for symbol in found if symbol.name == name]
@@ -141,11 +141,11 @@ class SymbolTable:
         return [*(_parts(owner) if owner else ()), *_parts(symbol.name)]
 
     def owner(self, symbol: Symbol) -> str | None:
-        """The name of the definition around `symbol`."""
+        """The name of the definition that contains `symbol`."""
         return self.symbols[symbol.parent].name if symbol.parent is not None else None
 
     def around(self, start: int, end: int) -> list[Symbol]:
-        """The definitions that hold lines `[start, end)`, outer before inner."""
+        """The definitions that contain lines `[start, end)`, outer before inner."""
         return [symbol for symbol in self.symbols if symbol.start <= start and end <= symbol.end]
 
     def inside(self, start: int, end: int, *, limit: int | None = None) -> list[Symbol]:
@@ -163,11 +163,11 @@ class SymbolTable:
     def runs(
         self, fragment: Sequence[Symbol], texts: Sequence[str], *, next_indent: int | None = None
     ) -> list[Run]:
-        """A run for each definition of a segment, and each one of its name.
+        """One run for each pair of a segment's definition and an original's definition of its name.
 
-        Of a definition that is cut off that is its header. A name that the segment defines again
-        and again says nothing of a place. `next_indent` are the columns before the marker that
-        follows the segment, if one does.
+        For a definition that is cut off, the run is its header. A name that the segment defines
+        repeatedly says nothing about the place. `next_indent` is the number of columns before the
+        marker that follows the segment, if one does.
         """
         runs: list[Run] = []
         num_named = Counter(symbol.name for symbol in fragment)
@@ -186,7 +186,7 @@ class SymbolTable:
         return runs
 
     def _is_bound_deeper(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> bool:
-        """Whether a value is deeper than the old one, and just as deep another line binds it."""
+        """True if a value is deeper than the old one and another line binds it at that depth."""
         header, lines = texts[new.header], self._index.lines
         indent = indent_of(header)
         if len(indent) <= len(indent_of(lines[old.header])):
@@ -198,7 +198,7 @@ class SymbolTable:
         )
 
     def matches(self, fragment: Sequence[Symbol], symbol: Symbol) -> list[Symbol]:
-        """The definitions that `symbol` of a segment may be: of its name, kind and owners."""
+        """The old definitions with the name, kind and owners of a segment's `symbol`."""
         owners = self._owners(fragment, symbol)
         named = self._by_name.get(symbol.name, [])[:MAX_LOOKED_AT]
         fitting = (self.symbols[place] for place in named)
@@ -229,7 +229,7 @@ class SymbolTable:
         return closest > max(MIN_CUT_SIMILARITY, self._similarity.ratio(old_last, last))
 
     def _is_left(self, new: Symbol, texts: Sequence[str]) -> bool:
-        """Whether a definition of the segment ends with a line that leaves it for good."""
+        """True if a definition of the segment ends with a line that leaves the definition for good."""
         rows = [row for row in range(new.header + 1, new.end) if texts[row].strip()]
         return (
             bool(rows)
@@ -255,7 +255,10 @@ class SymbolTable:
         return old_owners[: len(owners)] == owners
 
     def _variants(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> list[Run]:
-        """From header to end, and, if both have comments or attributes above, from these on."""
+        """Pairs of spans from header to end.
+
+        If both definitions have comments or attributes above, also the spans that begin with these.
+        """
         runs = [self._run(new, old, new.header, old.header, texts)]
         attribute, old_attribute = _attribute_of(new, texts), _attribute_of(old, self._index.lines)
         if attribute is not None and old_attribute is not None:
@@ -268,7 +271,10 @@ class SymbolTable:
         return runs
 
     def _header_runs(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> Iterator[Run]:
-        """The header alone, if it differs and is one line in both; what follows is not shown."""
+        """The header alone, if it differs and is one line in both texts.
+
+        The lines behind the header are not shown.
+        """
         row, place = new.header, old.header
         header, old_header = texts[row].strip(), self._index.stripped[place]
         is_block = new.kind in BLOCKS and old.end > place + 1
@@ -304,7 +310,7 @@ class SymbolTable:
 
 
 def _parts(name: str) -> list[str]:
-    """`Server.close`, `Server::close` and `Server#close` in their parts."""
+    """Split `Server.close`, `Server::close` or `Server#close` into its parts."""
     return [part for part in re.split(r"[.:#]+", name) if part] or [name]
 
 
@@ -320,5 +326,5 @@ def _ends_header(line: str) -> bool:
 
 
 def shifted(symbol: Symbol, by: int) -> Symbol:
-    """The same symbol in a text with `by` more lines before it."""
+    """A symbol moved down by `by` lines."""
     return replace(symbol, start=symbol.start + by, header=symbol.header + by, end=symbol.end + by)

@@ -1,4 +1,4 @@
-"""Makes a piece of a file parse: guesses what stood around it, in lines before and after.
+"""Makes a piece of a file parse by guessing the lines before and after the piece.
 
 A fragment may be methods without their class, the end of one function and the next one whole, or
 a definition whose body is cut off. Each `Frame` is one guess; the parser tells which fits.
@@ -50,7 +50,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Unbalanced:
-    """What a fragment leaves open: brackets without partner in the order of the text, a comment."""
+    """Brackets without a partner, in the order of the text, and a comment left open."""
 
     closers: str
     openers: str
@@ -58,14 +58,14 @@ class Unbalanced:
 
     @property
     def tail(self) -> tuple[str, ...]:
-        """Lines that close everything."""
+        """The lines that close everything."""
         brackets = "".join(CLOSER_OF[opener] for opener in reversed(self.openers))
         comment = ("*/",) if self.is_in_comment else ()
         return (*comment, brackets) if brackets else comment
 
 
 def dedent(lines: Sequence[str]) -> list[str]:
-    """The lines without the white space that all filled ones begin with."""
+    """Remove the white space that all filled lines have in common."""
     filled = [line for line in lines if line.strip()]
     if not filled:
         return list(lines)
@@ -78,7 +78,7 @@ def dedent(lines: Sequence[str]) -> list[str]:
 
 
 def frames(lines: Sequence[str], language: str) -> Iterator[Frame]:
-    """Guesses, the likeliest first, for dedented `lines`."""
+    """Guessed frames for dedented `lines`, the likeliest first."""
     if language == "python":
         yield from _python_frames(lines)
         return
@@ -100,7 +100,10 @@ def frames(lines: Sequence[str], language: str) -> Iterator[Frame]:
 
 
 def _comment_heads(lines: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Whether to open a comment first: surely if a line begins as those of doc comments do."""
+    """Openings of a comment to try before a fragment.
+
+    A fragment whose first line looks like a line of a doc comment is surely inside one.
+    """
     first = next((line.strip() for line in lines if line.strip()), "")
     if first == "*" or first.startswith(("* ", "*/")):
         return (("/*",),)
@@ -110,7 +113,7 @@ def _comment_heads(lines: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 
 
 def _unbalanced(lines: Sequence[str], language: str) -> Unbalanced:
-    """What of a fragment has no partner in it."""
+    """The parts of a fragment that have no partner in it."""
     closers: list[str] = []
     openers: list[str] = []
     is_in_comment = False
@@ -205,13 +208,13 @@ def _python_frames(lines: Sequence[str]) -> Iterator[Frame]:
 
 
 def _python_openings(closers: str) -> list[str]:
-    """A signature for the brackets that are closed, mostly the end of one."""
+    """A signature for the brackets that are closed; a fragment mostly begins at its end."""
     outermost_first = [OPENER_OF[closer] for closer in reversed(closers)]
     return [f"def _{opener}" if opener == "(" else f"_ = {opener}" for opener in outermost_first]
 
 
 def _python_headers(filled: Sequence[str]) -> tuple[str, ...]:
-    """One header for each indentation below the first line's that a later line falls back to."""
+    """One header for each indentation that a later line falls back to, below the first line's."""
     width = len(filled[0]) - len(filled[0].lstrip())
     levels: list[str] = []
     for line in filled:

@@ -1,4 +1,4 @@
-"""What may stand around a fragment, by language: headers of classes, functions and blocks."""
+"""Headers of classes, functions and blocks that may surround a fragment, by language."""
 
 from __future__ import annotations
 

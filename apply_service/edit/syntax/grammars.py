@@ -1,4 +1,4 @@
-"""Grammar wheels, loaded when first asked for: source bytes in, tree-sitter tree out."""
+"""Loads grammars on first use: source bytes in, tree-sitter tree out."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _HOSTILE: Mapping[str, re.Pattern[bytes]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What the walk needs to know about one kind of node."""
+    """The properties of one kind of node that the walk needs."""
 
     reader: Reader | None
     is_wrapper: bool
@@ -66,7 +66,10 @@ class Traits:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """A loaded grammar; `traits` by the kind id of its named nodes. Safe to share by threads."""
+    """A loaded grammar; `traits` are indexed by the kind id of named nodes.
+
+    Threads may share it.
+    """
 
     name: str
     language: Language
@@ -111,7 +114,7 @@ class Grammar:
 
 @dataclass(frozen=True, slots=True)
 class _Wheel:
-    """Where a grammar comes from, and the name of its table in `grammar_rules.<rules>`."""
+    """The package of a grammar, and the name of its table in `grammar_rules.<rules>`."""
 
     module: str
     rules: str
@@ -153,7 +156,7 @@ _WHEELS: Mapping[str, _Wheel] = MappingProxyType(
 
 @cache
 def try_load_grammar(language: str) -> Grammar | None:
-    """The grammar of a canonical language name; None without a wheel that fits."""
+    """The grammar of a canonical language name; None if no installed package fits."""
     wheel = _WHEELS.get(language)
     if wheel is None:
         return None
@@ -189,7 +192,7 @@ def _traits(language: Language, rules: SymbolRules) -> dict[int, Traits]:
 
 
 def _is_hostile(source: bytes, language: str) -> bool:
-    """Whether a parser of `language` must not see `source`; text rules do instead."""
+    """True if a parser of `language` must not read `source`; text rules apply instead."""
     if len(source) > MAX_LINE_BYTES and max(map(len, source.split(b"\n"))) > MAX_LINE_BYTES:
         return True
     pattern = _HOSTILE.get(language)

@@ -1,4 +1,4 @@
-"""Which language a file is in: by the name that a caller gives, by path, or by first lines."""
+"""Tells the language of a file from the caller's name for it, the path, or the first lines."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ NUM_PROBED_LINES = 400
 
 
 def language_of(path: str | None, language: str | None, lines: Sequence[str]) -> str | None:
-    """The canonical name (one of `LANGUAGES`), or None: then text rules alone apply.
+    """The canonical name (one of `LANGUAGES`), or None where only text rules apply.
 
     A known `language` wins over the path, the path over the content. A language that has
     no rules here ("cobol") is None whatever the path says.
@@ -134,20 +134,20 @@ def _by_path(path: str, lines: Sequence[str]) -> str | None:
 
 
 def _extension(path: str | None) -> str:
-    """What follows the last dot of the file's name, in lower case; "" without one."""
+    """The text behind the last dot of the file's name, in lower case; "" without a dot."""
     name = re.split(r"[/\\]", path or "")[-1].lower()
     stem, dot, extension = name.rpartition(".")
     return extension if dot and stem else ""
 
 
 def _c_or_cpp(lines: Sequence[str]) -> str:
-    """Headers of both languages end in .h: any sign of C++ decides."""
+    """Tell C headers from C++ headers, which both end in .h: any sign of C++ decides."""
     probed = (line[:400] for line in lines[:NUM_PROBED_LINES])
     return "cpp" if any(_CPP_SIGN.match(line) for line in probed) else "c"
 
 
 def _by_content(lines: Sequence[str]) -> str | None:
-    """By a shebang line or an opening that no other language has."""
+    """The language of a shebang line, or of an opening that no other language has."""
     first = next((line.strip()[:200] for line in lines[:20] if line.strip()), "")
     if first.startswith("#!"):
         for pattern, language in _INTERPRETERS:

@@ -1,4 +1,4 @@
-"""Which definitions of an update are new ones, whatever of their lines the original has too."""
+"""Finds the definitions that an update adds, even where the original has some of their lines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SAID = re.compile(r"(?:#(?!\[)|//|/\*|\*|--|<!--|\"\"\"|''')|[@#\[].*['\"]\S")
 
 
 class NewDefinitions:
-    """Tells the new definitions of the segments of one request from those that get another name."""
+    """Tells added definitions of one request's segments from renamed ones."""
 
     def __init__(
         self,
@@ -55,10 +55,10 @@ class NewDefinitions:
         self._known_by_look: dict[str, bool] = {}
 
     def rows(self, fragment: Sequence[Symbol], texts: Sequence[str]) -> set[int]:
-        """The lines of the definitions that a segment adds, with what stands above each.
+        """The lines of the definitions that a segment adds, with the comments above each.
 
-        Such a definition is whole, nothing has its name, and it is not like an old one, as one
-        that gets another name would be.
+        An added definition is whole, the original has no definition of its name, and no old
+        definition is so similar that it could have been renamed.
         """
         rows: set[int] = set()
         names = {symbol.name for symbol in fragment}
@@ -74,9 +74,9 @@ class NewDefinitions:
         return rows
 
     def begins(self, fragment: Sequence[Symbol], texts: Sequence[str]) -> bool:
-        """Whether the first thing that a segment shows is a definition whose name the file lacks.
+        """True if a segment begins with a definition whose name the file lacks.
 
-        It may be an old one under another name all the same.
+        The definition may still be an old one under another name.
         """
         filled = (row for row, text in enumerate(texts) if text.strip())
         first = next((row for row in filled if not texts[row].strip().startswith(LEADING)), None)
@@ -86,7 +86,7 @@ class NewDefinitions:
         )
 
     def splits(self, place: int, lines: Sequence[str]) -> bool:
-        """Whether `lines`, put before line `place`, take the attributes of the definition there."""
+        """True if `lines`, put before line `place`, cut attributes off the definition there."""
         last = next((text.strip() for text in reversed(lines) if text.strip()), "")
         above = self._index.stripped[place - 1] if place else ""
         if not is_attribute(above) or is_attribute(last):
@@ -98,9 +98,9 @@ class NewDefinitions:
         return symbol.start < place <= symbol.header and any(map(definition_name, lines))
 
     def _is_known(self, name: str) -> bool:
-        """Whether a definition has this name, if only by the look of its line.
+        """True if a definition has this name, if only by the look of its line.
 
-        Only so many names are looked for; all others pass for known.
+        Only a limited number of names is looked for; all others count as known.
         """
         if name in self._renames or self._table.named(name, limit=1):
             return True
@@ -116,7 +116,7 @@ class NewDefinitions:
 
     @cached_property
     def _used_at(self) -> dict[str, list[int]]:
-        """The first lines, at most `MAX_USES`, that have a word."""
+        """The first lines, at most `MAX_USES`, that contain a word."""
         found: dict[str, list[int]] = {}
         for place, line in enumerate(self._index.lines):
             for word in IDENTIFIER.findall(line):
@@ -126,10 +126,11 @@ class NewDefinitions:
         return found
 
     def _has_kin(self, new: Symbol, texts: Sequence[str], names: Container[str]) -> bool:
-        """Whether an old definition has many lines of `new`, or its header, or alone what it says.
+        """True if an old definition is similar to `new` and may have been renamed to it.
 
-        That is a comment, or an attribute with a text of its own (not "@property"). What has one of
-        the `names` that the segment defines, or is named in the update, gets no other name.
+        A similar definition has many lines of `new`, or its header, or is the only other one with its
+        comment or with an attribute that has a text of its own (not "@property"). An old definition
+        is not renamed if it has one of the `names` that the segment defines, or if the update names it.
         """
         if self._index.places(texts[new.header].strip()):
             return True
@@ -156,10 +157,10 @@ class NewDefinitions:
         )
 
     def _is_needed(self, old: Symbol, new: Symbol) -> bool:
-        """Whether the update names a definition, or something outside of it goes on to use it.
+        """True if the update names a definition, or code outside of it still uses it.
 
-        Then it can hardly be `new` under its old name. A test block or the like has a title that
-        nothing uses.
+        Then the definition is probably not `new` under its old name. Test blocks and the like have
+        a title that nothing uses.
         """
         if old.kind == "other":
             return False
@@ -176,7 +177,7 @@ class NewDefinitions:
         return any(pattern.sub(lambda _: new_name, line) not in self._sent for line in used)
 
     def _holders_of(self, row: int, kind: str) -> Iterator[int]:
-        """The definitions of this kind around a line of the original, of keys the innermost."""
+        """The definitions of this kind around a line of the original; of keys the innermost."""
         holder = self._holders[row]
         while holder is not None:
             if self._table.symbols[holder].kind == kind:
@@ -196,6 +197,6 @@ class NewDefinitions:
 
 
 def _is_block(symbol: Symbol) -> bool:
-    """Whether it is a function, a class, a style rule or the like, or a key over several lines."""
+    """True for a function, a class, a style rule or the like, and for a key over several lines."""
     is_long = symbol.end - symbol.header >= MIN_KEY_LINES
     return symbol.kind in BLOCKS_OR_RULES or (symbol.kind == "key" and is_long)

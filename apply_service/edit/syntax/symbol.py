@@ -1,4 +1,4 @@
-"""A definition in a source file: what it is called and which lines it takes.
+"""A definition in a source file: its name and its lines.
 
 Some languages need more than their grammar says: accessors of Python, sections that only their
 headings mark (Markdown chapters, TOML tables).
@@ -36,7 +36,7 @@ class Symbol(msgspec.Struct, frozen=True, gc=False):
 
 
 def refined(symbols: Sequence[Symbol], lines: Sequence[str], language: str) -> Sequence[Symbol]:
-    """The symbols of a whole file, put right where a grammar alone misleads."""
+    """The symbols of a whole file, corrected where a grammar alone misleads."""
     if language == "python":
         return _with_accessors_apart(symbols, lines)
     if language == "markdown":
@@ -45,7 +45,7 @@ def refined(symbols: Sequence[Symbol], lines: Sequence[str], language: str) -> S
 
 
 def _with_accessors_apart(symbols: Sequence[Symbol], lines: Sequence[str]) -> list[Symbol]:
-    """Setters of Python named as they are decorated ("size.setter"); overload stubs as "other".
+    """Name Python's setters by their decorator ("size.setter"); overload stubs are "other".
 
     So one accessor never replaces another, nor a stub the function that it describes.
     """
@@ -71,7 +71,7 @@ def _told_apart(symbol: Symbol, lines: Sequence[str]) -> Symbol:
 
 
 def _with_headings_nested(headings: Sequence[Symbol], lines: Sequence[str]) -> list[Symbol]:
-    """Markdown headings as sections: each goes on to the next one of its level or above.
+    """Turn Markdown headings into sections that reach to the next heading of their level or above.
 
     A section ends with its blank lines, because the next heading follows them.
     """
@@ -91,7 +91,7 @@ def _with_headings_nested(headings: Sequence[Symbol], lines: Sequence[str]) -> l
 
 
 def _level(heading: Symbol, lines: Sequence[str]) -> int:
-    """The level of a heading by its signs (`##`), or by what underlines it."""
+    """The level of a heading, from its signs (`##`) or from its underline."""
     text = lines[heading.start].lstrip(" >\t")
     if text.startswith("#"):
         return len(text) - len(text.lstrip("#"))
@@ -99,7 +99,7 @@ def _level(heading: Symbol, lines: Sequence[str]) -> int:
 
 
 def _with_comments_handed_over(symbols: Sequence[Symbol], lines: Sequence[str]) -> list[Symbol]:
-    """TOML tables: comment lines that touch the next header belong to the next table."""
+    """Give comment lines that touch the next header of a TOML file to the next table."""
     adjusted = list(symbols)
     previous: int | None = None
     for place, symbol in enumerate(symbols):

@@ -1,4 +1,4 @@
-"""How a grammar's node types become symbols: the form of the tables in `grammar_rules`."""
+"""The form of the tables in `grammar_rules`, which turn a grammar's node types into symbols."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MAX_NAME_CHARS = 200
 
 
 class Definition(msgspec.Struct, frozen=True, gc=False):
-    """What a node defines. `row` is the line of the name; "import" marks an import statement.
+    """The definition that a node makes; `row` is the line of the name.
 
-    `is_open` means that what stands directly inside counts as top level (a `describe` block);
-    `is_cut`, that the body is missing.
+    The kind "import" marks an import statement. `is_open` means that the children count as top
+    level (a `describe` block); `is_cut` means that the body is missing.
     """
 
     kind: str
@@ -78,7 +78,7 @@ def child_named(kind: str, *types: str, prefix: str = "") -> Reader:
 
 
 def fixed(kind: str, name: str) -> Reader:
-    """A reader for nodes that are always called the same (`constructor`, `init`)."""
+    """A reader for nodes whose name is always the same (`constructor`, `init`)."""
 
     def read(node: Node, text: Text) -> Definition | None:
         return Definition(kind, name, node.start_point[0])

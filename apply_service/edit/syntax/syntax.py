@@ -1,4 +1,4 @@
-"""The syntax of a file by tree-sitter: symbols, imports, borders and errors, by line."""
+"""Reads the syntax of a file with tree-sitter: symbols, imports, borders and errors, by line."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _KOTLIN_SPACED_BRACE = re.compile(rb"(?<=[^\s{;]) \}")
 
 @dataclass(frozen=True, slots=True)
 class SyntaxTree:
-    """What a file is made of; all numbers are lines from 0, spans are half open.
+    """The parts of a file; all numbers are lines from 0, spans are half open.
 
     `symbols` are sorted by start, outer before inner. `error_lines` holds one entry a syntax
-    error, sorted. `border_depths` says for each line before which the file may be cut how deep
-    that cut is (0: between top-level statements). Touching imports are one span.
+    error, sorted. `border_depths` gives, for each line before which the file may be cut, the depth
+    of that cut (0: between top-level statements). Touching imports are one span.
     """
 
     language: str
@@ -59,7 +59,7 @@ def parse(
 ) -> SyntaxTree | None:
     """Parse a file; None without a grammar for `language` or beyond the limits of the parser.
 
-    `max_s` is the time of this thread that the parser may take, by default by the file's size.
+    `max_s` limits the processor time of this thread; the default depends on the file's size.
     """
     grammar = try_load_grammar(language) if language is not None else None
     if grammar is None or language is None:
@@ -82,11 +82,12 @@ def parse(
 
 
 def _fewer_errors(found: Harvest, lines: Sequence[str], source: bytes, grammar: Grammar) -> Harvest:
-    """A second try where a grammar is known not to understand its whole language.
+    """Parse once more where a grammar is known not to understand its whole language.
 
     Kotlin's wants a line break or `;` before a closing brace: the sign takes the place of a space.
     Those of preprocessed languages know conditions between some parts of a statement only: the
-    directives are left out, and that must leave fewer errors. All lines stay where they are.
+    directives are left out, and the second tree is taken if it has fewer errors. All lines stay
+    where they are.
     """
     max_errors = len(found.error_lines)
     if grammar.name == "kotlin":
@@ -110,12 +111,12 @@ def _source_of(lines: Sequence[str]) -> bytes:
 def parse_fragment(
     lines: Sequence[str], language: str | None, *, next_indent: int | None = None
 ) -> tuple[Symbol, ...]:
-    """The symbols of a piece of a file: `parse` for what does not parse by itself.
+    """Parse a piece of a file that `parse` alone would not understand, for its symbols.
 
     Methods may lack their class and bodies their end; a definition that the fragment leaves open
-    is not complete. Where blocks end by indentation that takes `next_indent`, the columns of
+    is not complete. Where blocks end by indentation `next_indent` matters: the columns of
     white space before the marker that follows the fragment. Indented variables are left out
-    where they are rather local ones than fields.
+    where they are more likely local variables than fields.
     """
     if language is None or try_load_grammar(language) is None:
         return ()
@@ -147,7 +148,7 @@ def parse_fragment(
 def _without_locals(
     symbols: Sequence[Symbol], lines: Sequence[str], language: str
 ) -> tuple[Symbol, ...]:
-    """Leave out what is no definition after all; children go to the symbol around."""
+    """Leave out local variables; their children go to the symbol around them."""
     kept: list[Symbol] = []
     new_places: dict[int, int | None] = {}
     for place, symbol in enumerate(symbols):
@@ -161,7 +162,7 @@ def _without_locals(
 
 
 def _without_bodies(symbols: Sequence[Symbol], lines: Sequence[str]) -> tuple[Symbol, ...]:
-    """What ends with a sign of equality goes on behind the fragment: its body is not shown."""
+    """Drop the body of a definition that ends with an equals sign: the fragment does not show it."""
     return tuple(
         replace(symbol, is_complete=False)
         if lines[symbol.end - 1].rstrip().endswith("=")
@@ -204,7 +205,7 @@ def _unframed(symbols: Sequence[Symbol], frame: Frame, num_lines: int) -> tuple[
 def _cut_by_indent(
     symbols: Sequence[Symbol], lines: Sequence[str], next_indent: int
 ) -> tuple[Symbol, ...]:
-    """Definitions that reach the end and lie further left than what follows go on there."""
+    """Mark definitions as cut that reach the end and are indented less than the text after it."""
     num_filled = max((row + 1 for row, line in enumerate(lines) if line.strip()), default=0)
     cut: list[Symbol] = []
     for symbol in symbols:

@@ -31,8 +31,10 @@ MAX_TEXT_BYTES = 2000
 
 @dataclass(slots=True)
 class Harvest:
-    """What a pass found. `borders` maps a line number to the depth of the shallowest list of
-    statements that may be cut there; `imports` are spans of lines that hold nothing else.
+    """The findings of one pass over a tree.
+
+    `borders` maps a line number to the depth of the shallowest list of statements that may be
+    cut there; `imports` are spans of lines that hold nothing else.
     """
 
     symbols: list[Symbol] = field(default_factory=list)
@@ -42,7 +44,7 @@ class Harvest:
 
 
 class _Frame(msgspec.Struct, gc=False):
-    """What is known about a node while its children are visited.
+    """Facts about a node while its children are visited.
 
     `lead_start` and `lead_end` are the first and last row of the comments and attributes that
     wait for a definition; `wrapper_start` is the first row of a wrapper around the next child;
@@ -67,7 +69,7 @@ def harvest(tree: Tree, source: bytes, grammar: Grammar, *, lines: Sequence[str]
 
 
 class _Walk:
-    """A walk without recursion: frames mirror the cursor's way down."""
+    """Walks a tree without recursion: frames mirror the cursor's way down."""
 
     def __init__(self, tree: Tree, source: bytes, grammar: Grammar, lines: Sequence[str]) -> None:
         self._tree = tree
@@ -107,7 +109,7 @@ class _Walk:
         return self._found
 
     def _visit(self, node: Node, frame: _Frame) -> _Frame | None:
-        """Take in one node; the frame for its children if they are to be visited."""
+        """Visit one node; return the frame for its children if they are to be visited."""
         traits = self._traits.get(node.kind_id)
         row, _ = node.start_point
         end_row, end_column = node.end_point
@@ -172,7 +174,7 @@ class _Walk:
         return inner
 
     def _is_shown(self, definition: Definition, frame: _Frame, *, is_long: bool) -> bool:
-        """Local variables are no symbols, nor are short entries deep inside other entries."""
+        """True unless the node is a local variable or a short entry deep inside other entries."""
         if frame.hides:
             return definition.kind not in ("constant", "import", "key")
         return definition.kind != "key" or is_long or frame.level <= MAX_SHORT_KEY_LEVEL
@@ -191,7 +193,7 @@ class _Walk:
     def _define(
         self, definition: Definition, frame: _Frame, start: int, row: int, last: int, traits: Traits
     ) -> _Frame | None:
-        """Note a symbol or an import; the frame for what stands inside a symbol."""
+        """Note a symbol or an import; return the frame for its children."""
         if frame.wrapper_start != NO_ROW:
             start, frame.wrapper_start = frame.wrapper_start, NO_ROW
             if start < self._sibling_end(frame):
@@ -223,7 +225,7 @@ class _Walk:
         return inner
 
     def _sibling_end(self, frame: _Frame) -> int:
-        """Where the symbol before ends, if it is no symbol around the frame."""
+        """The end of the symbol before, unless that symbol contains the frame."""
         last = len(self._found.symbols) - 1
         return 0 if last < 0 or last == frame.symbol else self._found.symbols[last].end
 
@@ -242,14 +244,14 @@ class _Walk:
             imports.append((start, end))
 
     def _note_error(self, row: int) -> None:
-        """An error at the end of the text is one of its last line."""
+        """Note an error; one at the end of the text belongs to its last line."""
         self._found.error_lines.append(min(row, max(len(self._lines) - 1, 0)))
 
     def _note_swallowed(self, row: int, last: int) -> None:
-        """A comment that a line opens and nothing closes, up to the end of the next one.
+        """Note a comment that is never closed and runs to the end of the next comment.
 
-        No grammar takes that for an error, nor is it one; nobody writes it. Where comments nest
-        each has its own end.
+        No grammar reports an error there, and the text is valid; but nobody writes it on purpose.
+        Where comments nest each one has its own end.
         """
         texts = [line.strip() for line in self._lines[row : last + 1]]
         for opening, closing in _COMMENT_SIGNS:
@@ -260,7 +262,7 @@ class _Walk:
                     self._note_error(row + found)
 
     def _note_lead(self, frame: _Frame, row: int, last: int) -> None:
-        """A comment or attribute: it begins or continues what belongs to the next definition."""
+        """Note a comment or an attribute that belongs to the next definition."""
         if row <= frame.last_row and frame.lead_start == NO_ROW:
             frame.last_row = max(frame.last_row, last)
             return
@@ -277,7 +279,7 @@ class _Walk:
             self._add_border(frame, frame.lead_end + 1)
 
     def _note_borders(self, frame: _Frame, start: int, row: int, last: int) -> None:
-        """A statement may be cut off before it (and its comments) and after it."""
+        """Note that the file may be cut before a statement (and its comments) and after it."""
         if start == row:
             if frame.lead_start != NO_ROW:
                 self._end_lead(frame)

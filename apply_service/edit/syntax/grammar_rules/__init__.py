@@ -1,1 +1,1 @@
-"""Which nodes of each grammar are symbols: one table a language family."""
+"""Tables that say which nodes of each grammar are symbols, one table a language family."""

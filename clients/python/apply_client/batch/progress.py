@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -55,12 +54,7 @@ class BatchProgress:
         self._progress.start()
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._progress.stop()
 
     def report(self, edit: StepEdit, outcome: StepOutcome | ApplyClientError) -> None:
