@@ -3,5 +3,6 @@
 `text` compares, indexes and takes apart lines; `syntax` parses files and names definitions.
 `read` finds the format of an update and makes segments of it.
 `place` says where each segment goes, merges, and judges results (`verdict`).
-`regions` and `regional_update` cut out what a model has to see; `finding` is the shape of what checks report.
+`regions` and `regional_update` cut out what a model has to see. `finding` is the form of what
+checks report.
 """
