@@ -56,7 +56,7 @@ def instruction_set() -> str:
 
 
 def has_fast_bfloat16() -> bool:
-    """Whether this CPU multiplies bfloat16 itself, at twice the speed of float32 and more.
+    """True if this CPU multiplies bfloat16 itself, at twice the speed of float32 and more.
 
     False with a torch that does not tell what the CPU can do.
     """
@@ -64,7 +64,7 @@ def has_fast_bfloat16() -> bool:
 
 
 def has_bfloat16() -> bool:
-    """Whether linear layers in bfloat16 can be computed on this CPU at all."""
+    """True if linear layers in bfloat16 can be computed on this CPU at all."""
     if not _has_onednn():
         return True  # by torch itself
     try:

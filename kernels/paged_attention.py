@@ -87,7 +87,7 @@ def paged_attention_cpu(
 
 
 def has_stacked_attention(dtype: torch.dtype) -> bool:
-    """Whether the faster products of oneDNN are there: in bfloat16, where torch has it."""
+    """True if the faster products of oneDNN are there: in bfloat16, where torch has it."""
     return dtype == torch.bfloat16 and bool(
         torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     )

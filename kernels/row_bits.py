@@ -1,4 +1,4 @@
-"""Whether a row of this processor's products has the same bits in any batch, tried at start."""
+"""True if a row of this processor's products has the same bits in any batch, tried at start."""
 
 from __future__ import annotations
 

@@ -39,5 +39,5 @@ class RowBits:
 
     @property
     def is_fastest(self) -> bool:
-        """Whether nothing had to give way to equal bits."""
+        """True if nothing had to give way to equal bits."""
         return self.linear is self.attention is RowGrouping.ALL

@@ -96,13 +96,13 @@ class ByteMergeGrammar:
 
     @property
     def is_complete(self) -> bool:
-        """Whether a valid merge, end tokens included, ends here."""
+        """True if a valid merge, end tokens included, ends here."""
         state = self._state
         return state.num_ended == len(self._end_token_ids) and self._is_text_complete(state)
 
     @property
     def is_border(self) -> bool:
-        """Whether the next token is forced, and enters or leaves a segment."""
+        """True if the next token is forced, and enters or leaves a segment."""
         state = self._planned(self._state)
         return state.plan is not None and state.place in state.plan.border_offsets
 
@@ -241,7 +241,7 @@ class ByteMergeGrammar:
         return self._end_token_ids if is_over else rest
 
     def _is_decision(self, state: ByteState) -> bool:
-        """Whether at a planned position more than one token is allowed, or to end or go on."""
+        """True if at a planned position more than one token is allowed, or to end or go on."""
         if state.num_ended or state.plan is None or state.place < len(state.plan.token_ids):
             return False
         return bool(state.plan.options.token_ids)
@@ -341,7 +341,7 @@ class ByteMergeGrammar:
 
 
 def _is_open(plan: BytePlan) -> bool:
-    """Whether a plan says what comes behind its tokens: a choice, or the end."""
+    """True if a plan says what comes behind its tokens: a choice, or the end."""
     return plan.is_end or bool(plan.options.token_ids)
 
 

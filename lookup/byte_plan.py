@@ -72,7 +72,7 @@ class ByteTokens:
         return kept[: sum(behind <= last for behind in accumulate(lengths))]
 
     def reaches(self, text: bytes, start: int, decision: int) -> bool:
-        """Whether any token that begins at `start` may go on over the byte at `decision`."""
+        """True if any token that begins at `start` may go on over the byte at `decision`."""
         if decision - start >= self._vocabulary.max_token_bytes:
             return False
         return self._vocabulary.has_longer(text[start:decision])

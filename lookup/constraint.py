@@ -84,7 +84,7 @@ class Constraint(Protocol[State]):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the answer may end here.
+        """True if the answer may end here.
 
         It must end here if `allowed_next` is empty as well, as it always is where the answer is
         closed by a token of its own.
@@ -93,7 +93,7 @@ class Constraint(Protocol[State]):
 
     @property
     def is_border(self) -> bool:
-        """Whether the logits for the next token are wanted even if one token alone is allowed."""
+        """True if the logits for the next token are wanted even if one token alone is allowed."""
         ...
 
     def allowed_next(self) -> tuple[int, ...]:

@@ -38,7 +38,7 @@ class DraftAccount:
 
     @property
     def is_open(self) -> bool:
-        """Whether drafts have paid for themselves so far."""
+        """True if drafts have paid for themselves so far."""
         return self._balance > 0.0
 
     def charge(self, extra_ms: float, *, step_ms: float, num_certain: int, income: float) -> None:
@@ -115,7 +115,7 @@ class DraftBudget:
             self._rest_length = 0
 
     def try_rest(self) -> bool:
-        """Whether this step may go without bids, because those before it got nothing."""
+        """True if this step may go without bids, because those before it got nothing."""
         if self._num_rested >= self._rest_length:
             return False
         self._num_rested += 1

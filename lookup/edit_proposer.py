@@ -248,7 +248,7 @@ class EditProposer:
             self._stand(self._merge, best.position, best.match_length)
 
     def _is_respaced(self, run: _Run) -> bool:
-        """Whether the last token is white space where the way has other white space."""
+        """True if the last token is white space where the way has other white space."""
         if run.start == run.stop:
             return False
         expected, written = run.reference.token_ids[run.start], self._output.token_ids[-1]
@@ -272,7 +272,7 @@ class Respacing:
         self._tried: tuple[int, int] | None = None
 
     def may_replace(self, expected: int, written: int) -> bool:
-        """Whether both tokens are white space."""
+        """True if both tokens are white space."""
         return expected in self._white_space and written in self._white_space
 
     def attempt(self, expected: int, written: int) -> None:

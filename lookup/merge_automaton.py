@@ -88,7 +88,7 @@ class MergeAutomaton:
         return self._track(thread.track).tokens[thread.position : end]
 
     def is_complete(self, threads: Threads) -> bool:
-        """Whether a valid answer ends here."""
+        """True if a valid answer ends here."""
         return any(thread.position == thread.stop for thread in threads)
 
     def allowed(self, threads: Threads) -> list[int]:

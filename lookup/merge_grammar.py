@@ -34,12 +34,12 @@ class MergeGrammar:
 
     @property
     def is_complete(self) -> bool:
-        """Whether a valid merge ends here."""
+        """True if a valid merge ends here."""
         return self._automaton.is_complete(self._threads)
 
     @property
     def is_border(self) -> bool:
-        """Whether here a segment is entered or left, its context at both ends not counted.
+        """True if here a segment is entered or left, its context at both ends not counted.
 
         That is the first token by which the answer parts from the original going on unchanged.
         """

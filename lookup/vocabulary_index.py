@@ -60,7 +60,7 @@ class VocabularyIndex:
         return found
 
     def has_longer(self, prefix: bytes) -> bool:
-        """Whether any token begins with `prefix` and goes on."""
+        """True if any token begins with `prefix` and goes on."""
         at = bisect_right(self._spellings, prefix)
         return at < len(self._spellings) and self._spellings[at].startswith(prefix)
 

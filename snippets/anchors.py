@@ -1,4 +1,4 @@
-"""Whether context lines name one place in a text."""
+"""True if context lines name one place in a text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Anchors:
         return [p for p in self._places.get(block[0], []) if self.lines[p : p + size] == wanted]
 
     def is_unique(self, block: Sequence[str]) -> bool:
-        """Whether `block` stands exactly once in the text."""
+        """True if `block` stands exactly once in the text."""
         return len(self.places(block)) == 1
 
     def reach_up(self, border: int, num_lines: int) -> int:
@@ -50,7 +50,7 @@ class Anchors:
 
 
 def is_placed(anchors: Anchors, hunk: EditHunk, start: int, end: int) -> bool:
-    """Whether the context `start:hunk` and `hunk:end` leaves the hunk only one place.
+    """True if the context `start:hunk` and `hunk:end` leaves the hunk only one place.
 
     A border of the text is a place by itself, because no marker stands there.
     """

@@ -98,7 +98,7 @@ class CodeBlock:
     end: int
 
     def has_closing(self) -> bool:
-        """Whether a line of its own ends the definition."""
+        """True if a line of its own ends the definition."""
         return self.body_end < self.end
 
 
@@ -117,7 +117,7 @@ def blocks_around(lines: Sequence[str], start: int, end: int, language: str) -> 
 
 
 def holds_members(header: str) -> bool:
-    """Whether this is the header of a class or the like, not of a function."""
+    """True if this is the header of a class or the like, not of a function."""
     return bool(_OF_MEMBERS.search(header))
 
 
@@ -127,7 +127,7 @@ def depth_of(lines: Sequence[str]) -> int:
 
 
 def is_whole(lines: Sequence[str]) -> bool:
-    """Whether these lines are definitions or statements from their first line to their last."""
+    """True if these lines are definitions or statements from their first line to their last."""
     filled = [line for line in lines if line.strip()]
     return (
         bool(filled)
@@ -140,7 +140,7 @@ def is_whole(lines: Sequence[str]) -> bool:
 
 
 def has_definition(lines: Sequence[str]) -> bool:
-    """Whether one of the outermost lines defines something."""
+    """True if one of the outermost lines defines something."""
     depth = depth_of(lines)
     return any(header_name(line) and len(indent_of(line)) == depth for line in lines)
 

@@ -73,10 +73,10 @@ def find_hunks(original: Sequence[str], expected: Sequence[str]) -> list[EditHun
 
 
 def is_look_alike(old: Sequence[str], new: Sequence[str]) -> bool:
-    """Whether each new line resembles the line it replaces, so that it is an anchor by itself."""
+    """True if each new line resembles the line it replaces, so that it is an anchor by itself."""
     return len(old) == len(new) and all(map(is_variant, old, new))
 
 
 def is_variant(old: str, new: str) -> bool:
-    """Whether two lines are so alike that one may be meant to replace the other."""
+    """True if two lines are so alike that one may be meant to replace the other."""
     return difflib.SequenceMatcher(None, old, new, autojunk=False).ratio() >= _MIN_SIMILARITY

@@ -177,7 +177,7 @@ class _Page:
         return lines
 
     def _left_off(self, hunks: Sequence[EditHunk]) -> tuple[bool, bool]:
-        """Whether the first and the last marker are missing; not where added lines stand there."""
+        """True if the first and the last marker are missing; not where added lines stand there."""
         borders = {0, len(self._original), *(one.old_start for one in hunks if one.is_insertion)}
         can_begin = self._segments[0].old_start not in borders
         can_end = self._segments[-1].old_end not in borders

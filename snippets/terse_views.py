@@ -239,7 +239,7 @@ class TerseViews:
         return []
 
     def _is_beside(self, change: HunkGroup, block: CodeBlock) -> bool:
-        """Whether the change adds lines at a border of a definition that are not of its body."""
+        """True if the change adds lines at a border of a definition that are not of its body."""
         is_above = change.hunks[0].is_insertion and change.start == block.header
         is_below = change.hunks[-1].is_insertion and change.end == block.end
         return (is_above or is_below) and self._depth_of(change) <= self._depth(block)
@@ -281,7 +281,7 @@ class TerseViews:
         return [View(start, end, style)] if any(map(str.strip, context)) else []
 
     def _is_told(self, change: HunkGroup, *, is_above: bool) -> bool:
-        """Whether the new lines say by themselves where the change begins, or where it ends."""
+        """True if the new lines say by themselves where the change begins, or where it ends."""
         hunk = change.hunks[0 if is_above else -1]
         new = hunk.new(self._expected)
         if not any(map(str.strip, new)):
@@ -305,7 +305,7 @@ class TerseViews:
 
 
 def _replaces(old: str, new: str) -> bool:
-    """Whether a reader sees at once that one line stands for the other."""
+    """True if a reader sees at once that one line stands for the other."""
     if not old.strip() or not new.strip():
         return False
     old_key, new_key = _KEY.match(old), _KEY.match(new)

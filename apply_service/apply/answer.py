@@ -116,7 +116,7 @@ def splice_answers(plan: EditPlan, attempt: Attempt, answers: Sequence[Answer]) 
 
 
 def _is_over_ceiling(plan: EditPlan, answers: Sequence[Answer]) -> bool:
-    """Whether an attempt needs more tokens than the caller allows."""
+    """True if an attempt needs more tokens than the caller allows."""
     ceiling = plan.edit.max_answer_tokens
     if ceiling is None:
         return False

@@ -135,7 +135,7 @@ def _spans_of(
 
 
 def _is_rival(other: Placement, best: Placement) -> bool:
-    """Whether a place fits so well, or is so near, that the model should see it."""
+    """True if a place fits so well, or is so near, that the model should see it."""
     reach = max(abs(other.start - best.start), abs(other.end - best.end))
     margin = NEAR_RIVAL_MARGIN if reach <= NEAR_LINES else RIVAL_MARGIN
     return other.weight > best.weight - margin

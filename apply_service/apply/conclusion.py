@@ -102,12 +102,12 @@ def without_retry(outcome: Outcome, *, is_late: bool) -> Outcome:
 
 
 def is_proven(merge: MergePlan) -> bool:
-    """Whether the best merge is of a kind that needs no model to be trusted."""
+    """True if the best merge is of a kind that needs no model to be trusted."""
     return merge.is_unique
 
 
 def may_conclude_alone(plan: EditPlan) -> bool:
-    """Whether `try_conclude_alone` may have an outcome, by what is known at once."""
+    """True if `try_conclude_alone` may have an outcome, by what is known at once."""
     if plan.decision is not None:
         return True
     use_model, merge = plan.edit.use_model, plan.merge

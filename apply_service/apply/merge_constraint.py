@@ -79,7 +79,7 @@ def _offered(best: Placement, plan: MergePlan, region: Region) -> tuple[Placemen
 
 
 def _is_wild(rival: Placement, best: Placement, original_lines: Sequence[str]) -> bool:
-    """Whether a rival would drop lines that no anchor holds, where the best one has anchors."""
+    """True if a rival would drop lines that no anchor holds, where the best one has anchors."""
     if rival.reason != "similar" or best.reason == "similar":
         return False
     change = change_of(original_lines[rival.start : rival.end], rival.lines)

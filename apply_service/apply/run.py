@@ -212,7 +212,7 @@ class ApplyPipeline:
         return outcome
 
     async def _is_enough(self, run: RunState, outcome: Outcome) -> bool:
-        """Whether no wider attempt is wanted after this outcome, or none could be better."""
+        """True if no wider attempt is wanted after this outcome, or none could be better."""
         if run.is_over_ceiling or run.is_applied:
             return True
         if outcome.confidence is not None:

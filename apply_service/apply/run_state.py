@@ -40,17 +40,17 @@ class RunState:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the engine has taken an attempt."""
+        """True if the engine has taken an attempt."""
         return self.regions.stop > 0
 
     @property
     def is_applied(self) -> bool:
-        """Whether an answer of the model has nothing wrong with it."""
+        """True if an answer of the model has nothing wrong with it."""
         return self.best is not None and rank(self.best) == _RANKS["applied"]
 
     @property
     def has_fallback(self) -> bool:
-        """Whether there is a result though the last attempt was cut off."""
+        """True if there is a result though the last attempt was cut off."""
         return self.best is not None or is_good(self.merge)
 
     @property
@@ -91,10 +91,10 @@ def rank(outcome: Outcome) -> int:
 
 
 def is_good(outcome: Outcome | None) -> bool:
-    """Whether there is an outcome that needs no look at it."""
+    """True if there is an outcome that needs no look at it."""
     return outcome is not None and rank(outcome) <= _RANKS["unchanged"]
 
 
 def is_final(outcome: Outcome) -> bool:
-    """Whether a wider attempt could not make it better: an open place stays open."""
+    """True if a wider attempt could not make it better: an open place stays open."""
     return rank(outcome) <= _RANKS["needs_review"] and outcome.verdict.status != "unchanged"

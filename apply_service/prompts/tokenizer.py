@@ -86,7 +86,7 @@ class PromptTokenizer:
         return token_id
 
     def has_control_token(self, token: str) -> bool:
-        """Whether `token` is one control token of this vocabulary."""
+        """True if `token` is one control token of this vocabulary."""
         return token in self._control_tokens
 
     def encode_template(self, text: str) -> TokenIds:
@@ -159,7 +159,7 @@ def _token_bytes(vocabulary: dict[str, int], added: dict[str, int]) -> list[byte
 
 
 def _is_byte_level(definition: dict[str, Any]) -> bool:
-    """Whether text is cut into bytes by the pre-tokenizer and put together by the decoder."""
+    """True if text is cut into bytes by the pre-tokenizer and put together by the decoder."""
     return definition["model"]["type"] == "BPE" and all(
         "ByteLevel" in {step["type"] for step in _steps(definition.get(part), part + "s")}
         for part in ("pre_tokenizer", "decoder")

@@ -59,7 +59,7 @@ class EditPlan:
 
     @property
     def is_impossible(self) -> bool:
-        """Whether the update has no place in the file, so that no model should try."""
+        """True if the update has no place in the file, so that no model should try."""
         return (
             self.merge is not None
             and self.merge.best is None

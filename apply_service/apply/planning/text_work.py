@@ -78,7 +78,7 @@ class WorkTerms:
 
     @property
     def is_large(self) -> bool:
-        """Whether the work is likely to be long."""
+        """True if the work is likely to be long."""
         return self.num_characters >= _LARGE_CHARACTERS
 
 

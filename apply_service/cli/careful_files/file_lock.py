@@ -23,7 +23,7 @@ else:
     HAS_LOCKS = True
 
     def try_lock(descriptor: int) -> bool:
-        """Whether the lock could be had. Raises OSError where the file system has no locks."""
+        """True if the lock could be had. Raises OSError where the file system has no locks."""
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

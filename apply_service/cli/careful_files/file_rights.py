@@ -67,7 +67,7 @@ class FileRights:
         return tuple(losses)
 
     def _give_owner(self, descriptor: int) -> tuple[bool, bool]:
-        """Whether the file has the user, and the group, afterwards."""
+        """True if the file has the user, and the group, afterwards."""
         here = os.fstat(descriptor)
         if (here.st_uid, here.st_gid) == (self.uid, self.gid):
             return True, True

@@ -1,4 +1,4 @@
-"""SEARCH/REPLACE blocks: old lines, a divider, the lines that stand in their place.
+"""SEARCH/REPLACE blocks: old lines, a divider, the lines that replace them.
 
 <<<<<<< SEARCH      ------- SEARCH      <<<<<<< ORIGINAL
 old                 old                 old
@@ -36,7 +36,7 @@ _RULE = re.compile(r"-{7}\s*")
 
 @dataclass(frozen=True, slots=True)
 class SearchReplaceBlock:
-    """The lines of one block; `number` is where it begins in the update."""
+    """The lines of one block; `number` is the line of the update where it begins."""
 
     number: int
     inner: tuple[SegmentLine, ...]
@@ -59,14 +59,14 @@ class BlockReader:
         self._path = path
 
     def has_blocks(self, lines: Sequence[SegmentLine]) -> bool:
-        """Whether a line begins a block, and the original does not hold that line itself."""
+        """True if a line begins a block and the original does not contain that line."""
         return any(
             _START.fullmatch(line.text) is not None and not self._original.has(line.text)
             for line in lines
         )
 
     def read(self, lines: Sequence[SegmentLine]) -> Snippet:
-        """Each block as a segment, in any order.
+        """Read each block as a segment, in any order.
 
         A block with markers on both sides becomes one segment for each part between them. Raises
         MalformedSnippetError, UnsupportedOperationError.
@@ -96,7 +96,7 @@ class BlockReader:
         return blocks
 
     def _check_outside(self, line: SegmentLine) -> None:
-        """Beside blocks only paths, fences and markers may stand: nothing is dropped silently."""
+        """Check that only paths, fences and markers stand outside blocks: nothing gets lost."""
         text = line.text.strip()
         if not text or is_fence(line.text) or self._scan.is_marker(line.text):
             return
@@ -130,7 +130,7 @@ class BlockReader:
     def _sides(
         self, block: SearchReplaceBlock, inner: Sequence[SegmentLine]
     ) -> tuple[Sequence[SegmentLine], Sequence[SegmentLine]]:
-        """Old and new lines. Of several dividers the last one after lines that the original has."""
+        """Old and new lines, cut at the last divider that follows lines of the original."""
         dividers = [place for place, line in enumerate(inner) if _DIVIDER.fullmatch(line.text)]
         if 1 < len(dividers) <= MAX_DIVIDERS:
             known = [place for place in dividers if self._has_run(inner[:place])]
@@ -174,7 +174,7 @@ def _segment(old: Sequence[SegmentLine], new: Sequence[SegmentLine]) -> Segment:
 def _without_position(
     lines: Sequence[SegmentLine],
 ) -> tuple[Sequence[SegmentLine], int | None]:
-    """The lines of a block without the position in front of them, and the line that it names."""
+    """The lines of a block without the position above them, and the line number in it."""
     hint: int | None = None
     place = 0
     while place < len(lines) and (match := _START_LINE.fullmatch(lines[place].text)) is not None:

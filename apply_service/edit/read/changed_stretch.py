@@ -1,4 +1,4 @@
-"""A marker-less update of consecutive lines of the file that begins or ends with a changed one."""
+"""Updates without markers that rewrite consecutive lines and begin or end with a changed one."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ Pair = tuple[int, int, float]
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Lines `[start, end)` of the original, of which an update is a new version.
+    """Lines `[start, end)` of the original that an update rewrites.
 
-    `evidence` is what the lines tell that are equal or alike. `is_certain` says that the borders
-    are equal or give the same names a value.
+    `evidence` is the weight of the lines that are equal or alike. `is_certain` says that the
+    borders are equal or give the same names a value.
     """
 
     start: int
@@ -60,7 +60,7 @@ class Stretch:
 
 
 class ChangedStretch:
-    """Looks for the lines that an update, given by its `texts`, is a new version of."""
+    """Finds the lines that an update, given by its `texts`, rewrites."""
 
     def __init__(self, texts: Sequence[str], index: LineIndex) -> None:
         self._texts = [text for text in texts if text.strip()]
@@ -70,9 +70,9 @@ class ChangedStretch:
         self._alike: dict[int, list[int]] = {}
 
     def find(self) -> Stretch | None:
-        """The only stretch that the lines fit in order, nothing left over; None without one.
+        """The only stretch whose lines the update matches in order with none left over, or None.
 
-        If both borders stand in the original they are context, and it is none.
+        None as well if both borders stand in the original: then they are context.
         """
         if not 0 < len(self._stripped) <= MAX_ROWS:
             return None
@@ -88,7 +88,7 @@ class ChangedStretch:
         return found[0]
 
     def _spans(self) -> list[tuple[int, int]]:
-        """Where the update may begin and end, not much further apart than it is long."""
+        """Spans that the update may rewrite, not much longer than the update."""
         last_row = len(self._stripped) - 1
         firsts = self._places(0)
         lasts = self._places(last_row) if last_row else firsts
@@ -102,7 +102,10 @@ class ChangedStretch:
         ]
 
     def _places(self, row: int) -> Sequence[int]:
-        """Where a row stands, else where its name gets a value, else lines like it nearby."""
+        """Places of a row in the original.
+
+        If there are none, the lines that give its name a value, or else similar lines nearby.
+        """
         text = self._stripped[row]
         known = self._index.places(text) or self._named.get(_left_side(text), ())
         if known:
@@ -118,7 +121,7 @@ class ChangedStretch:
 
     @cached_property
     def _anchors(self) -> list[tuple[int, int]]:
-        """The rows that stand in the original once, and where."""
+        """Rows that stand in the original once, with their places."""
         places = [(row, self._index.places(text)) for row, text in enumerate(self._stripped)]
         return [(row, found[0]) for row, found in places if len(found) == 1 and self._tells(row)]
 
@@ -133,7 +136,7 @@ class ChangedStretch:
         return named
 
     def _try_stretch(self, start: int, end: int) -> Stretch | None:
-        """Lines `[start, end)` if the update accounts for each of them and nothing is odd."""
+        """Lines `[start, end)`, if the update accounts for each of them without oddities."""
         lines = [line for line in self._index.lines[start:end] if line.strip()]
         old, new = [line.strip() for line in lines], self._stripped
         pairs = self._similarity.aligned(old, new, limit=MAX_COMPARED)
@@ -158,7 +161,7 @@ class ChangedStretch:
         return Stretch(start, end, evidence, is_certain)
 
     def _is_shifted_evenly(self, lines: Sequence[str], pairs: Sequence[Pair]) -> bool:
-        """Whether all rows are indented as their lines, or, if equal ones say so, otherwise."""
+        """True if rows are indented as their lines, or all by one shift that an equal row has."""
         shifts = {
             len(indent_of(lines[place])) - len(indent_of(self._texts[row]))
             for place, row, _ in pairs
@@ -168,9 +171,9 @@ class ChangedStretch:
         )
 
     def _is_same(self, row: int, place: int, *, is_even: bool) -> bool:
-        """Whether a row is a line, or alone hereabouts gives the same name a value.
+        """True if a row equals a line, or if nearby only that line gives the row's name a value.
 
-        Where all lines have their counterpart (`is_even`), it may also be just like that line.
+        Where all lines have their counterpart (`is_even`), being merely similar is enough.
         """
         text, lines = self._stripped[row], self._index.stripped
         if text == lines[place]:
@@ -186,7 +189,7 @@ class ChangedStretch:
         )
 
     def _is_lone(self, row: int) -> bool:
-        """Whether nothing else of the original is a row or gives its name a value."""
+        """True if no other line of the original is the row or gives its name a value."""
         text = self._stripped[row]
         places = self._index.places(text)
         if places:
@@ -194,7 +197,7 @@ class ChangedStretch:
         return len(self._named.get(_left_side(text), ())) == 1
 
     def _only_like(self, row: int) -> list[int]:
-        """The place of the only line that is like a row; none if there are several or too many."""
+        """The place of the only line similar to a row; nothing if there are several or too many."""
         text, lines = self._stripped[row], self._index.stripped
         if not self._tells(row) or len(lines) > MAX_SEARCHED:
             return []
@@ -212,7 +215,7 @@ class ChangedStretch:
 
 
 def _left_side(text: str) -> str | None:
-    """The name that a line defines or gives a value, as it is written there, or None."""
+    """The name that a line defines or gives a value, as the line writes it, or None."""
     name = definition_name(text)
     if name is not None or _STATEMENT.match(text):
         return name
@@ -223,6 +226,6 @@ def _left_side(text: str) -> str | None:
 
 
 def _is_accounted(left: Pair, right: Pair) -> bool:
-    """Whether the old lines between two pairs give way to as many new ones between equal lines."""
+    """True if old lines between two pairs are replaced by as many new ones between equal lines."""
     num_old, num_new = right[0] - left[0] - 1, right[1] - left[1] - 1
     return not num_old or (num_old <= num_new and left[2] == right[2] == 1.0)

@@ -1,4 +1,4 @@
-"""A marker-less update of whole definitions: each takes the place of the one of its name."""
+"""Updates without markers that consist of whole definitions, each replacing the one of its name."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _COMMENTS = ("#", "//", "/*", "*", "--", "<!--")
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Rows `[new, new_end)` of an update take the place of lines `[old, old_end)`.
+    """Rows `[new, new_end)` of an update replace lines `[old, old_end)`.
 
-    `is_doubtful` says that the update shows most of the definition around them, and the lines of
-    it that it leaves out may be meant to go; `is_open`, that the definition may go on behind them.
+    `is_doubtful` says that the update shows most of the definition around them, so that the lines
+    it leaves out may be meant to go; `is_open` says that the definition may continue behind them.
     """
 
     new: int
@@ -53,7 +53,7 @@ class Replacement:
 
 
 class DefinitionFragment:
-    """Finds what the definitions of one update replace; `texts` are its lines.
+    """Finds the old lines that the definitions of one update replace; `texts` are its lines.
 
     `symbols` are the definitions of the original, `shown` those of the update.
     """
@@ -83,7 +83,7 @@ class DefinitionFragment:
         self._new_rows = NewDefinitions(self._table, index, sent=texts).rows(shown, texts)
 
     def replacements(self) -> list[Replacement]:
-        """All of them, in the order of the update; none if anything of it has no certain place."""
+        """All replacements in the order of the update; none if any part has no certain place."""
         found = self._read(None, range(len(self._texts)), frozenset(), depth=0) or []
         spans = sorted((one.old, one.old_end) for one in found)
         return found if all(left[1] <= right[0] for left, right in pairwise(spans)) else []
@@ -91,9 +91,9 @@ class DefinitionFragment:
     def _read(
         self, parent: int | None, rows: range, context: Collection[str], *, depth: int
     ) -> list[Replacement] | None:
-        """What the definitions directly inside `parent` replace, or None if that is not certain.
+        """The replacements directly inside `parent`, or None if any is uncertain.
 
-        Every other line with text on `rows` is to be of `context`. A new definition follows the
+        Every other line with text on `rows` must be one of `context`. A new definition follows the
         one before it.
         """
         inner = [(place, self._shown[place]) for place in self._shown_inner.get(parent, ())]
@@ -120,10 +120,10 @@ class DefinitionFragment:
         return found
 
     def _matches(self, new: Symbol) -> Sequence[Symbol]:
-        """The definitions that `new` may be: of those in different places the one it has lines of.
+        """The old definitions that `new` may be; of several, those with which it shares lines.
 
-        That are lines that stand nowhere else in the original. What has a body is not what an
-        interface only declares.
+        Only lines that stand nowhere else in the original count. A definition with a body does not
+        match a mere declaration in an interface.
         """
         found = self._table.matches(self._shown, new)
         matches = [old for old in found if old.kind == new.kind] or found
@@ -145,7 +145,7 @@ class DefinitionFragment:
         return known or matches
 
     def _is_new(self, symbol: Symbol, before: Symbol) -> bool:
-        """Whether the original has nothing like it, and it follows `before` at the same depth."""
+        """True if the original has no similar definition and `new` follows `before`, as deep."""
         indents = {indent_of(self._texts[one.header]) for one in (before, symbol)}
         if len(indents) > 1 or any(self._stripped[before.end : symbol.start]):
             return False
@@ -154,7 +154,7 @@ class DefinitionFragment:
         return symbol.header in self._new_rows
 
     def _parts(self, place: int, old: Symbol, *, depth: int) -> list[Replacement] | None:
-        """What a definition of the update replaces: all of `old`, or those parts that it shows."""
+        """The replacements of one definition: all of `old`, or the parts that the update shows."""
         new = self._shown[place]
         if not new.is_complete or not self._is_in_scope(new, old):
             return None
@@ -167,7 +167,7 @@ class DefinitionFragment:
         return [Replacement(starts[0], new.end, starts[1], old.end, is_open=is_open)]
 
     def _is_in_scope(self, new: Symbol, old: Symbol) -> bool:
-        """Whether `new` is no local variable of the same name, nor moved out of a function."""
+        """True unless `new` is a local variable of the same name or moved out of a function."""
         line, old_line = self._texts[new.header], self._index.lines[old.header]
         if indent_of(line) != indent_of(old_line):
             is_inner = old.parent is not None and self._symbols[old.parent].kind == "function"
@@ -183,7 +183,7 @@ class DefinitionFragment:
         return frozenset(name for name, _ in self._num_bound)
 
     def _is_whole(self, new: Symbol, old: Symbol) -> bool:
-        """Whether nothing speaks against `new` being all of what `old` is to be."""
+        """True unless something shows that `new` is only a part of the new `old`."""
         texts = self._texts[new.header : new.end]
         old_texts = self._index.lines[old.header : old.end]
         num_new, num_old = self._num_filled(new), self._index.num_filled(old.header, old.end)
@@ -197,7 +197,7 @@ class DefinitionFragment:
         return sum(map(bool, self._stripped[symbol.header : symbol.end]))
 
     def _is_closed(self, new: Symbol, old: Symbol) -> bool:
-        """Whether the update shows where the definition ends."""
+        """True if the update shows the end of the definition."""
         texts = self._texts[new.header : new.end]
         old_texts = self._index.lines[old.header : old.end]
         old_margin = len(indent_of(old_texts[0]))
@@ -228,11 +228,11 @@ class DefinitionFragment:
         return len(shown) >= len(old_shown) and num_kept >= MIN_KEPT_SHARE * (len(old_shown) - 1)
 
     def _is_last(self, new: Symbol) -> bool:
-        """Whether nothing follows a definition in the update: only there that may break off."""
+        """True if the definition is the last one of the update: only that may break off."""
         return new.end > self._last_row
 
     def _has_all_inside(self, new: Symbol, old: Symbol) -> bool:
-        """Whether `new` accounts for all definitions in `old`, and for the lines between them."""
+        """True if `new` accounts for all definitions in `old`, and for the lines between them."""
         inner = self._definitions_in(old)
         if not inner:
             return True
@@ -246,7 +246,7 @@ class DefinitionFragment:
         return old.kind == "function" or self._has_lines_between(new, old)
 
     def _lines_between(self, old: Symbol, start: int) -> list[str]:
-        """The lines of a definition of the original, from `start`, that are in none inside it."""
+        """The lines of an old definition, from `start`, outside its inner definitions."""
         inner = self._definitions_in(old)
         covered = {place for symbol in inner for place in range(symbol.start, symbol.end)}
         places = range(start, old.end)
@@ -260,7 +260,7 @@ class DefinitionFragment:
         ]
 
     def _has_lines_between(self, new: Symbol, old: Symbol) -> bool:
-        """Whether the lines between the definitions in `old` stand in `new`, or lines like them."""
+        """True if `new` has the lines between the definitions in `old`, or similar lines."""
         shown = set(filter(None, self._stripped[new.start : new.end]))
         lost = set(self._lines_between(old, old.header)) - {"", *shown}
         added = shown.difference(self._index.stripped[old.start : old.end])
@@ -270,7 +270,7 @@ class DefinitionFragment:
         )
 
     def _shown_parts(self, place: int, old: Symbol, *, depth: int) -> list[Replacement] | None:
-        """What the definitions inside one replace, if all else of it stands in the original."""
+        """The replacements of inner definitions, if the original has all other lines."""
         new, context = self._shown[place], set(self._lines_between(old, old.start))
         if old.kind == "function" or depth == MAX_DEPTH:
             return None
@@ -289,7 +289,7 @@ class DefinitionFragment:
         return [replace(one, is_doubtful=one.is_doubtful or is_doubtful) for one in found + parts]
 
     def _starts(self, new: Symbol, old: Symbol) -> tuple[int, int] | None:
-        """The first row and the first line that it replaces: what stands above a header counts.
+        """The first row and the first line of a replacement, comments above the header included.
 
         None if attributes there would go that the update does not show.
         """
@@ -312,7 +312,7 @@ class DefinitionFragment:
 
 
 def _inner_places(symbols: Sequence[Symbol]) -> dict[int | None, list[int]]:
-    """For each definition, and None for the whole text, the places of those directly inside it."""
+    """Indexes of the definitions directly inside each one; None stands for the whole text."""
     inner: dict[int | None, list[int]] = {}
     for place, symbol in enumerate(symbols):
         if symbol.kind not in NOT_BLOCKS:
@@ -321,12 +321,12 @@ def _inner_places(symbols: Sequence[Symbol]) -> dict[int | None, list[int]]:
 
 
 def _shown(lines: Sequence[str], margin: int) -> list[tuple[int, str]]:
-    """The lines with text, each with how much deeper than `margin` it stands."""
+    """The lines with text, each with its indentation beyond `margin`."""
     return [(len(indent_of(line)) - margin, line.strip()) for line in lines if line.strip()]
 
 
 def _is_declaration(lines: Sequence[str]) -> bool:
-    """Whether a function has no body: `int size();`."""
+    """True if a function has no body: `int size();`."""
     text = "".join(lines).rstrip()
     return text.endswith(";") and "{" not in text and "=>" not in text
 

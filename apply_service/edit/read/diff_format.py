@@ -43,7 +43,7 @@ _DIFF_SUFFIXES = (".diff", ".patch", ".rej")
 
 @dataclass(frozen=True, slots=True)
 class DiffFile:
-    """Old and new name of one file section."""
+    """The old and the new name in one file section."""
 
     old_name: str
     new_name: str
@@ -70,7 +70,7 @@ class DiffReader:
         self._path = path
 
     def is_diff(self, lines: Sequence[SegmentLine]) -> bool:
-        """Whether the signs in front of lines are signs and not text."""
+        """True if the signs in front of lines are a diff's signs and not text."""
         if self._path is not None and self._path.lower().endswith(_DIFF_SUFFIXES):
             return False
         texts = [line.text for line in lines]
@@ -123,9 +123,10 @@ class DiffReader:
         return bool(added) or not all(_LIST_ITEM.fullmatch(text) for text in removed)
 
     def _has_replaced_pair(self, texts: Sequence[str]) -> bool:
-        """Whether `+` follows `-` where no language has such lines: old lines may be misremembered.
+        """True if a `+` line follows a `-` line in a language without such lines.
 
-        Taken for text they would be written into the file with their signs.
+        The old lines may be misremembered. Read as text, the lines would be written into the file
+        with their signs.
         """
         if self._language in _LIST_LANGUAGES or any(
             line[:1] in ("+", "-") for line in self._original.lines
@@ -140,7 +141,7 @@ class DiffReader:
         )
 
     def _is_addition(self, texts: Sequence[str]) -> bool:
-        """Lines are only added, among lines that all stand in the original."""
+        """True if lines are only added, among lines that all stand in the original."""
         if self._language == "markdown" or any(
             line.startswith("+") for line in self._original.lines
         ):
@@ -179,7 +180,7 @@ class DiffReader:
         return text[:1] in ("+", "-") and self._scan.is_marker(text[1:])
 
     def _check_files(self, lines: Sequence[SegmentLine]) -> None:
-        """One file, and the one that is edited."""
+        """Check that the update has only one file, and that it is the one being edited."""
         texts = [line.text for line in lines]
         files = [
             DiffFile(_file_name(texts[place]), _file_name(texts[place + 1]), lines[place].number)
@@ -210,7 +211,7 @@ def _file_name(header: str) -> str:
 
 
 def _is_file_header(texts: Sequence[str], place: int) -> bool:
-    """Whether the line belongs to the names of a file section; `---` only before `+++`."""
+    """True if the line is a name of a file section; `---` counts only before `+++`."""
     text = texts[place]
     if text.startswith("--- "):
         return texts[place + 1 : place + 2] != [] and texts[place + 1].startswith("+++ ")

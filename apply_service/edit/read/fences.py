@@ -1,4 +1,4 @@
-"""What stands around an update and is no part of the file: code fences, names of files."""
+"""Removes text around an update that is not part of the file: code fences and names of files."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def fenced_parts(
     path: str | None = None,
     language: str | None = None,
 ) -> list[tuple[int, int]]:
-    """The parts `[start, end)` of an update that fences surround; without fences one, all of it.
+    """The parts `[start, end)` of an update that fences surround; without fences all of it.
 
-    `original_texts` are stripped lines of the original: a fence that stands there is text. In a
-    Markdown file a fence is no part of the file only if it is one around everything and labelled
-    as Markdown or as a diff.
+    `original_texts` are stripped lines of the original: a fence among them is text. In a
+    Markdown file a fence is text too, unless it surrounds the whole update and is labelled as
+    Markdown or as a diff.
     """
     parts = _separate_parts(update_lines)
     whole = [(0, len(update_lines))]
@@ -42,29 +42,29 @@ def fenced_parts(
 
 
 def is_markdown(*, path: str | None = None, language: str | None = None) -> bool:
-    """Whether code fences are part of the file itself."""
+    """True if code fences are part of the file itself."""
     if language is not None:
         return language.lower() in _MARKDOWN_NAMES
     return path is not None and path.lower().endswith(_MARKDOWN_SUFFIXES)
 
 
 def is_fence(line: str) -> bool:
-    """Whether `line` opens or closes a code fence."""
+    """True if `line` opens or closes a code fence."""
     return line.lstrip()[:3] in ("```", "~~~") and _FENCE_OPEN.fullmatch(line) is not None
 
 
 def is_path_line(line: str) -> bool:
-    """Whether `line` is nothing but the path of a file, in the ways that agents write one."""
+    """True if `line` only names a file, in one of the ways that agents write paths."""
     return len(line) < 300 and " " not in line.strip("#*`: \t") and bool(_PATH_LINE.fullmatch(line))
 
 
 def _is_sentence(line: str) -> bool:
-    """Whether `line` is a sentence to the reader of an update, such as "Here is the change:"."""
+    """True if `line` is a sentence to the reader of an update, such as "Here is the change:"."""
     return len(line) < 300 and line[:1].isupper() and _SENTENCE.fullmatch(line) is not None
 
 
 def _separate_parts(lines: Sequence[str]) -> list[tuple[int, int]]:
-    """Fenced parts with paths and sentences between them; else what the outer fence surrounds."""
+    """Fenced parts with paths and sentences between them; else the lines inside the outer fence."""
     filled = [place for place, line in enumerate(lines) if line.strip()]
     if not filled:
         return []

@@ -1,9 +1,9 @@
-"""Hunks of a diff or a patch: what a header points at, and what lines with a sign say.
+"""Hunks of a diff or a patch: the place that a header names, and the lines behind their signs.
 
-A header points at a line number, or at a line of the original by its text.
+A header names a line number, or a line of the original by its text.
 
 Agents put the sign before the line, over its first space, or with a space after it; they write
-context with the leading space or without. Which it is, the original tells.
+context with the leading space or without. The original tells which style an update uses.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ _NUMBERS = re.compile(r"@@+\s+-(?P<start>\d{1,9})(?:,(?P<count>\d+))?(?=[\s,+@]|
 
 
 def is_hunk_header(line: str) -> bool:
-    """Whether `line` begins a hunk: `@@`, `@@ -1,2 +1,3 @@`, `@@ class Reader`."""
+    """True if `line` begins a hunk: `@@`, `@@ -1,2 +1,3 @@`, `@@ class Reader`."""
     return line.startswith("@@") and (line.rstrip("@ ") == "" or line[2:3] == " ")
 
 
 def has_numbers(header: str) -> bool:
-    """Whether a hunk header names lines by number, as a diff does."""
+    """True if a hunk header names lines by number, as a diff does."""
     return _NUMBERS.match(header) is not None
 
 
 class HeaderReader:
-    """Finds what hunk headers point at in one original."""
+    """Finds the lines of one original that hunk headers name."""
 
     def __init__(self, original: OriginalIndex) -> None:
         self._original = original
         self._num_searches = 0
 
     def line_hint(self, header: str, *, after: int = 1) -> int | None:
-        """The line that a header points at, from 1 and not before `after`, or None.
+        """The line that a header names, from 1 and not before `after`, or None.
 
         A heading that stands in several lines says nothing. Numbers are taken as they are: the
         first old line, or the line before which a hunk without old lines stands.
@@ -62,7 +62,7 @@ class HeaderReader:
         return self.find_heading(text, after=after) if is_telling(text) else None
 
     def find_heading(self, text: str, *, after: int = 1) -> int | None:
-        """The only line from `after` on that is `text`, or else that holds it; from 1."""
+        """The only line from `after` on that is `text`, or else contains it; from 1."""
         stripped = self._original.stripped
         if text in self._original.counts:
             found = [place for place in self._original.places[text] if place + 1 >= after]
@@ -83,7 +83,7 @@ class HunkLine(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedHunk:
-    """Signed lines that stand together; `line_hint` is what its header points at, from 1."""
+    """Consecutive signed lines; `line_hint` is the line that the header names, from 1."""
 
     lines: tuple[SegmentLine, ...]
     line_hint: int | None = None
@@ -91,7 +91,7 @@ class SignedHunk:
 
 
 class HunkReader:
-    """Takes the signs off, in the one style of an update."""
+    """Removes the signs from hunks, in the one style of an update."""
 
     def __init__(
         self, original: OriginalIndex, hunks: Sequence[SignedHunk], *, is_spaced: bool
@@ -104,7 +104,7 @@ class HunkReader:
         self._num_steps = 0
 
     def segments(self, hunk: SignedHunk) -> list[Segment]:
-        """The hunk as segments: one, or more where its old lines are no neighbours."""
+        """The hunk as one segment, or as several where its old lines are not neighbours."""
         signed = _trimmed([self._read_line(line) for line in hunk.lines])
         if not signed:
             return []
@@ -115,7 +115,7 @@ class HunkReader:
         return segments
 
     def _vote_spaced(self, lines: Iterable[str], *, default: bool) -> bool:
-        """Whether context lines have a space in front that is not theirs."""
+        """True if context lines have an extra space in front."""
         vote = 0
         for line in lines:
             if line[0] == " ":
@@ -125,7 +125,7 @@ class HunkReader:
         return vote > 0 or (vote == 0 and default)
 
     def _vote_sign(self, lines: Sequence[str]) -> Callable[[str], str]:
-        """How a sign is taken off so that removed lines stand in the original."""
+        """The way to remove a sign so that removed lines match the original."""
         styles = (_after_sign, _over_sign, _after_sign_and_space)
         removed = [line for line in lines if line[0] == "-"]
         votes = [sum(style(line) in self._texts for line in removed) for style in styles]
@@ -161,7 +161,7 @@ class HunkReader:
         return HunkLine("context", replace(line, text=text, role="context"))
 
     def _split(self, signed: Sequence[HunkLine]) -> list[list[HunkLine]]:
-        """Cut where two old lines that follow each other stand apart in the original."""
+        """Cut where two successive old lines stand apart in the original."""
         starts = self._jumps(signed)
         pieces: list[list[HunkLine]] = [[]]
         for place, line in enumerate(signed):
@@ -204,7 +204,7 @@ class HunkReader:
     def _first_of(
         self, signed: Sequence[HunkLine], places: Sequence[int], ranks: Iterable[int]
     ) -> int:
-        """The first of `places` from which on the lines lead up to one of `ranks`."""
+        """The first of `places` from which the lines lead up to one of `ranks`."""
         nearby = places[-MAX_LOOK_BACK:]
         first = len(nearby) - 1
         for rank in islice(ranks, MAX_LOOK_BACK):
@@ -226,7 +226,7 @@ def _segment(piece: Sequence[HunkLine]) -> Segment:
 
 
 def _trimmed(signed: Sequence[HunkLine]) -> list[HunkLine]:
-    """Without blank context at the borders: there it separates hunks as often as lines."""
+    """The hunk without blank context at its borders, which often only separates hunks."""
     filled = [
         place
         for place, line in enumerate(signed)
@@ -236,7 +236,7 @@ def _trimmed(signed: Sequence[HunkLine]) -> list[HunkLine]:
 
 
 def _with_new_before(signed: Sequence[HunkLine], place: int) -> int:
-    """Where a piece begins whose first old line is at `place`: new lines may go before removed."""
+    """The start of a piece with its first old line at `place`, new lines before it included."""
     start = place
     while start and signed[start - 1].change == "new":
         start -= 1

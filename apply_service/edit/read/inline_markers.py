@@ -1,6 +1,6 @@
 """Markers inside a line of code: `{ port: 1, // ... existing ... }`.
 
-Such a line is no line of the result as it stands. It is read as one of three things: the head of
+Such a line cannot stand in the result as it is. It is read as one of three things: the head of
 the line and then a gap, the original line that it abbreviates with its items merged, or neither.
 """
 
@@ -34,7 +34,7 @@ class InlineMarker:
 
 
 def find_inline_marker(line: str) -> InlineMarker | None:
-    """The first marker inside `line`, which is no marker as a whole, or None."""
+    """The first marker inside `line`, or None; a line that is all marker has none."""
     if ("..." not in line and "…" not in line) or len(line) > MAX_LINE_LENGTH:
         return None
     for match in _INLINE.finditer(line):
@@ -46,9 +46,9 @@ def find_inline_marker(line: str) -> InlineMarker | None:
 def merge_items(marker: InlineMarker, original: OriginalIndex) -> str | None:
     """The one line of the original that `marker` abbreviates, with its items merged, or None.
 
-    The text up to the bracket around the marker and from that bracket's end on must stand in one
-    line of the original only. Items are matched by text or key; a new item without a key is not
-    placed, because it could replace one as well.
+    The text up to the bracket around the marker, and the text from that bracket's end on, must
+    stand in exactly one line of the original. Items are matched by text or key; a new item without
+    a key is not placed, because it could also replace an old one.
     """
     opened = _innermost_open(marker.head)
     if opened is None:
@@ -91,7 +91,7 @@ def _is_keep(match: re.Match[str]) -> bool:
 
 
 def _merged(items: list[str], head: list[str], tail: list[str]) -> str | None:
-    """The items of the original with those before and after the marker put in."""
+    """The items of the original, with the items around the marker added."""
     has_last_comma = len(items) > 1 and not items[-1].strip()
     ending = items.pop() if has_last_comma else None
     if not any(item.strip() for item in items):
@@ -123,7 +123,7 @@ def _merged(items: list[str], head: list[str], tail: list[str]) -> str | None:
 
 
 def _find(items: list[str], item: str) -> int | None:
-    """The place of the item with the same text, else with the same key."""
+    """The index of the item with the same text, else of the one with the same key."""
     texts = [text.strip() for text in items]
     if item.strip() in texts:
         return texts.index(item.strip())
@@ -143,13 +143,13 @@ def _has_key(item: str) -> bool:
 
 
 def _like(old: str, item: str) -> str:
-    """`item` with the space around it that `old` has."""
+    """`item` with the white space around `old`."""
     before = old[: len(old) - len(old.lstrip())]
     return before + item.strip() + old[len(old.rstrip()) :]
 
 
 def _innermost_open(text: str) -> int | None:
-    """Where the last bracket opens that `text` does not close."""
+    """The place of the last bracket that `text` opens and does not close."""
     opened: list[int] = []
     for place, character in _code(text):
         if character in CLOSER_OF:
@@ -160,7 +160,7 @@ def _innermost_open(text: str) -> int | None:
 
 
 def _closing_place(text: str, closer: str) -> int | None:
-    """Where `text` closes a bracket that it does not open."""
+    """The place where `text` closes a bracket that it does not open."""
     depth = 0
     for place, character in _code(text):
         if character in CLOSER_OF:

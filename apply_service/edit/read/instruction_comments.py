@@ -1,8 +1,8 @@
-"""Comments that tell a reader what to do with the update ("// Add a new method to close it").
+"""Comments that tell a reader how to apply the update ("// Add a new method to close it").
 
-They belong to the message, not to the file, but a file may hold such a sentence too. So they are
-marked as optional, and only if the sentence is in the imperative, speaks of editing code, and does
-not stand in the original.
+They belong to the message, not to the file, but a file may contain such a sentence too. So they
+are marked as optional, and only if the sentence is in the imperative, speaks of editing code, and
+does not stand in the original.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ _LOOSE = re.compile(
 
 
 def is_instruction(line: str, *, is_before_known_code: bool = False) -> bool:
-    """Whether `line` is a comment that speaks of the edit and not of the code.
+    """True if `line` is a comment about the edit and not about the code.
 
-    Directly above code that the original has without this comment, fewer words are asked for.
+    Directly above code that the original has without this comment, fewer words suffice.
     """
     stripped = line.strip()
     if len(stripped) > MAX_COMMENT_LENGTH or not is_comment(stripped):
@@ -77,7 +77,7 @@ def is_instruction(line: str, *, is_before_known_code: bool = False) -> bool:
 
 
 def is_comment(line: str) -> bool:
-    """Whether `line` is one comment and nothing else; docstrings are code."""
+    """True if `line` is one comment and nothing else; docstrings are code."""
     stripped = line.strip()
     if not stripped or stripped[0].isalnum() or stripped.startswith(('"""', "'''")):
         return False

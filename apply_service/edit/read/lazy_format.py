@@ -1,4 +1,4 @@
-"""Lazy updates: the changed code, and markers for what stays as it is."""
+"""Lazy updates: the changed code, with markers in place of unchanged code."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CLOSING_TAIL = frozenset(")]}>;, \t")
 
 
 class LazyReader:
-    """Reads lazy updates of one original; also what the other formats need of their lines."""
+    """Reads lazy updates of one original; other formats use it for their lines."""
 
     def __init__(self, original: OriginalIndex, scan: MarkerScan) -> None:
         self._original = original
@@ -40,11 +40,11 @@ class LazyReader:
         self._comments: dict[str, bool] = {}
 
     def has_marker_lines(self, parts: Sequence[Sequence[SegmentLine]]) -> bool:
-        """Whether any line is a marker or a removal directive as a whole."""
+        """True if any whole line is a marker or a removal directive."""
         return any(marker is not None for part in parts for marker in self._scan.scan(part))
 
     def read(self, parts: Sequence[Sequence[SegmentLine]]) -> Snippet:
-        """Cut at markers, directives and between parts; runs of blank lines alone are dropped."""
+        """Cut at markers, directives and between parts; drop runs that are all blank lines."""
         splitter = _Splitter()
         num_inline = 0
         for number, part in enumerate(parts):
@@ -63,7 +63,7 @@ class LazyReader:
         return Snippet(format="lazy", segments=tuple(segments), removals=tuple(splitter.removals))
 
     def with_optional(self, segment: Segment) -> Segment:
-        """The segment with its instruction comments marked."""
+        """The segment with its instruction comments marked as optional."""
         filled = [place for place, line in enumerate(segment.lines) if line.text.strip()]
         lines = list(segment.lines)
         for place, after in pairwise([*filled, None]):
@@ -75,7 +75,7 @@ class LazyReader:
         return replace(segment, lines=tuple(lines))
 
     def _is_instruction(self, line: str, *, before: str, following: str | None) -> bool:
-        """A comment that goes on from the line before it is a piece of a longer text."""
+        """True for an instruction comment; a continued comment is part of a longer text."""
         if not self._is_comment(line) or self._original.has(line) or self._is_comment(before):
             return False
         is_known = following is not None and self._is_known_code(following)
@@ -87,7 +87,7 @@ class LazyReader:
         return self._comments[line]
 
     def _is_known_code(self, line: str) -> bool:
-        """Whether the original has `line`, or another one for the name that it binds."""
+        """True if the original has `line`, or another line that binds the same name."""
         if self._is_comment(line):
             return False
         return self._original.has(line) or bound_name(line) in self._original.known_names
@@ -108,7 +108,7 @@ class LazyReader:
             splitter.add(replace(line, has_inline_marker=True))
 
     def _open_borders(self, segments: list[Segment]) -> None:
-        """Give the outer borders without a marker a gap where one was forgotten."""
+        """Give the outer borders without a marker a gap where the agent forgot a marker."""
         if segments and not segments[0].has_gap_before:
             is_inside = self._is_inside(segments[0])
             segments[0] = replace(segments[0], has_gap_before=is_inside, is_start_guessed=is_inside)
@@ -117,11 +117,11 @@ class LazyReader:
             segments[-1] = replace(segments[-1], has_gap_after=is_inside, is_end_guessed=is_inside)
 
     def _is_inside(self, segment: Segment, *, is_end: bool = False) -> bool:
-        """Whether a border segment without a marker leaves lines of the original beyond it.
+        """True if a border segment without a marker leaves lines of the original beyond it.
 
-        It does not if what it shows between its border and a line that the original has can stand
-        for what the original has there; where it shows nothing, nothing is given up. The outermost
-        such line counts, or any that is unique.
+        False if the lines between the segment's border and a line that the original has can replace
+        the original's lines there; a segment that shows no such lines replaces none. The outermost
+        line in common counts, or any that is unique.
         """
         original = self._original
         texts = [text.strip() for text in segment.texts]
@@ -156,10 +156,10 @@ class LazyReader:
         return bool(names) and not names.isdisjoint(definition_names(original.lines))
 
     def _is_outermost(self, shown: Sequence[str], segment: Segment, *, is_end: bool) -> bool | None:
-        """Whether the line at the border of the update is the one at the file's border.
+        """True if the update's border line is the file's border line or a variant of it.
 
-        It is if it is equal to that one or a variant of it. None if it is like no line that says
-        anything. `shown` are the filled lines from the border inwards.
+        None if it is like no line that says anything. `shown` are the filled lines from the border
+        inwards.
         """
         original, text = self._original, shown[0]
         border = len(original.filled) - 1 if is_end else 0
@@ -176,7 +176,7 @@ class LazyReader:
         return None if rank is None else rank == border
 
     def _is_deeper(self, segment: Segment, *, is_end: bool) -> bool:
-        """Whether the line at the border of the update is deeper than the one at the file's."""
+        """True if the update's border line is indented deeper than the file's border line."""
         step = -1 if is_end else 1
         new, old = (
             next(line for line in lines[::step] if line.strip())
@@ -185,7 +185,7 @@ class LazyReader:
         return _width_of_indent(new) > _width_of_indent(old)
 
     def _is_met_before(self, shown: Sequence[str], *, is_end: bool) -> bool:
-        """Whether the border's line also stands nearer to the next line that stands but once."""
+        """True if the border line also stands nearer to the next unique line."""
         original = self._original
         unique = (text for text in shown[1:] if original.counts[text] == 1 and is_telling(text))
         anchor = next(unique, None)
@@ -196,16 +196,16 @@ class LazyReader:
         return len(met) > 1 and (place < met[-2] if is_end else met[1] < place)
 
     def _is_shown(self, lost: Sequence[str], segment: Segment) -> bool:
-        """Whether the segment defines whatever these few lines of the original define."""
+        """True if the segment defines every name that these few lines of the original define."""
         return definition_names(lost) <= definition_names(segment.texts)
 
     def _is_about_file(self, lines: Sequence[str]) -> bool:
-        """Whether lines are what a file says about itself; no new code takes its place."""
+        """True if lines describe the file itself; new code does not replace them."""
         said = filter(None, map(str.strip, lines))
         return all(self._is_comment(line) or _DOCSTRING.fullmatch(line) for line in said)
 
     def _is_lone_inside(self, outermost: Sequence[str], places: Mapping[str, int]) -> bool:
-        """Whether the line at the border stands once in the original, and not at its border."""
+        """True if the border line stands once in the original, and not at its border."""
         original = self._original
         return any(
             original.counts[text] == 1 and text not in (original.filled[0], original.filled[-1])
@@ -214,10 +214,10 @@ class LazyReader:
         )
 
     def _is_continued(self, segment: Segment, *, is_end: bool) -> bool:
-        """Whether the original ends with what the segment begins with, or begins with its end.
+        """True if the original ends with the segment's beginning, or begins with its end.
 
-        Behind (before) a marker that is where new lines at the end (start) of the file go. Lines
-        that say little ("}") must be as deep as those.
+        Behind (before) a marker such a segment adds new lines at the end (start) of the file. Lines
+        that say little ("}") must be as deep as those of the original.
         """
         if not (segment.has_gap_before if is_end else segment.has_gap_after):
             return False
@@ -238,11 +238,11 @@ class _Splitter:
         self._has_gap_before = False
 
     def add(self, line: SegmentLine) -> None:
-        """`line` belongs into the result."""
+        """Take a line that belongs to the result."""
         self._run.append(line)
 
     def cut(self, marker: Marker | None, number: int, *, indent: int | None = None) -> None:
-        """A gap at line `number`, with the marker that stands there if one does."""
+        """Make a gap at line `number`, with the marker that stands there if one does."""
         if self._segments and not any(line.text.strip() for line in self._run):
             self._leave(indent)
         self._close(has_gap_after=True, next_indent=indent)
@@ -251,12 +251,15 @@ class _Splitter:
         self.removals += [Removal(name, number, len(self._segments)) for name in names]
 
     def finish(self) -> list[Segment]:
-        """All segments; the last run ends with the update."""
+        """Return all segments; the last run ends with the update."""
         self._close(has_gap_after=False)
         return self._segments
 
     def _leave(self, indent: int | None) -> None:
-        """One marker follows another: further left it stands for what comes behind the block."""
+        """Note a marker behind another marker.
+
+        Further left, it stands for the code behind the block.
+        """
         last = self._segments[-1]
         inner = last.next_indent if last.outer_indent is None else last.outer_indent
         if indent is not None and inner is not None and indent < inner:
@@ -276,12 +279,12 @@ class _Splitter:
 
 
 def _is_bare_attribute(text: str) -> bool:
-    """`@property` or `[Fact]`: it stands above many definitions."""
+    """True for `@property` or `[Fact]`, which stand above many definitions."""
     return is_attribute(text) and "'" not in text and '"' not in text
 
 
 def _outermost(lines: Iterable[str]) -> list[tuple[str, int | None]]:
-    """What the first lines with text say, and how deep each is that says little."""
+    """The texts of the first lines, with the depth of each line that says little."""
     filled = islice(filter(str.strip, lines), MAX_CONTINUED)
     return [
         (line.strip(), None if is_telling(line.strip()) else _width_of_indent(line))
@@ -290,6 +293,6 @@ def _outermost(lines: Iterable[str]) -> list[tuple[str, int | None]]:
 
 
 def _width_of_indent(text: str) -> int:
-    """In columns, as the parser counts them."""
+    """The indentation in columns, as the parser counts them."""
     shown = text.expandtabs()
     return len(shown) - len(shown.lstrip())

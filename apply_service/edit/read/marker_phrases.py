@@ -1,4 +1,4 @@
-"""The words that markers are made of; the fewer dots surround them, the stricter they must be."""
+"""Phrases that make a line a marker; the fewer dots surround them, the stricter they must be."""
 
 from __future__ import annotations
 

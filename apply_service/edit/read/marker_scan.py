@@ -1,4 +1,4 @@
-"""Which lines of an update are markers, seen beside the lines around them.
+"""Tells which lines of an update are markers, with the help of the lines around them.
 
 One line alone does not tell: a marker may stand in the original as text too, "# remove cache" may
 be the comment of the line below it, and `...` is a statement in some languages.
@@ -31,15 +31,15 @@ class MarkerScan:
         self._language = language
 
     def is_marker(self, line: str) -> bool:
-        """Whether `line` by itself is a marker or a removal directive."""
+        """True if `line` by itself is a marker or a removal directive."""
         return self._read(line) is not None
 
     def has_inline_marker(self, line: str) -> bool:
-        """Whether `line` is code with a marker in it."""
+        """True if `line` is code that contains a marker."""
         return self._reader.has_inline_marker(line)
 
     def scan(self, lines: Sequence[SegmentLine]) -> list[Marker | None]:
-        """For each line of a lazy update the marker that it is, or None for text."""
+        """The marker of each line of a lazy update, or None for text."""
         filled = [place for place, line in enumerate(lines) if line.text.strip()]
         markers: list[Marker | None] = [None] * len(lines)
         for rank, place in enumerate(filled):
@@ -65,7 +65,7 @@ class MarkerScan:
         return marker
 
     def _is_listing(self, line: str) -> bool:
-        """In Markdown most comments with dots stand in samples of code."""
+        """True for a listing; in Markdown most comments with dots stand in samples of code."""
         is_comment = self._language != "markdown" or line.lstrip().startswith("<!--")
         return is_comment and self._reader.is_listing(line)
 
@@ -97,7 +97,7 @@ class MarkerScan:
 
     @cached_property
     def _neighbours(self) -> dict[str, tuple[set[str], set[str]]]:
-        """For each marker that stands in the original the filled lines before and after it."""
+        """The filled lines before and after each marker that stands in the original."""
         neighbours: dict[str, tuple[set[str], set[str]]] = {}
         filled = self._original.filled
         kinds = {text: parse_marker(text) for text in self._original.counts}

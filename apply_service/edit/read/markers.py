@@ -1,8 +1,8 @@
 """Markers: lines of a snippet that stand for code of the original, not for themselves.
 
-Two kinds. A *keep* marker ("// ... existing code ...") stands for lines that stay; a *removal*
-directive ("# remove parse_header") names something that goes. A line is judged in three steps:
-peel the comment syntax off, look whether dots surround the words, match the words against phrases.
+There are two kinds. A *keep* marker ("// ... existing code ...") stands for lines that stay; a
+*removal* directive ("# remove parse_header") names something that goes. A line is judged in three
+steps: remove the comment syntax, check for dots around the words, match the words against phrases.
 The fewer dots there are and the weaker the comment sign, the stricter the phrase must be. In a lazy
 update any words between dots are a keep marker too, a *listing* ("# ... fixtures and TestA ...").
 """
@@ -69,14 +69,17 @@ _PUNCTUATION = " \t()[]{}<>,;:.!-*=_~"
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """What a marker line says; `names` are the things that a removal directive names."""
+    """The meaning of a marker line; `names` are the definitions that a removal directive names."""
 
     kind: MarkerKind
     names: tuple[str, ...] = ()
 
 
 def parse_marker(line: str) -> Marker | None:
-    """Read one line by itself, whatever the original says. A line that only holds text is None."""
+    """Read one line by itself, without regard to the original.
+
+    None for a line that is text.
+    """
     stripped = line.strip()
     if not stripped or len(stripped) > MAX_MARKER_LENGTH:
         return None
@@ -93,7 +96,7 @@ def parse_marker(line: str) -> Marker | None:
 
 
 class MarkerReader:
-    """Reads markers in the light of one original: what already stands there is text."""
+    """Reads markers with the original in view: a line that the original has is text."""
 
     def __init__(self, original_lines: Sequence[str]) -> None:
         self._texts = frozenset(line.strip() for line in original_lines)
@@ -109,11 +112,11 @@ class MarkerReader:
         return self._markers[stripped]
 
     def is_listing(self, line: str) -> bool:
-        """Whether `line` is a listing that the original does not have as text."""
+        """True if `line` is a listing that the original does not have as text."""
         return line.strip() not in self._texts and is_listing(line)
 
     def has_inline_marker(self, line: str) -> bool:
-        """Whether `line` mixes code with a marker, as in `{ port: 1, // ... existing ... }`."""
+        """True if `line` mixes code with a marker, as in `{ port: 1, // ... existing ... }`."""
         return line.strip() not in self._texts and find_inline_marker(line) is not None
 
     def _read(self, stripped: str) -> Marker | None:
@@ -125,7 +128,7 @@ class MarkerReader:
         return marker
 
     def _names_something(self, name: str) -> bool:
-        """Whether the original defines, binds or imports what a directive names."""
+        """True if the original defines, binds or imports a name in a directive."""
         if name[0] in ".#&@":
             return any(_begins_with(text, name) for text in self._texts)
         if self._names is None:
@@ -135,14 +138,17 @@ class MarkerReader:
 
 
 def is_marker(line: str, original_lines: Sequence[str] = ()) -> bool:
-    """Whether `line` is a marker or removal directive. For many lines use a `MarkerReader`."""
+    """True if `line` is a marker or removal directive.
+
+    For many lines use a `MarkerReader`.
+    """
     return MarkerReader(original_lines).read(line) is not None
 
 
 def is_listing(line: str) -> bool:
-    """Whether `line` is a comment with dots at both ends, whatever stands between.
+    """True if `line` is a comment with dots at both ends, with any words between them.
 
-    What says that something is gone does not stand for it.
+    A comment saying that something is gone is not a listing.
     """
     stripped = line.strip()
     if len(stripped) > MAX_LISTING_LENGTH or stripped.startswith(_DOCSTRING_SIGNS):
@@ -169,12 +175,12 @@ def split_segments(update_lines: Sequence[str], original_lines: Sequence[str]) -
 
 
 def _begins_with(text: str, name: str) -> bool:
-    """Whether `text` begins with the whole words of `name`."""
+    """True if `text` begins with the whole words of `name`."""
     return text.startswith(name) and not re.match(r"[\w-]", text[len(name) :])
 
 
 def comment_bodies(stripped: str) -> list[tuple[str, bool]]:
-    """Readings of a line as one comment: its text, and whether a space follows the sign."""
+    """Texts of a line read as one comment, each with whether a space follows the sign."""
     bodies: list[tuple[str, bool]] = []
     for opening, closing in _BLOCK_COMMENTS.get(stripped[:1], ()):
         if stripped.startswith(opening) and stripped.endswith(closing):
@@ -191,12 +197,12 @@ def comment_bodies(stripped: str) -> list[tuple[str, bool]]:
 
 
 def _is_dotted(text: str) -> bool:
-    """Whether dots end a text that may stand in brackets; quicker than the pattern finds out."""
+    """True if a text, perhaps in brackets, ends with dots; quicker to test than the pattern."""
     return text.rstrip(")]>").endswith(("...", "…"))
 
 
 def _is_keep_body(body: str, *, is_spaced: bool) -> bool:
-    """Whether the text of a comment is a keep marker."""
+    """True if the text of a comment is a keep marker."""
     text = body.strip()
     if _PLACEHOLDER.fullmatch(text):
         return True

@@ -1,4 +1,4 @@
-"""What the readers of an update ask about the original, computed on first use."""
+"""Answers to the readers' questions about the original, computed on first use."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class OriginalIndex:
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """How often each stripped line stands in the original."""
+        """Number of times that each stripped line stands in the original."""
         return Counter(self.stripped)
 
     @cached_property
     def first_places(self) -> dict[str, int]:
-        """Where each stripped line stands first, counted from 0."""
+        """The first place of each stripped line, counted from 0."""
         places: dict[str, int] = {}
         for place, text in enumerate(self.stripped):
             places.setdefault(text, place)
@@ -43,12 +43,12 @@ class OriginalIndex:
 
     @cached_property
     def last_places(self) -> dict[str, int]:
-        """Where each stripped line stands last, counted from 0."""
+        """The last place of each stripped line, counted from 0."""
         return {text: place for place, text in enumerate(self.stripped)}
 
     @cached_property
     def places(self) -> dict[str, list[int]]:
-        """Everywhere that each stripped line stands, counted from 0."""
+        """All places of each stripped line, counted from 0."""
         places: dict[str, list[int]] = {}
         for place, text in enumerate(self.stripped):
             places.setdefault(text, []).append(place)
@@ -56,7 +56,7 @@ class OriginalIndex:
 
     @cached_property
     def num_filled_before(self) -> list[int]:
-        """For each border between lines the number of lines before it that are not blank."""
+        """Number of filled lines before each border between lines."""
         counts = [0]
         for text in self.stripped:
             counts.append(counts[-1] + bool(text))
@@ -69,7 +69,7 @@ class OriginalIndex:
 
     @cached_property
     def filled_places(self) -> dict[str, list[int]]:
-        """Where each line stands among those that are not blank."""
+        """Places of each line among the filled lines."""
         places: dict[str, list[int]] = {}
         for rank, text in enumerate(self.filled):
             places.setdefault(text, []).append(rank)
@@ -81,17 +81,17 @@ class OriginalIndex:
         return frozenset(known_names(self.lines))
 
     def filled_at(self, rank: int) -> str | None:
-        """The line at a place among those that are not blank, or None outside the file."""
+        """The line at a place among the filled lines, or None outside the file."""
         return self.filled[rank] if 0 <= rank < len(self.filled) else None
 
     def has(self, line: str) -> bool:
-        """Whether `line` stands in the original, whatever its indentation."""
+        """True if `line` stands in the original, whatever its indentation."""
         return line.strip() in self.counts
 
     def variant_rank(self, text: str) -> int | None:
-        """The line that a new stripped one is a variant of, as a place among the filled ones.
+        """The old line that a new stripped line rewrites, as a place among the filled ones.
 
-        That is the only one that binds its name, or else the one most like it; None without one.
+        It is the only line that binds the same name, or else the most similar one; None if neither.
         """
         name = bound_name(text)
         bound = [] if name is None else self._bound_ranks.get(name, [])
@@ -120,11 +120,11 @@ class OriginalIndex:
         return "\n".join(["", *self.filled, ""])
 
     def has_run(self, lines: Sequence[str]) -> bool:
-        """Whether `lines`, blank ones aside, stand in the original one after another."""
+        """True if `lines`, blank ones aside, stand in the original one after another."""
         texts = [text for line in lines if (text := line.strip())]
         return "\n".join(["", *texts, ""]) in self._filled_text if texts else True
 
 
 def is_telling(line: str) -> bool:
-    """Whether a line says enough to be an anchor by itself."""
+    """True if a line says enough to be an anchor by itself."""
     return len(_NOT_WORD.sub("", line[:200])) >= MIN_ANCHOR_LETTERS

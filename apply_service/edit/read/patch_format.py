@@ -1,4 +1,4 @@
-"""Patches between `*** Begin Patch` and `*** End Patch`, as some agents are told to write them."""
+"""Patches between `*** Begin Patch` and `*** End Patch`, the format that some agents use."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class PatchReader:
         self._headers = HeaderReader(original)
 
     def is_patch(self, lines: Sequence[SegmentLine]) -> bool:
-        """Whether the first filled line begins a patch or a file section of one."""
+        """True if the first filled line begins a patch or a file section of one."""
         first = next((line.text for line in lines if line.text.strip()), "")
         return bool(_BEGIN.fullmatch(first) or _OPERATION.fullmatch(first))
 
     def read(self, lines: Sequence[SegmentLine]) -> Snippet:
-        """The hunks of the one file that a patch updates; with an empty original, that it adds.
+        """The hunks of the only file that a patch updates, or adds if the original is empty.
 
         Raises MalformedSnippetError, UnsupportedOperationError.
         """
@@ -105,7 +105,7 @@ class PatchReader:
             check_file_name(name, self._path, number=line.number)
 
     def _hunks(self, lines: Sequence[SegmentLine]) -> list[SignedHunk]:
-        """The lines between headers; headers that follow each other narrow the place."""
+        """The lines between headers; consecutive headers narrow the place."""
         hunks: list[SignedHunk] = []
         body: list[SegmentLine] = []
         hint: int | None = None

@@ -34,9 +34,9 @@ def read_plain(
     language: str | None = None,
     tree: SyntaxTree | None = None,
 ) -> Snippet:
-    """Read an update without marker or known form, of a file that has text.
+    """Read an update without markers and in none of the other formats, of a file with text.
 
-    `tree` is the parsed original; without it that is parsed if `language` has a grammar.
+    `tree` is the parsed original; without it the original is parsed if `language` has a grammar.
     Raises NoMarkerError.
     """
     view = _Alignment(lines, original)
@@ -59,7 +59,7 @@ def read_plain(
 
 
 def _nearly_whole(segment: Segment, view: _Alignment) -> Snippet:
-    """The update as the whole file; where it lacks lines at a border, these may stay."""
+    """Read the update as the whole file; lines missing at a border may stay."""
     has_gaps = view.has_lost_before(), view.has_lost_after()
     segment = replace(
         segment,
@@ -74,13 +74,13 @@ def _nearly_whole(segment: Segment, view: _Alignment) -> Snippet:
 def _replacing(
     lines: Sequence[SegmentLine], found: Sequence[Replacement], index: LineIndex
 ) -> Snippet:
-    """Each replacement as a segment with the lines that give way."""
+    """One segment for each replacement, with the lines that it replaces."""
     segments = tuple(_segment(lines, one, index) for one in found)
     return Snippet(format="fragment", segments=segments)
 
 
 def _check_place(view: _Alignment, original: OriginalIndex) -> None:
-    """Raise NoMarkerError if lines would be lost inside, or nothing tells the place."""
+    """Raise NoMarkerError if lines inside would be lost, or the place is unknown."""
     lost = view.lost_inside()
     if lost is not None:
         raise NoMarkerError(_lost_message(*lost, original))
@@ -91,7 +91,7 @@ def _check_place(view: _Alignment, original: OriginalIndex) -> None:
 def _definitions(
     lines: Sequence[SegmentLine], index: LineIndex, tree: SyntaxTree | None
 ) -> list[Replacement]:
-    """What the definitions of the update replace, if it is made of such and they tell."""
+    """The replacements, if the update consists of definitions with certain places."""
     texts = [line.text for line in lines]
     language = None if tree is None else tree.language
     reader = DefinitionFragment(
@@ -105,7 +105,7 @@ def _definitions(
 
 
 def _segment(lines: Sequence[SegmentLine], one: Replacement, index: LineIndex) -> Segment:
-    """A replacement, indented as the lines are that give way."""
+    """A replacement as a segment, indented as the lines that it replaces."""
     filled = [row for row in range(one.new, one.new_end) if lines[row].text.strip()]
     shown = lines[filled[0] : filled[-1] + 1]
     texts = [line.text for line in shown]
@@ -125,7 +125,7 @@ def _segment(lines: Sequence[SegmentLine], one: Replacement, index: LineIndex) -
 
 
 class _Alignment:
-    """The filled lines of an update beside those of the original."""
+    """The filled lines of an update, aligned with those of the original."""
 
     def __init__(self, lines: Sequence[SegmentLine], original: OriginalIndex) -> None:
         self.num_lines = len(lines)
@@ -137,7 +137,7 @@ class _Alignment:
         self._blocks = matching_blocks(self._old, self._texts)
 
     def is_nearly_whole(self) -> bool:
-        """Whether the update shows the file from its first to its last line, or hardly less."""
+        """True if the update shows (almost) the whole file, from its first to its last line."""
         num_matched = sum(block.length for block in self._blocks)
         has_borders = self._texts[0] == self._old[0] and self._texts[-1] == self._old[-1]
         num_shown = len(self._texts) if has_borders else num_matched
@@ -146,11 +146,11 @@ class _Alignment:
         return max(self._num_lost_before(), self._num_lost_after()) <= _MAX_LOST_AT_BORDER
 
     def has_lost_before(self) -> bool:
-        """Whether the original begins with more lines than the update shows for them."""
+        """True if the original has more lines at its beginning than the update shows."""
         return self._num_lost_before() > 0
 
     def has_lost_after(self) -> bool:
-        """Whether the original ends with more lines than the update shows for them."""
+        """True if the original has more lines at its end than the update shows."""
         return self._num_lost_after() > 0
 
     def _num_lost_before(self) -> int:
@@ -165,7 +165,7 @@ class _Alignment:
         return len(self._old) - last.old_start - last.length - num_shown
 
     def lost_inside(self) -> tuple[SegmentLine, int] | None:
-        """The line of the update before which the most lines of the original are lost, if many."""
+        """The line of the update before which most lines of the original are lost, if many."""
         anchors = [block for block in self._blocks if self._is_anchor(block)]
         worst: tuple[SegmentLine, int] | None = None
         for left, right in pairwise(anchors):
@@ -177,7 +177,7 @@ class _Alignment:
         return worst
 
     def is_fragment(self) -> bool:
-        """Whether one border stands at one place of the original, or a definition has its name."""
+        """True if a border has a unique line of the original, or the original defines its name."""
         texts, counts = self._texts, self._original.counts
         for border in (texts, texts[::-1]):
             run: list[str] = []

@@ -1,8 +1,8 @@
-"""Notes that agents leave where a definition stood: "// handleDelete removed".
+"""Notes that agents leave in place of a removed definition: "// handleDelete removed".
 
 Such a sentence may be an ordinary comment as well. It is a note only if each of its names is a
-definition of the original that stands between what the update shows above and below the note, and
-that the update does not define itself.
+definition of the original that stands between the lines shown above and below the note, and that
+the update does not define itself.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ROUTE = r"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\s+/[^\s'\",;]{0,80}"
 
 
 def _note(names: str) -> re.Pattern[str]:
-    """A sentence that asks for the removal of `names`, or tells of it."""
+    """A sentence that asks for the removal of `names`, or reports it."""
     return re.compile(
         r"(?:note\s*:\s*)?(?:(?:remov(?:ed?|es|ing)|delet(?:ed?|es|ing)|drop(?:s|ped|ping)?)"
         rf"(?:\s*[:–—-]\s*|\s+){_KIND}(?P<asked>{names})(?:\s+{_THING})?"
@@ -73,7 +73,7 @@ _BRACKETS = ("()", "[]", "<>")
 
 
 def note_names(line: str) -> tuple[str, ...]:
-    """The names that a comment on a line of its own says to be gone; none for any other line."""
+    """Names that a comment line calls removed; none for any other line."""
     stripped = line.strip()
     if len(stripped) > MAX_NOTE_LENGTH or not _GONE.search(stripped) or not is_comment(stripped):
         return ()
@@ -99,7 +99,10 @@ class RemovalNotes:
         self._language = language
 
     def among(self, texts: Sequence[str], cuts: Sequence[bool]) -> dict[int, tuple[str, ...]]:
-        """The names of each note of an update by its place; `cuts` says which lines are markers."""
+        """The names in each note of an update, by the note's place.
+
+        `cuts` says which lines are markers.
+        """
         found = (
             (place, names)
             for place, text in enumerate(texts)
@@ -135,7 +138,7 @@ class RemovalNotes:
 
 
 class _Landmark(NamedTuple):
-    """A line of the update that stands at one place of the original alone."""
+    """A line of the update with only one place in the original."""
 
     row: int
     run: int
@@ -143,7 +146,7 @@ class _Landmark(NamedTuple):
 
 
 class _Shown:
-    """What an update shows of the original, in runs of lines between cuts."""
+    """The lines of the original that an update shows, in runs between cuts."""
 
     def __init__(
         self,
@@ -159,7 +162,7 @@ class _Shown:
         self._language = language
 
     def has_around(self, symbol: Symbol, row: int) -> bool:
-        """Whether most lines next to line `row`, above and below, are on that side of `symbol`."""
+        """True if most lines next to line `row`, above and below, are on that side of `symbol`."""
         border = bisect_left(self._landmarks, (row,))
         above = _nearest_run(self._landmarks[max(0, border - MAX_LANDMARKS) : border][::-1])
         below = _nearest_run(self._landmarks[border : border + MAX_LANDMARKS])
@@ -167,7 +170,7 @@ class _Shown:
         return is_below and (not below or _lead(below, symbol) < 0)
 
     def defines(self, symbol: Symbol, owner: str | None) -> bool:
-        """Whether the update has a definition for `symbol`, or shows its header."""
+        """True if the update has a definition for `symbol`, or shows its header."""
         owners = self._owners.get(symbol.name)
         if owners is not None:
             return None in owners or owner in owners
@@ -175,7 +178,7 @@ class _Shown:
         return self._original.counts[header] == 1 and header in self._stripped
 
     def is_apart(self, row: int, notes: Container[int], comments: Container[int]) -> bool:
-        """Whether neither a comment goes on in this note nor new code follows it directly.
+        """True if neither a comment goes on in this note nor new code follows it directly.
 
         Further notes may stand beside it; `comments` only look like notes.
         """
@@ -190,7 +193,7 @@ class _Shown:
         return not is_continued and not self._is_new(below)
 
     def _is_new(self, row: int) -> bool:
-        """Whether there is such a line, and it is text that the original lacks."""
+        """True if there is such a line, and the original lacks its text."""
         if not 0 <= row < len(self._texts) or self._is_cut[row]:
             return False
         return bool(self._texts[row].strip()) and not self._original.has(self._texts[row])
@@ -212,7 +215,7 @@ class _Shown:
 
     @cached_property
     def _owners(self) -> dict[str, set[str | None]]:
-        """For each name that the update defines what stands around it, as far as it shows that."""
+        """The owners of each name that the update defines, as far as the update shows them."""
         owners: dict[str, set[str | None]] = {}
         for lines in self._runs():
             symbols = parse_fragment(lines, self._language) or find_definitions(lines)
@@ -244,7 +247,7 @@ def _without_rules(text: str) -> str:
 
 
 def _title(shown: str) -> str:
-    """A title without its quotes; of a route the method as symbols have it."""
+    """A title without its quotes; for a route its method and path, as symbols have them."""
     title = shown[1:-1] if shown[0] in "'\"`" else shown
     method, _, path = title.partition(" ")
     is_route = re.fullmatch(_ROUTE, title, re.IGNORECASE) is not None
@@ -260,11 +263,11 @@ def _owner(symbols: Sequence[Symbol], symbol: Symbol) -> str | None:
 
 
 def _lead(places: Sequence[int], symbol: Symbol) -> int:
-    """How many more of the places stand before the definition than after it."""
+    """Number of the places before the definition minus the number after it."""
     num_before = sum(place < symbol.start for place in places)
     return num_before - sum(place >= symbol.end for place in places)
 
 
 def _nearest_run(landmarks: Sequence[_Landmark]) -> list[int]:
-    """The places of those landmarks that are of the same run as the first one."""
+    """Places of the landmarks in the same run as the first one."""
     return [mark.place for mark in landmarks if mark.run == landmarks[0].run]

@@ -1,4 +1,4 @@
-"""What an update says, whatever format it was written in: segments, and names to remove."""
+"""The content of an update in any format: segments, and names to remove."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ LineRole = Literal["unknown", "context", "new"]
 
 
 class SegmentLine(msgspec.Struct, frozen=True, gc=False):
-    """A line that belongs into the result.
+    """A line that belongs to the result.
 
     `number` is its place in the update, from 1. A lazy update does not say which of its lines are
     new, so their role is "unknown". An optional line is an instruction comment ("// Add a method
-    to close the file"): a result may hold it or not.
+    to close the file"): a result may contain it or not.
     """
 
     text: str
@@ -26,17 +26,18 @@ class SegmentLine(msgspec.Struct, frozen=True, gc=False):
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
-    """Lines that stand together in the result, in the place of some lines of the original.
+    """Consecutive lines of the result that replace some lines of the original.
 
-    `old` are the lines that give way, if the format names them (context and removed lines of a
-    hunk, the SEARCH side of a block) or the lines of a fragment tell; None leaves them to be
-    found. Without a gap before, the segment begins where the previous one ends, or at the start of
-    the file; likewise after. Where no marker stands at a border of a lazy update, or of one that
-    is nearly the whole file, a gap there is a guess (`is_start_guessed`, `is_end_guessed`). So it
-    is of a fragment whether lines of a definition stay that it leaves out (`is_rest_unclear`).
-    `next_indent` are the columns of white space before the marker that follows, if one does, and
-    `outer_indent` those before a further marker directly behind that one, if they are fewer.
-    `old_line_hint` is the line number of a hunk header, from 1; agents often get it wrong.
+    `old` are the replaced lines, if the format names them (context and removed lines of a hunk,
+    the SEARCH side of a block) or the lines of a fragment tell; None leaves them to be found.
+    Without a gap before, the segment begins where the previous one ends, or at the start of the
+    file; likewise after. Where no marker stands at a border of a lazy update, or of one that
+    is nearly the whole file, a gap there is a guess (`is_start_guessed`, `is_end_guessed`). For a
+    fragment it is a guess whether lines of a definition stay that it leaves out
+    (`is_rest_unclear`). `next_indent` are the columns of white space before the marker that
+    follows, if one does, and `outer_indent` those before a further marker directly behind that
+    one, if they are fewer. `old_line_hint` is the line number of a hunk header, from 1; agents
+    often get it wrong.
     """
 
     lines: tuple[SegmentLine, ...]
@@ -52,7 +53,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_gap_guessed(self) -> bool:
-        """Whether the gap at either border is a guess."""
+        """True if the gap at either border is a guess."""
         return self.is_start_guessed or self.is_end_guessed
 
     @property
@@ -62,7 +63,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Removal(msgspec.Struct, frozen=True, gc=False):
-    """A directive that names something of the original that goes ("# remove parse_header").
+    """A directive that names something of the original to remove ("# remove parse_header").
 
     It stands in the update at line `number`, before segment `before_segment` (or after the last).
     """
@@ -73,9 +74,10 @@ class Removal(msgspec.Struct, frozen=True, gc=False):
 
 
 class Snippet(msgspec.Struct, frozen=True, kw_only=True):
-    """An update in one form. `is_ordered` says that segments should follow the file's order.
+    """An update in one form for all formats.
 
-    A lazy update may still have segments out of order when their anchors say so.
+    `is_ordered` says that segments should follow the file's order. A lazy update may still have
+    segments out of order when their anchors say so.
     """
 
     format: SnippetFormat

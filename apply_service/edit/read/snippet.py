@@ -1,4 +1,4 @@
-"""Reads an update: first which format it is written in, then its segments.
+"""Reads an update: finds out its format, then its segments.
 
 SnippetError ← EmptySnippetError, NoMarkerError, NothingToKeepError, MalformedSnippetError,
                UnsupportedOperationError
@@ -49,9 +49,9 @@ def read_snippet(
     language: str | None = None,
     tree: SyntaxTree | None = None,
 ) -> Snippet:
-    """The update in one form, whatever it was written in. Raises SnippetError.
+    """Read an update of any format. Raises SnippetError.
 
-    `tree` is the parsed original; without it that is parsed where the syntax is asked for.
+    `tree` is the parsed original; without it the original is parsed where its syntax is needed.
 
     A border of a lazy update without a marker has no gap, unless that would lose more than a few
     lines at the start or end of the file: agents forget the outer markers. A removal may name
@@ -106,7 +106,7 @@ class _Readers:
         return read_plain(shown, self._original, language=self._language, tree=self._tree)
 
     def read_new_file(self, parts: Sequence[Sequence[SegmentLine]]) -> Snippet:
-        """The update is the whole file when there is no original."""
+        """Read the update as the whole file, when there is no original."""
         lines = [line for part in parts for line in part]
         snippet = self._read_explicit(parts, lines)
         if snippet is not None:
@@ -129,7 +129,7 @@ class _Readers:
     def _read_explicit(
         self, parts: Sequence[Sequence[SegmentLine]], lines: Sequence[SegmentLine]
     ) -> Snippet | None:
-        """Read a format that names the lines that give way, or None if it is none of them."""
+        """Read a format that names the lines it replaces; None if the update has no such format."""
         if self._blocks.has_blocks(lines):
             return self._blocks.read(lines)
         if self._patches.is_patch(lines):
@@ -138,7 +138,7 @@ class _Readers:
 
 
 def _with_outer_gaps(snippet: Snippet) -> Snippet:
-    """Markers inside lines alone say nothing about the borders of an update."""
+    """Add outer gaps, because markers inside lines say nothing about the update's borders."""
     if not snippet.segments:
         return snippet
     first, *others = snippet.segments

@@ -1,4 +1,4 @@
-"""Why an update cannot be read.
+"""Errors of an update that cannot be read.
 
 SnippetError ← EmptySnippetError, NoMarkerError, NothingToKeepError, MalformedSnippetError,
                UnsupportedOperationError
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class SnippetError(Exception):
-    """Base of what can be wrong with an update; the message says what to send instead."""
+    """Base of the errors of an update; the message says what to send instead."""
 
 
 class EmptySnippetError(SnippetError):
@@ -16,11 +16,11 @@ class EmptySnippetError(SnippetError):
 
 
 class NoMarkerError(SnippetError):
-    """Nothing says where the lines belong: no marker, and no anchor in the original."""
+    """The update does not say where its lines belong: no marker, no anchor in the original."""
 
 
 class NothingToKeepError(SnippetError):
-    """The original is empty, so a marker or an old line stands for nothing."""
+    """The original is empty, so there is nothing for a marker or an old line to stand for."""
 
 
 class MalformedSnippetError(SnippetError):

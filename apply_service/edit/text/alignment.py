@@ -1,4 +1,4 @@
-"""Which lines of two versions of a text are the same line; near-linear on any input."""
+"""Matches the equal lines of two versions of a text; near-linear on any input."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def matching_blocks(old: Sequence[str], new: Sequence[str]) -> list[Block]:
 
 
 def changed_hunks(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
-    """What lies between the matching blocks, in order."""
+    """The changes between the matching blocks, in order."""
     hunks: list[Hunk] = []
     old_start = new_start = 0
     for block in [*matching_blocks(old, new), Block(len(old), len(new), 0)]:
@@ -68,9 +68,10 @@ def changed_hunks(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
 
 
 def bounded_hunks(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
-    """The changed hunks, or all between the equal head and tail as one where they take too long.
+    """The changed hunks, or a single one if comparing takes too long.
 
-    Either way the new text is what they make of the old one.
+    The single hunk holds everything between the equal head and tail. Either way the hunks turn the
+    old text into the new one.
     """
     try:
         with limited_work():
@@ -168,7 +169,7 @@ def _common_tail(
 def _unique_anchors(
     old: Sequence[str], new: Sequence[str], old_lo: int, old_hi: int, new_lo: int, new_hi: int
 ) -> list[tuple[int, int]]:
-    """Longest rising chain of lines that stand exactly once on each side."""
+    """The longest rising chain of lines that stand exactly once on each side."""
     old_place = _unique_places(old, old_lo, old_hi)
     pairs = [
         (old_place[line], place)
@@ -191,7 +192,7 @@ def _unique_places(lines: Sequence[str], start: int, end: int) -> dict[str, int]
 
 
 def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Longest subsequence of `pairs` that rises in its first member (patience sorting)."""
+    """The longest subsequence of `pairs` that rises in its first member (patience sorting)."""
     tops: list[int] = []
     top_index: list[int] = []
     previous: list[int] = []

@@ -1,4 +1,4 @@
-"""Lines of which only one is in force: they stand in different branches of one condition."""
+"""Finds lines that are alternatives: they stand in different branches of one condition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OTHER_BRANCH = re.compile(
 
 
 def are_alternatives(lines: Sequence[str], first: int, second: int, language: str) -> bool:
-    """Whether line `second`, from 0, stands in a later branch of a condition around `first`."""
+    """True if line `second`, from 0, stands in a later branch of a condition around `first`."""
     if language in PREPROCESSED:
         branches = dict(_branches(lines, first))
         return any(
@@ -29,7 +29,7 @@ def are_alternatives(lines: Sequence[str], first: int, second: int, language: st
 
 
 def without_directives(lines: Sequence[str]) -> list[str]:
-    """The lines with nothing in place of those that begin or end a branch."""
+    """The lines, each replaced by an empty one if it begins or ends a branch."""
     return ["" if _DIRECTIVE.match(line) else line for line in lines]
 
 

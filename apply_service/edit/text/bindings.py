@@ -1,4 +1,4 @@
-"""Names that lines bind (definitions, variables, imports) and where else they are used.
+"""Names that lines bind (definitions, variables, imports), and their uses elsewhere.
 
 By the look of single lines: no grammar, any language. No pattern can match a run of spaces in more
 than one way, so that a hostile line takes no longer than another of its length.
@@ -58,7 +58,10 @@ def bound_names(line: str) -> frozenset[str]:
 
 
 def declared_names(line: str) -> frozenset[str]:
-    """The names that `line` introduces, which a block can do once: no mere assignments."""
+    """Names that `line` declares; a block declares each of them only once.
+
+    Mere assignments do not count.
+    """
     return _declared_names(line) if len(line) <= MAX_LINE_LENGTH else frozenset()
 
 
@@ -80,7 +83,7 @@ def _declared_names(line: str) -> frozenset[str]:
 
 
 def _module_names(line: str) -> str:
-    """What a line imports from no text in quotes, up to its comment; nothing otherwise."""
+    """Names in an import without quotes, up to its comment; nothing for other lines."""
     match = _MODULE_IMPORT.fullmatch(_COMMENT.split(line, maxsplit=1)[0])
     return match["names"].rstrip() if match is not None else ""
 
@@ -102,7 +105,7 @@ def _targets(names: str) -> Iterator[str]:
 
 
 def _modules(names: str, *, takes_last: bool) -> Iterator[str]:
-    """`d` of Rust's `a::d` and of Java's `a.b.d`; of Python's `a.b` it is `a`."""
+    """The module name `d` of Rust's `a::d` and Java's `a.b.d`, and `a` of Python's `a.b`."""
     for part in _PART.findall(names):
         words = IDENTIFIER.findall(part)
         if words and words[-1] != "self":
@@ -110,7 +113,7 @@ def _modules(names: str, *, takes_last: bool) -> Iterator[str]:
 
 
 def is_import_line(line: str) -> bool:
-    """Whether `line` imports something as a whole."""
+    """True if `line` imports something as a whole."""
     return len(line) <= MAX_LINE_LENGTH and _is_import(line)
 
 
@@ -125,7 +128,7 @@ def _is_import(line: str) -> bool:
 
 
 class Bindings:
-    """Where the names of one original are bound and used; found when they are asked for."""
+    """Finds on demand where the names of one original are bound and used."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
@@ -134,7 +137,7 @@ class Bindings:
         self._places: dict[str, tuple[int, ...]] = {}
 
     def _block_around(self, place: int, depth: int) -> tuple[int, int]:
-        """Lines `[start, end)` about `place` that are indented by at least `depth`, or blank."""
+        """Lines `[start, end)` around `place` that are blank or indented by at least `depth`."""
         if depth == 0:
             return 0, len(self._lines)
         start = end = place
@@ -150,16 +153,19 @@ class Bindings:
         return not line.strip() or len(indent_of(line)) >= depth
 
     def is_used(self, name: str, span: tuple[int, int]) -> bool:
-        """Whether `name` stands anywhere but in the span."""
+        """True if `name` stands anywhere outside the span."""
         return any(True for _ in self._outside(name, span))
 
     def is_bound(self, name: str, span: tuple[int, int]) -> bool:
-        """Whether a line at the margin, but for the span, binds `name`."""
+        """True if an unindented line outside the span binds `name`."""
         lines = (self._lines[place] for place in self._outside(name, span))
         return any(not line.startswith((" ", "\t")) and name in bound_names(line) for line in lines)
 
     def is_declared(self, name: str, span: tuple[int, int], indent: str) -> bool:
-        """Whether a line with this indentation in the block around the span declares `name`."""
+        """True if a line in the block around the span declares `name`.
+
+        The declaring line is indented by `indent`.
+        """
         declaring = [
             place
             for place in self._outside(name, span)
@@ -194,7 +200,7 @@ class Bindings:
 
 
 def _whole_words(text: str, name: str) -> Iterator[int]:
-    """Where the whole word stands. A pattern pays only where there is much to look at."""
+    """Places of the whole word; a pattern pays only for names that occur often."""
     if text.count(name) > _MAX_COMPARED:
         yield from (match.start() for match in whole_name(name).finditer(text))
         return
@@ -207,5 +213,5 @@ def _whole_words(text: str, name: str) -> Iterator[int]:
 
 
 def _goes_on(character: str) -> bool:
-    """Whether a word does not end at this character, of which there may be none."""
+    """True if this character continues a word; there may be no character."""
     return character.isalnum() or character in ("_", "$")

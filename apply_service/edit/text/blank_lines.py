@@ -1,4 +1,4 @@
-"""How many blank lines stand between neighbouring lines of a text."""
+"""Counts the blank lines between neighbouring lines of a text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Gap(NamedTuple):
 
 
 class GapTable:
-    """The numbers of blank lines that were seen between, after and before lines.
+    """Numbers of blank lines that were seen between, after and before lines.
 
     `afters` and `befores` are more gaps, known for their left or their right line alone.
     """
@@ -43,19 +43,19 @@ class GapTable:
         return _numbers((gap.right, gap.num_blank) for gap in self._before_gaps)
 
     def has(self, left: str, right: str) -> bool:
-        """Whether the lines were seen as neighbours."""
+        """True if the lines were seen as neighbours."""
         return (left, right) in self._between
 
     def between(self, left: str, right: str) -> tuple[int, ...]:
-        """How many blank lines were seen between neighbours."""
+        """The numbers of blank lines that were seen between two neighbours."""
         return self._between.get((left, right), ())
 
     def after(self, left: str) -> tuple[int, ...]:
-        """How many blank lines were seen after a line."""
+        """The numbers of blank lines that were seen after a line."""
         return self._after.get(left, ())
 
     def before(self, right: str) -> tuple[int, ...]:
-        """How many blank lines were seen before a line."""
+        """The numbers of blank lines that were seen before a line."""
         return self._before.get(right, ())
 
 
@@ -70,17 +70,17 @@ def _numbers(seen: Iterable[tuple[Key, int]]) -> Mapping[Key, tuple[int, ...]]:
 
 
 def squeeze(line: str) -> str:
-    """A line without its indentation and with single spaces, to compare by content."""
+    """Remove indentation and repeated spaces from a line, to compare lines by content."""
     return " ".join(line.split())
 
 
 def gaps_of(
     texts: Sequence[str], *, first_number: int = 1, around: Container[str] | None = None
 ) -> Iterator[Gap]:
-    """The gaps of a text of squeezed lines, its borders included; none if all lines are blank.
+    """Gaps of a text of squeezed lines, its borders included; none if all lines are blank.
 
-    `first_number` is the number of the first line. `around` leaves gaps out that have none of its
-    lines on either side.
+    `first_number` is the number of the first line. With `around`, only gaps beside one of its
+    lines are given.
     """
     filled = [place for place, text in enumerate(texts) if text]
     if not filled:

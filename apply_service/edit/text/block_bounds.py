@@ -1,4 +1,4 @@
-"""Where the blocks of an original begin and end, as far as its indentation tells."""
+"""Finds where the blocks of an original begin and end, judging by its indentation."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ _CLOSING_WORDS = frozenset({"end", "end;", "end,", "end)", "fi", "done", "esac"}
 
 
 class BlockBounds:
-    """The blocks of one original; each question takes about as many steps as blocks are nested."""
+    """The blocks of one original; a question takes about as many steps as blocks are nested."""
 
     def __init__(self, index: LineIndex) -> None:
         self._index = index
 
     def header_of(self, border: int, depth: int) -> int | None:
-        """The line by `depth` columns above `border` whose block goes on there, if there is one."""
+        """The header, indented by `depth` columns, of the block that continues at `border`.
+
+        None if there is no such block.
+        """
         place = self._filled_above[border]
         while place >= 0 and self.columns[place] > depth:
             place = self._shallower_above[place]
         return place if place >= 0 and self.columns[place] == depth else None
 
     def body_of(self, header: int) -> int:
-        """Where the inside of a block begins: a bracket may open it on a line of its own."""
+        """The first line inside a block; the opening bracket may have a line of its own."""
         below = self._no_deeper_below[header]
         is_alone = below < len(self._index) and self._index.stripped[below] in OPENING_BRACKETS
         is_alone = is_alone and self._filled_above[below] == header
@@ -35,7 +38,7 @@ class BlockBounds:
         return header + 1
 
     def end_of(self, header: int) -> tuple[int, int | None] | None:
-        """Where the block of `header` ends, and the line that closes it, if one does.
+        """The end of the block of `header`, and the line that closes it, if one does.
 
         None for a bracket that nothing closes.
         """
@@ -50,7 +53,7 @@ class BlockBounds:
         return self._filled_above[below] + 1, None
 
     def is_closed_by(self, header: int, line: int) -> bool:
-        """Whether a line stands as deep as `header` and ends a block."""
+        """True if a line is indented as `header` is and ends a block."""
         is_level = line < len(self._index) and self.columns[line] == self.columns[header]
         return is_level and closes_block(self._index.stripped[line])
 
@@ -103,7 +106,7 @@ class BlockBounds:
 
 
 def closes_block(text: str) -> bool:
-    """Whether a stripped line ends a block: a bracket, `end` or a closing tag."""
+    """True if a stripped line ends a block: a bracket, `end` or a closing tag."""
     return text.startswith(_CLOSERS_OR_TAG) or text in _CLOSING_WORDS
 
 

@@ -1,4 +1,4 @@
-"""Brackets and other ends of blocks, and how far a stretch of lines keeps brackets in balance."""
+"""Brackets and other ends of blocks, and the balance of brackets in spans of lines."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class BalanceIndex:
             self._depths.append(depth)
 
     def of(self, start: int, end: int) -> Balance:
-        """Brackets opened and not closed in lines `[start, end)`, by kind; negative if closed."""
+        """The surplus of opened brackets in lines `[start, end)`, by kind; negative if closed."""
         before, after = self._depths[start], self._depths[end]
         return (after[0] - before[0], after[1] - before[1], after[2] - before[2])
 
 
 def balance_of(lines: Sequence[str]) -> Balance:
-    """Brackets opened and not closed in `lines`, by kind."""
+    """The surplus of opened brackets in `lines`, by kind; negative if closed."""
     depth = (0, 0, 0)
     for line in lines:
         depth = _added(depth, line)
@@ -45,7 +45,7 @@ def balance_of(lines: Sequence[str]) -> Balance:
 
 
 def num_closed_before(lines: Sequence[str]) -> int:
-    """How many brackets `lines` close that stand open before them."""
+    """Number of brackets that `lines` close without having opened them."""
     depths = dict.fromkeys(OPENING_BRACKETS, 0)
     count = 0
     for line in lines:
@@ -60,7 +60,7 @@ def num_closed_before(lines: Sequence[str]) -> int:
 
 
 def num_misplaced(lines: Sequence[str]) -> int:
-    """How many lines begin with the end of a block and are indented otherwise than its start."""
+    """Number of lines that begin with a block's end and are not indented as its start is."""
     starts: list[int] = []
     count = 0
     for line in lines:

@@ -1,4 +1,4 @@
-"""Names that lines define, by the look of one line alone: no grammar, any language."""
+"""Names that lines define, judged by single lines: no grammar, any language."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _IMPORT = re.compile(r"\s*(?:import|from|use|using|require|#\s*include|@import)\
 
 
 def definition_name(line: str) -> str | None:
-    """The name that `line` begins to define, without what qualifies it, or None."""
+    """The unqualified name of the definition that `line` begins, or None."""
     if len(line) > MAX_LINE_LENGTH:
         return None
     return _definition_name(line)
@@ -69,17 +69,17 @@ def _definition_name(line: str) -> str | None:
 
 
 def unqualified(name: str) -> str:
-    """A name as other lines use it: `run` of `Server.run` and of `A::run`."""
+    """The last part of a name, as other lines use it: `run` of `Server.run` and `A::run`."""
     return _QUALIFIER.split(name)[-1]
 
 
 def is_title(name: str) -> bool:
-    """Whether the name is a text, as that of a test or a route: no other line can use it."""
+    """True if a name is a text, such as a test's or a route's; other lines cannot use it."""
     return " " in name or "/" in name
 
 
 def is_attribute(line: str) -> bool:
-    """Whether `line` is like `@property`, `#[test]` or `[Fact]`: it belongs to what follows."""
+    """True if `line` is like `@property`, `#[test]` or `[Fact]`: it belongs to the next line."""
     return line.lstrip().startswith(("@", "#[", "["))
 
 

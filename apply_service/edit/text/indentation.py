@@ -10,12 +10,12 @@ from apply_service.edit.text.runs import Run
 
 
 def reindented(texts: Sequence[str], runs: Iterable[Run], index: LineIndex) -> list[str]:
-    """`texts` shifted as the lines that stand in the original say.
+    """Shift `texts` to the indentation of those lines that the original has too.
 
     Nothing changes if any of those lines is indented as in the original, or if they disagree:
-    then the segment means what it says. So it does if its steps are as wide as the file's and only
-    some lines are deeper than they were, as where old code goes into a new block. But spaces in a
-    file of tabs become tabs, and the other way round.
+    then the segment's own indentation is meant. The same holds if its steps are as wide as the
+    file's and only some lines are deeper than they were, as where old code goes into a new block.
+    But spaces in a file of tabs become tabs, and the other way round.
     """
     seen: set[tuple[str, str]] = set()
     for run in runs:
@@ -40,9 +40,9 @@ def reindented(texts: Sequence[str], runs: Iterable[Run], index: LineIndex) -> l
 
 
 def reindented_by(texts: Sequence[str], pairs: dict[str, str]) -> list[str]:
-    """`texts` indented so that the indentations that are keys of `pairs` become their values.
+    """Indent `texts` so that each indentation in the keys of `pairs` becomes its value.
 
-    Where no shift by the same amount does that, steps are made wider or narrower.
+    Where no shift by a constant amount does so, steps are made wider or narrower.
     """
     shifted = _shifted(texts, pairs)
     if shifted is None:
@@ -51,7 +51,7 @@ def reindented_by(texts: Sequence[str], pairs: dict[str, str]) -> list[str]:
 
 
 def lacks_first_indent(texts: Sequence[str], old: Sequence[str]) -> bool:
-    """Whether only the first line of `texts`, a new version of `old`, lost its indentation."""
+    """True if only the first line of `texts`, a new version of `old`, lost its indentation."""
     is_less = len(indent_of(texts[0])) < len(indent_of(old[0]))
     return is_less and _margin(texts[1:]) == _margin(old[1:])
 
@@ -62,7 +62,7 @@ def _margin(texts: Sequence[str]) -> int:
 
 
 def _shifted(texts: Sequence[str], pairs: dict[str, str]) -> list[str] | None:
-    """All lines moved by the same amount, None if that is not what the pairs say."""
+    """Shift all lines by the same amount; None if `pairs` do not agree on one."""
     if all(new == old for new, old in pairs.items()):
         return list(texts)
     added = _common_addition(pairs)
@@ -75,9 +75,9 @@ def _shifted(texts: Sequence[str], pairs: dict[str, str]) -> list[str] | None:
 
 
 def _aligned(run: Run, texts: Sequence[str], index: LineIndex) -> list[tuple[str, str]]:
-    """Indentations of the segment's lines and of the original's, where these are equal.
+    """Pairs of indentations of the segment and the original for lines that are equal in both.
 
-    Of a definition also those of its first lines, whatever they say.
+    The first lines of a definition count whatever they say.
     """
     if not run.is_definition:
         return [
@@ -102,7 +102,7 @@ def _aligned(run: Run, texts: Sequence[str], index: LineIndex) -> list[tuple[str
 
 
 def _common_addition(pairs: dict[str, str]) -> str | None:
-    """What stands before every key in its value, if it is always the same."""
+    """The prefix that turns every key into its value, if it is always the same."""
     additions = {
         old[: len(old) - len(new)] if old.endswith(new) else None for new, old in pairs.items()
     }
@@ -136,9 +136,9 @@ def _try_in_units(
 def _with_other_characters(
     texts: Sequence[str], seen: Collection[tuple[str, str]], units: tuple[str, str]
 ) -> list[str]:
-    """Spaces as tabs, or tabs as spaces, where lines that stand in the original tell so.
+    """Change spaces to tabs, or tabs to spaces, if lines of the original say so.
 
-    How wide a step is most of these lines say; some may be deeper than they were.
+    The width of a step is the one most of these lines agree on; some may be deeper than they were.
     """
     new_unit, old_unit = units
     told = [(new, old) for new, old in seen if new and old and not set(new) & set(old)]

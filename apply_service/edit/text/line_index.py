@@ -1,4 +1,4 @@
-"""One original, prepared for finding the lines of a snippet in it."""
+"""An index of one original's lines, used to find the lines of a snippet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEAVING = re.compile(r"(?:return|raise|throw|break|continue)\b")
 
 
 class LineIndex:
-    """The lines of an original, their places by text, and how much each text says.
+    """The lines of an original, their places by text, and the information in each text.
 
     Lines are compared without the space around them; the indentation is looked at later.
     """
@@ -38,7 +38,7 @@ class LineIndex:
         return len(self.lines)
 
     def places(self, text: str) -> Sequence[int]:
-        """Where the stripped `text` stands, rising; nowhere for a blank line."""
+        """Places of the stripped `text`, rising; none for a blank line."""
         places = self._places.get(text, ()) if text else ()
         if self._bounds is None or not places:
             return places
@@ -46,13 +46,13 @@ class LineIndex:
         return places[bisect_left(places, low) : bisect_left(places, high)]
 
     def within(self, low: int, high: int) -> LineIndex:
-        """The same index, with no places outside lines `[low, high)`."""
+        """The same index, restricted to places in lines `[low, high)`."""
         window = copy(self)
         window._bounds = low, high
         return window
 
     def weight(self, text: str) -> float:
-        """The evidence in finding the stripped `text`: the rarer, the more; 0 for a blank line."""
+        """The evidence in finding the stripped `text`: more if it is rare; 0 for a blank line."""
         known = self._weights.get(text)
         if known is None:
             count = len(self._places.get(text, ())) or 1
@@ -62,7 +62,7 @@ class LineIndex:
         return known
 
     def fullness(self, text: str) -> float:
-        """From 0 to 1: the share of the letters and digits that a telling line has."""
+        """The letters and digits of `text` as a share of a telling line's, from 0 to 1."""
         known = self._fullness.get(text)
         if known is None:
             known = min(sum(map(str.isalnum, text[:_MAX_READ])) / FULL_LETTERS, 1.0)
@@ -71,22 +71,22 @@ class LineIndex:
 
     @cached_property
     def indent_unit(self) -> str:
-        """The file's step of indentation, as far as its lines tell it."""
+        """The file's step of indentation, as far as its lines show it."""
         return indent_unit(self.lines)
 
     def num_filled(self, start: int, end: int) -> int:
-        """Lines with text in `[start, end)`."""
+        """Number of lines with text in `[start, end)`."""
         return self._filled[end] - self._filled[start] if start < end else 0
 
     def blank_before(self, border: int) -> int:
-        """How many blank lines stand directly before `border`."""
+        """Number of blank lines directly before `border`."""
         place = border
         while place > 0 and not self.stripped[place - 1]:
             place -= 1
         return border - place
 
     def blank_after(self, border: int) -> int:
-        """How many blank lines stand from `border` on."""
+        """Number of blank lines from `border` on."""
         place = border
         while place < len(self.stripped) and not self.stripped[place]:
             place += 1
@@ -94,7 +94,7 @@ class LineIndex:
 
 
 def num_equal_lines(a: Sequence[str], i: int, b: Sequence[str], j: int, step: int) -> int:
-    """How many lines of `a` from `i` on are those of `b` from `j` on; a `step` of -1 goes back."""
+    """Number of lines that are equal in `a` from `i` and `b` from `j`; `step` -1 goes back."""
     most = min(len(a) - i, len(b) - j) if step > 0 else min(i, j) + 1
     size, length = 0, 1
     while length and size < most:
@@ -113,14 +113,14 @@ def indent_of(line: str) -> str:
 
 
 def indent_unit(lines: Iterable[str]) -> str:
-    """The smallest indentation that there is; empty if no line is indented.
+    """The smallest indentation in the lines; empty if no line is indented.
 
-    Lines of a comment that begin with a star stand by one space whatever the unit.
+    Lines of a comment that begin with a star are indented by one space whatever the unit.
     """
     indents = {indent_of(line) for line in lines if line.strip() and line.lstrip()[0] != "*"}
     return min(filter(None, indents), key=len, default="")
 
 
 def leaves(text: str) -> bool:
-    """Whether nothing that follows a line in its block is reached."""
+    """True if a line such as `return` makes the rest of its block unreachable."""
     return bool(_LEAVING.match(text)) and not text.endswith(("(", "[", "{", ",", "?"))

@@ -1,4 +1,4 @@
-"""Runs: stretches of a segment that stand in the original line by line."""
+"""Runs: stretches of consecutive segment lines that also stand in the original."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class _Finder:
         return len(self.runs) >= MAX_RUNS or self._num_compared > MAX_COMPARED_LINES
 
     def near(self, places: Sequence[int]) -> list[int]:
-        """Those of many `places` that lie near the weightiest runs."""
+        """Those of many `places` that lie close to the weightiest runs."""
         strong = sorted(self.runs, key=lambda run: -run.weight)[:MAX_STRONG]
         reach = len(self._stripped) + NEAR_LINES
         found: list[int] = []
@@ -118,7 +118,7 @@ class _Finder:
     def _reach(self, new: int, old: int, step: int) -> int:
         """The last filled line of the run in one direction, as a place in the segment.
 
-        The indentation may differ from the original's, but everywhere in the same way.
+        The indentation may differ from the original's, but by the same amount everywhere.
         """
         stripped, old_stripped = self._stripped, self._index.stripped
         shift = self._shift(new, old)

@@ -1,4 +1,4 @@
-"""How alike two texts are: letter by letter, as lines, and as runs of lines."""
+"""Measures the similarity of two texts: letter by letter, as lines, and as runs of lines."""
 
 from __future__ import annotations
 
@@ -98,11 +98,11 @@ class Similarity:
         self._words = _Occurrences(_telling_words)
 
     def ratio(self, left: str, right: str) -> float:
-        """Between 0 and 1: by characters and words; 0 if it cannot be above `EVEN_PAIR`."""
+        """Similarity by characters and words, from 0 to 1; 0 if it cannot exceed `EVEN_PAIR`."""
         return self._ratios(left, (right,))[0]
 
     def _ratios(self, left: str, others: Sequence[str]) -> list[float]:
-        """The ratio of one line with each of others."""
+        """The ratios of one line and several others."""
         known = self._known.setdefault(left, {})
         for right in others:
             if right not in known:
@@ -117,7 +117,7 @@ class Similarity:
         return ratio if former == right else max(ratio, self.ratio(left, former))
 
     def with_old_names(self, line: str) -> str:
-        """A new line with the names that its words had in the original."""
+        """Replace the new names in a line by their old names from the original."""
         if not self._renames:
             return line
         if line not in self._former:
@@ -167,14 +167,14 @@ class Similarity:
 
     @cached_property
     def _keys(self) -> Counter[str]:
-        """How often a name is given a value; in lists of records the same name says nothing."""
+        """Counts of the names that get a value; in a list of records a name says nothing."""
         return Counter(key for line in self._lines if (key := _key(line)) is not None)
 
     def _is_common(self, key: str) -> bool:
         return self._keys[key] > 1 + len(self._lines) // LINES_PER_KEY
 
     def pairs(self, old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, float]]:
-        """Look-alikes (place in old, place in new, ratio), rising, with the largest sum.
+        """Pairs of similar lines (place in old, place in new, ratio), rising, with the largest sum.
 
         Costs `len(old) * len(new)` comparisons, so pass few lines.
         """
@@ -194,9 +194,10 @@ class Similarity:
     def aligned(
         self, old: Sequence[str], new: Sequence[str], *, limit: int
     ) -> list[tuple[int, int, float]]:
-        """As `pairs`, but equal lines are paired first, and others only between these.
+        """Pairs as `pairs` gives them, but equal lines are paired first.
 
-        At most `limit` comparisons are made; where a gap takes more, its lines stay alone.
+        Other lines are only paired between these. At most `limit` comparisons are made; where a gap
+        takes more, its lines stay alone.
         """
         found: list[tuple[int, int, float]] = []
         old_start = new_start = 0
@@ -213,7 +214,7 @@ class Similarity:
 
 
 def likeness(left: str, right: str) -> float:
-    """The share of the letters of two texts that stand in both in the same order.
+    """The share of letters that two texts have in common, in the same order.
 
     Raises BudgetSpentError for texts that are too long and differ in too long a part.
     """
@@ -232,7 +233,7 @@ def likeness(left: str, right: str) -> float:
 
 
 def _num_equal(left: str, right: str, *, is_head: bool) -> int:
-    """How many letters two texts begin with, or end with, in common."""
+    """Number of letters that two texts have in common at the start, or at the end."""
     low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2
@@ -247,7 +248,7 @@ def _num_equal(left: str, right: str, *, is_head: bool) -> int:
 
 
 class _Traits(NamedTuple):
-    """What a line is compared by: parts that alone make it a variant, and sets of bits."""
+    """The properties by which lines are compared: parts that alone make a variant, and bit sets."""
 
     key: str | None
     name: str | None
@@ -260,8 +261,8 @@ class _Traits(NamedTuple):
 class _Occurrences:
     """Texts as sets of bits: one for the first occurrence of each part, one for its second, …
 
-    The bits that two texts share are as many as the parts in common, each counted as often as it
-    stands in both, and take a tenth of the time of two counters.
+    The bits that two texts share number as many as the parts in common, each counted as often as
+    it stands in both, and take a tenth of the time of two counters.
     """
 
     def __init__(self, parts_of: Callable[[str], list[str]]) -> None:

@@ -1,4 +1,4 @@
-"""A change as the edits that an editor applies: ranges of the old text and what stands there."""
+"""A change as edits that an editor applies: ranges of the old text, each with its new text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class TextEdit:
-    """`text` takes the place of what stands between `start` and `end` of the old text."""
+    """A replacement: `text` takes the place of the old text between `start` and `end`."""
 
     start: Position
     end: Position
@@ -49,7 +49,7 @@ def text_edits(old_text: str, new_text: str) -> list[TextEdit]:
 
 
 def _border(lines: Sequence[str], number: int) -> Position:
-    """Where line `number` starts; the end of the text if there is no such line."""
+    """The start of line `number`; the end of the text if there is no such line."""
     if number < len(lines) or not lines or lines[-1].endswith(_LINE_ENDS):
         return Position(number, 0)
     last = lines[-1].encode("utf-16-le", "surrogatepass")

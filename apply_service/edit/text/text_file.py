@@ -1,4 +1,4 @@
-"""A text file taken apart without loss: encoding, line endings and final newline on the side.
+"""A text file taken apart without loss: lines, encoding, line endings and final newline.
 
 TextFileError ← BinaryFileError, LoneSurrogateError, EncodingLostError
 """
@@ -27,7 +27,7 @@ _WIDE_MARKS: tuple[tuple[bytes, Encoding], ...] = (
 
 
 class TextFileError(Exception):
-    """Base of what can be wrong with a text that comes in or goes out."""
+    """Base of the errors of a text that is read or written."""
 
 
 class BinaryFileError(TextFileError):
@@ -44,7 +44,7 @@ class EncodingLostError(TextFileError):
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """Lines split at "\\n" alone, and everything needed to write the same bytes again.
+    """Lines split at "\n" alone, with everything needed to write the same bytes again.
 
     `lines` hold neither "\\n" nor the CR of a CRLF; a lone CR is text. `has_cr[i]` says whether
     line i ended in CRLF. An empty file has no lines; the last line may lack its newline.
@@ -72,7 +72,7 @@ class TextFile:
 
     @classmethod
     def from_text(cls, text: str) -> TextFile:
-        """Take text that has been decoded already, such as a JSON string.
+        """Take text that is already decoded, such as a JSON string.
 
         Raises LoneSurrogateError with the position, BinaryFileError as `from_bytes` does.
         """
@@ -96,9 +96,9 @@ class TextFile:
         return self.join(self.lines)
 
     def join(self, lines: Sequence[str]) -> str:
-        """Text of an edited version: kept lines keep their ending, new ones take a neighbour's.
+        """The text of an edited version: kept lines keep their ending, new ones take a neighbour's.
 
-        The final newline is the file's own; an empty file gives it to whatever is written.
+        The final newline is the file's own; an empty file gets one when lines are added.
         """
         kept = len(lines) == len(self.lines) and tuple(lines) == self.lines
         has_cr = self.has_cr if kept else self._align_endings(lines)
@@ -106,7 +106,7 @@ class TextFile:
         return _join(lines, has_cr, has_final_newline=has_final_newline and bool(lines))
 
     def encode(self, lines: Sequence[str]) -> bytes:
-        """Bytes of an edited version. Raises EncodingLostError, LoneSurrogateError."""
+        """The bytes of an edited version. Raises EncodingLostError, LoneSurrogateError."""
         text = self.join(lines)
         check_no_lone_surrogate(text, name="the result")
         try:
@@ -121,7 +121,7 @@ class TextFile:
             ) from error
 
     def _align_endings(self, lines: Sequence[str]) -> Sequence[bool]:
-        """Whether each line of an edited version ends in CRLF."""
+        """One flag a line of an edited version: true if it ends in CRLF."""
         num_ended = len(self.lines) if self.has_final_newline else len(self.lines) - 1
         endings = Counter(self.has_cr[: max(num_ended, 0)])
         dominant = endings[True] > endings[False]
@@ -136,7 +136,7 @@ class TextFile:
 
 
 def split_lines(text: str) -> tuple[list[str], bool]:
-    """Lines at "\\n" only, and whether the last one is ended: "" has no line, "\\n" one."""
+    """Split at "\n" only, and say if the last line is ended: "" has no line, "\n" one."""
     if not text:
         return [], False
     has_final_newline = text.endswith("\n")
@@ -144,7 +144,7 @@ def split_lines(text: str) -> tuple[list[str], bool]:
 
 
 def check_not_binary(content: bytes) -> None:
-    """Raise BinaryFileError if NUL stands in the first 8 KiB."""
+    """Raise BinaryFileError if the first 8 KiB contain NUL."""
     position = content.find(b"\0", 0, BINARY_PROBE_BYTES)
     if position >= 0:
         raise BinaryFileError(
@@ -174,7 +174,7 @@ def _try_decode(content: bytes, encoding: Encoding) -> str | None:
 
 
 def _fill_from_neighbour(has_cr: Sequence[bool | None], dominant: bool) -> list[bool]:
-    """Give lines without an ending that of the line before, else after, else the dominant one."""
+    """Give lines without an ending one: of the line before, else after, else the dominant."""
     following = next((ending for ending in has_cr if ending is not None), dominant)
     filled: list[bool] = []
     for ending in has_cr:

@@ -1,4 +1,4 @@
-"""How much the words of a file tell: the rarer a word, the more it says that two lines are one."""
+"""Weights of the words of a file: a rare word is strong evidence that two lines match."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_READ = 400
 
 
 class WordWeights:
-    """The weights of the words of an original, given by its stripped lines."""
+    """Weights of the words of an original, given by its stripped lines."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
@@ -21,13 +21,13 @@ class WordWeights:
         self._known: dict[str, float] = {}
 
     def words(self, line: str) -> Counter[str]:
-        """The words of a line, with how often each stands there."""
+        """The words of a line, each with its number of occurrences."""
         if line not in self._words:
             self._words[line] = Counter(LETTERS_OR_NUMBER.findall(line[:_MAX_READ]))
         return self._words[line]
 
     def of_lines(self, lines: Iterable[str]) -> Counter[str]:
-        """The words of several lines together."""
+        """The words of several lines, counted together."""
         together: Counter[str] = Counter()
         for line in lines:
             for word, count in self.words(line).items():
@@ -35,11 +35,11 @@ class WordWeights:
         return together
 
     def weight(self, words: Counter[str]) -> float:
-        """The weights of words, added up."""
+        """The sum of the weights of words."""
         return sum(count * self.of(word) for word, count in words.items())
 
     def of(self, word: str) -> float:
-        """The weight of one word: the logarithm of how rare it is."""
+        """The weight of one word: the logarithm of its rarity."""
         known = self._known.get(word)
         if known is None:
             known = math.log((len(self._lines) + 2) / (self.line_counts.get(word, 0) + 0.5))
@@ -48,12 +48,12 @@ class WordWeights:
 
     @cached_property
     def line_counts(self) -> Counter[str]:
-        """In how many different lines each word stands."""
+        """Number of different lines that contain each word."""
         return Counter(word for line in self._lines for word in self.words(line))
 
     @cached_property
     def places(self) -> dict[str, list[int]]:
-        """The lines in which each word stands."""
+        """The lines that contain each word."""
         found: dict[str, list[int]] = {}
         for place, line in enumerate(self._lines):
             for word in self.words(line):
@@ -61,7 +61,7 @@ class WordWeights:
         return found
 
     def kept_share(self, old: Counter[str], new: Counter[str]) -> float:
-        """What the common words weigh against the old ones; 0 where these weigh nothing."""
+        """The weight of the common words as a share of the old ones'; 0 if these have none."""
         common = total = 0.0
         for word, count in old.items():
             weight = self.of(word)

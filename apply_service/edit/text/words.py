@@ -1,4 +1,4 @@
-"""What counts as a word: one pattern for each meaning, named by what it matches."""
+"""Patterns for words: one for each meaning, named by what it matches."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ FIRST_WORD_OR_SIGN = re.compile(r"[#@]?\w+|\W")
 
 
 def whole_name(name: str) -> re.Pattern[str]:
-    """The pattern of a name that goes on neither before nor behind."""
+    """The pattern of `name` as a whole word, not as a part of a longer name."""
     return re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")

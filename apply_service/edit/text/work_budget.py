@@ -1,6 +1,6 @@
-"""How much an edit may have compared: counted and not timed, so that it ends the same anywhere.
+"""Limits the comparisons of an edit by count instead of time, so the result is the same anywhere.
 
-BudgetSpentError is raised where the work is done and caught where there is an answer to give:
+BudgetSpentError is raised where the work is done and caught where an answer can be given:
 a plan becomes a question, a verdict asks for review.
 """
 
@@ -17,26 +17,26 @@ MAX_COMPARISONS = 3_000_000
 
 
 class BudgetSpentError(Exception):
-    """An edit would take more comparisons than it may."""
+    """An edit would take more comparisons than allowed."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"the edit takes more than {limit} comparisons")
         self.limit = limit
 
     def __reduce__(self) -> tuple[type[BudgetSpentError], tuple[int]]:
-        """How it crosses from one process to another."""
+        """The error's form between processes."""
         return type(self), (self.limit,)
 
 
 @dataclass(slots=True)
 class WorkBudget:
-    """What one stage of an edit may compare, and what it has compared."""
+    """The comparisons that one stage of an edit may make, and those that it has made."""
 
     limit: int
     num_spent: int = 0
 
     def spend(self, num_comparisons: int) -> None:
-        """Count comparisons that are about to be made. Raises BudgetSpentError instead of them."""
+        """Count comparisons before they are made. Raises BudgetSpentError beyond the limit."""
         self.num_spent += num_comparisons
         if self.num_spent > self.limit:
             raise BudgetSpentError(self.limit)
@@ -48,7 +48,7 @@ _CURRENT: ContextVar[WorkBudget | None] = ContextVar("work_budget", default=None
 
 @contextmanager
 def limited_work(limit: int | None = None) -> Iterator[WorkBudget]:
-    """Give what is done inside a budget of its own, by default the usual one."""
+    """Give the work inside the block a budget of its own, by default the usual one."""
     budget = WorkBudget(MAX_COMPARISONS if limit is None else limit)
     token = _CURRENT.set(budget)
     try:
@@ -58,7 +58,7 @@ def limited_work(limit: int | None = None) -> Iterator[WorkBudget]:
 
 
 def spend(num_comparisons: int) -> None:
-    """Count comparisons that are about to be made, if there is a budget for them.
+    """Count comparisons before they are made, if a budget is set.
 
     Raises BudgetSpentError.
     """

@@ -34,7 +34,7 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the service is on this machine, where no proxy is to be asked."""
+        """True if the service is on this machine, where no proxy is to be asked."""
         host = urlsplit(self.url).hostname or ""
         try:
             return ipaddress.ip_address(host).is_loopback

@@ -172,7 +172,7 @@ class AsyncApplyClient:
         return models_of(await self._ask(models_request()))
 
     async def status(self) -> ServiceStatus:
-        """Whether the service answers and takes edits, asked once. Raises APIConnectionError."""
+        """True if the service answers and takes edits, asked once. Raises APIConnectionError."""
         once = RetryPolicy(max_retries=_SINGLE_TRY, timeout_s=self._retry.timeout_s)
         live = await self._ask(health_request("live"), once)
         ready = await self._ask(health_request("ready"), once)

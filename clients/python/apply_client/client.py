@@ -168,7 +168,7 @@ class ApplyClient:
         return models_of(self._ask(models_request()))
 
     def status(self) -> ServiceStatus:
-        """Whether the service answers and takes edits, asked once. Raises APIConnectionError."""
+        """True if the service answers and takes edits, asked once. Raises APIConnectionError."""
         once = RetryPolicy(max_retries=_SINGLE_TRY, timeout_s=self._retry.timeout_s)
         live = self._ask(health_request("live"), once)
         ready = self._ask(health_request("ready"), once)

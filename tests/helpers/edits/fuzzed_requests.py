@@ -138,7 +138,7 @@ class FuzzedRequest:
 
     @property
     def is_batch(self) -> bool:
-        """Whether the answer has lines."""
+        """True if the answer has lines."""
         return self.method == "POST" and urlsplit(self.target).path in BATCH_PATHS
 
 

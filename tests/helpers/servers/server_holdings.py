@@ -77,7 +77,7 @@ def _children_of(folder: Path) -> list[int]:
 
 
 def is_running(process_id: int) -> bool:
-    """Whether there is such a process that has not ended; one that nobody has asked for has."""
+    """True if there is such a process that has not ended; one that nobody has asked for has."""
     try:
         return ") Z " not in (Path("/proc") / str(process_id) / "stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

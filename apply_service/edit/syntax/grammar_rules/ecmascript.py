@@ -52,7 +52,7 @@ def _value_kind(value: Node | None, text: Text) -> str:
 
 
 def _is_require(value: Node | None, text: Text) -> bool:
-    """Whether `require(...)` is at the root of members and calls: `require("a").b()`."""
+    """True if `require(...)` is at the root of members and calls: `require("a").b()`."""
     for _ in range(_MAX_CALL_DEPTH):
         if value is None:
             return False

@@ -258,7 +258,7 @@ class Journal:
 
 
 def _is_free(descriptor: int) -> bool:
-    """Whether no other run has the journal, as far as the file system can tell."""
+    """True if no other run has the journal, as far as the file system can tell."""
     try:
         return try_lock(descriptor)
     except OSError:  # some network file systems have no locks

@@ -109,7 +109,7 @@ class AnchoredFolder:
         return os.open(self._at(part), _CREATE, mode, dir_fd=self._descriptor)
 
     def is_writable(self, part: str) -> bool:
-        """Whether the file `part` may be written by who runs this."""
+        """True if the file `part` may be written by who runs this."""
         return os.access(self._at(part), os.W_OK, dir_fd=self._descriptor)
 
     def rename(self, old: str, new: str) -> None:

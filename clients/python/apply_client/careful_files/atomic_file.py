@@ -47,7 +47,7 @@ def read_file(folder: AnchoredFolder, leaf: str, *, max_bytes: int) -> bytes:
 
 
 def is_read_only(folder: AnchoredFolder, leaf: str) -> bool:
-    """Whether nobody may write the file, or not who runs this. Raises OSError."""
+    """True if nobody may write the file, or not who runs this. Raises OSError."""
     return not folder.status(leaf).st_mode & 0o222 or not folder.is_writable(leaf)
 
 

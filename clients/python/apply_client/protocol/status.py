@@ -1,4 +1,4 @@
-"""Whether a service answers and takes edits."""
+"""True if a service answers and takes edits."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ class ApplyResult(msgspec.Struct, Generic[AnyContent], frozen=True, kw_only=True
 
     @property
     def is_sure(self) -> bool:
-        """Whether the checks found nothing that a person should look at."""
+        """True if the checks found nothing that a person should look at."""
         return self.status in ("applied", "unchanged")
 
 

@@ -35,7 +35,7 @@ class EditReport:
 
     @property
     def is_failure(self) -> bool:
-        """Whether whoever asked has to do something about it."""
+        """True if whoever asked has to do something about it."""
         if self.status in ("rejected", "failed"):
             return True
         return self.status == "needs_review" and not (self.is_written or self.is_dry_run)

@@ -71,7 +71,7 @@ class FileRun:
 
     @property
     def is_removal(self) -> bool:
-        """Whether the file is to go."""
+        """True if the file is to go."""
         return self._change is not None and self._change.after is None
 
     async def plan(self, step: Step) -> EditReport:

@@ -91,7 +91,7 @@ class Workspace:
             return file
 
     def has(self, name: str) -> bool:
-        """Whether there is anything under this name."""
+        """True if there is anything under this name."""
         try:
             with self._place(name) as place:
                 return place.status is not None

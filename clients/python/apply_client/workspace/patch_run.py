@@ -62,7 +62,7 @@ class PatchRun:
         return [reports[position] for position in range(len(self._steps))]
 
     def _blocks(self, report: EditReport) -> bool:
-        """Whether this keeps the whole patch from being written."""
+        """True if this keeps the whole patch from being written."""
         if report.status == "needs_review":
             return not self._policy.would_write(report.status)
         return report.status in ("rejected", "failed")

@@ -48,7 +48,7 @@ class _Line:
 
 
 def is_patch(update: str) -> bool:
-    """Whether an update begins like a patch, fence lines aside."""
+    """True if an update begins like a patch, fence lines aside."""
     first = next(
         (line for line in update.split("\n") if line.strip() and not _FENCE.fullmatch(line)), ""
     )

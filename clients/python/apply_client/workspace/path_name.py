@@ -65,7 +65,7 @@ def check_part(part: str, name: str, *, on_windows: bool = ON_WINDOWS) -> None:
 
 
 def is_protected(part: str) -> bool:
-    """Whether some file system takes this part for a folder of version control.
+    """True if some file system takes this part for a folder of version control.
 
     Some ignore case, some drop trailing dots and spaces, some drop characters without width.
     """

@@ -16,7 +16,7 @@ class WritePolicy:
     is_dry_run: bool = False
 
     def is_written(self, status: str) -> bool:
-        """Whether a result with this status goes into its file."""
+        """True if a result with this status goes into its file."""
         return not self.is_dry_run and self.would_write(status)
 
     def would_write(self, status: str) -> bool:
