@@ -68,14 +68,14 @@ class DefinitionLevels:
         return self._levels.get(depth, self._empty)
 
     def block_end(self, border: int, depth: int) -> int:
-        """The end of the innermost definition around `border` that is indented less than `depth`."""
+        """The end of the innermost definition around `border` that begins left of `depth`."""
         around = [level.around(border) for at, level in self._levels.items() if at < depth]
         ends = [symbol.end for symbol in around if symbol is not None and border < symbol.end]
         return min(ends, default=0)
 
 
 def opens(index: LineIndex, border: int) -> bool:
-    """Whether a block begins at `border`."""
+    """True if a block begins at `border`."""
     return border > 0 and index.stripped[border - 1].endswith(BLOCK_OPENERS)
 
 

@@ -212,7 +212,7 @@ class SymbolTable:
         *,
         next_indent: int | None = None,
     ) -> bool:
-        """Whether the segment's definition ends with a line from the middle of the old one.
+        """True if the segment's definition ends with a line from the middle of the old one.
 
         It does not if the segment goes on behind it, or with a marker beside its header.
         """
@@ -229,7 +229,7 @@ class SymbolTable:
         return closest > max(MIN_CUT_SIMILARITY, self._similarity.ratio(old_last, last))
 
     def _is_left(self, new: Symbol, texts: Sequence[str]) -> bool:
-        """True if a definition of the segment ends with a line that leaves the definition for good."""
+        """True if a definition of the segment ends with a line that leaves the block for good."""
         rows = [row for row in range(new.header + 1, new.end) if texts[row].strip()]
         return (
             bool(rows)
@@ -255,10 +255,7 @@ class SymbolTable:
         return old_owners[: len(owners)] == owners
 
     def _variants(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> list[Run]:
-        """Pairs of spans from header to end.
-
-        If both definitions have comments or attributes above, also the spans that begin with these.
-        """
+        """Runs from header to end, and from the comments or attributes that both have above."""
         runs = [self._run(new, old, new.header, old.header, texts)]
         attribute, old_attribute = _attribute_of(new, texts), _attribute_of(old, self._index.lines)
         if attribute is not None and old_attribute is not None:
@@ -321,7 +318,7 @@ def _attribute_of(symbol: Symbol, texts: Sequence[str]) -> int | None:
 
 
 def _ends_header(line: str) -> bool:
-    """Whether a definition's body begins behind this line."""
+    """True if a definition's body begins behind this line."""
     return line.endswith(("{", ":", "do", "=>", ")")) and not line.endswith("({")
 
 

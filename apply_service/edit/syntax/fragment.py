@@ -208,7 +208,7 @@ def _python_frames(lines: Sequence[str]) -> Iterator[Frame]:
 
 
 def _python_openings(closers: str) -> list[str]:
-    """A signature for the brackets that are closed; a fragment mostly begins at its end."""
+    """A header for each bracket that the fragment closes: mostly a signature that ends there."""
     outermost_first = [OPENER_OF[closer] for closer in reversed(closers)]
     return [f"def _{opener}" if opener == "(" else f"_ = {opener}" for opener in outermost_first]
 

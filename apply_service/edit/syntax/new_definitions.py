@@ -126,11 +126,12 @@ class NewDefinitions:
         return found
 
     def _has_kin(self, new: Symbol, texts: Sequence[str], names: Container[str]) -> bool:
-        """True if an old definition is similar to `new` and may have been renamed to it.
+        """True if an old definition is so similar that the segment may have renamed it to `new`.
 
-        A similar definition has many lines of `new`, or its header, or is the only other one with its
-        comment or with an attribute that has a text of its own (not "@property"). An old definition
-        is not renamed if it has one of the `names` that the segment defines, or if the update names it.
+        It is similar if it has the header of `new`, many of its lines, or if the original has just
+        once a comment of `new` or an attribute with a text of its own (not "@property"). An old
+        definition with one of the `names` that the segment defines is not renamed, nor is one that
+        the update names.
         """
         if self._index.places(texts[new.header].strip()):
             return True

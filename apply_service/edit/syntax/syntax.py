@@ -162,7 +162,7 @@ def _without_locals(
 
 
 def _without_bodies(symbols: Sequence[Symbol], lines: Sequence[str]) -> tuple[Symbol, ...]:
-    """Drop the body of a definition that ends with an equals sign: the fragment does not show it."""
+    """Cut a definition that ends with an equals sign: the fragment does not show its body."""
     return tuple(
         replace(symbol, is_complete=False)
         if lines[symbol.end - 1].rstrip().endswith("=")
