@@ -1,9 +1,9 @@
-"""One edit under way, from a request to an outcome.
+"""One edit from its request to its outcome.
 
 `run` is the coroutine: plan, then attempt after attempt, then conclude; `run_state` is its state.
 `attempt` is one try, by the merge or by the model (`edit_model`, `answer`); `conclusion` judges.
 `intake` plans an edit and answers what needs no model, with `planning`; `outcome` is the result.
 Prompts: `region_prompt`, `engine_requests`. Events: `events`, `event_stream`.
 Constraint: `merge_constraint`, `constrained_reading`, `decision`, `confidence`.
-The door: `admission`, `queue_estimate`, `speed_estimate`, `tenant`. `edit_request`, `errors`.
+Admission: `admission`, `queue_estimate`, `speed_estimate`, `tenant`. `edit_request`, `errors`.
 """

@@ -1,4 +1,4 @@
-"""The door of one engine: lets requests in, or says when to come back."""
+"""Admits requests to one engine, or says when to come back."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from batching.request import EngineRequest
 
 
 class Admission:
-    """Submits requests to an engine unless those before them would probably make them late.
+    """Submits requests to an engine unless the requests before them would probably make them late.
 
-    Judged by the requests that `observe` was told of. Requests that nothing is in the way of are
-    always let in, and so are those that would be late by themselves: what becomes of them corrects
-    what is believed of the engine.
+    Estimates come from the requests that `observe` was told of. Requests with none before them are
+    always let in, and so are requests that would be late even alone: their durations correct the
+    estimates.
     """
 
     def __init__(self, engine: AsyncEngine) -> None:
@@ -28,14 +28,14 @@ class Admission:
         self._queue = QueueEstimate()
 
     def observe(self, stats: RequestStats) -> None:
-        """Take in the figures of a request that finished."""
+        """Record the figures of a finished request."""
         self._speed.observe(stats)
         self._queue.observe(stats)
 
     def submit(
         self, requests: Sequence[EngineRequest], *, num_answer_tokens: int = 0
     ) -> tuple[RequestHandle, ...]:
-        """All of the requests or, if the engine refuses one, none.
+        """Submit all of the requests or, if the engine refuses one, none.
 
         They have one deadline and one priority, and answers of together about so many tokens.
         Raises OverloadedError, BusyError or another EngineError.

@@ -1,4 +1,4 @@
-"""The answers of an attempt: each region's is read while it comes in, then all are one file."""
+"""Answers of an attempt: read region by region as they come in, then joined into one file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from batching.events import Event, Failed, Finished, RowEvidence, Tokens
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the model wrote for one region, and what it thought of it under a constraint."""
+    """The model's text for one region, and its probabilities under a constraint."""
 
     region_prompt: RegionPrompt
     lines: tuple[str, ...]
@@ -28,9 +28,9 @@ class Answer:
     evidence: tuple[RowEvidence, ...] = ()
 
     def testimony(self, plan: EditPlan, *, first_line: int) -> Testimony | None:
-        """What the model said of it; None without a constraint.
+        """The model's judgement of the answer; None without a constraint.
 
-        `first_line` is the number of lines of the result before it.
+        `first_line` is the number of lines of the result before the answer.
         """
         constraint = self.region_prompt.constraint
         if constraint is None:
@@ -46,7 +46,7 @@ class Answer:
 
 
 class AnswerReader:
-    """Takes the events of one region's request."""
+    """Reads the events of one region's request."""
 
     def __init__(self, region_prompt: RegionPrompt) -> None:
         self._region_prompt = region_prompt
@@ -56,7 +56,7 @@ class AnswerReader:
         self.answer: Answer | None = None
 
     def push(self, event: Event) -> str:
-        """Take an event; text to show. Raises what ended the request early."""
+        """Take an event; return text to show. Raises the error that ended the request early."""
         if isinstance(event, Tokens):
             self._token_ids.extend(event.token_ids)
             text = self._decoder.push(event.token_ids)
@@ -72,7 +72,7 @@ class AnswerReader:
         return text
 
     def _read(self, event: Finished) -> Answer:
-        """The lines of the answer; one that did not end properly is kept as the text it is."""
+        """The lines of the answer; one that did not end properly is kept as raw text."""
         ending: AnswerEnding = "complete" if event.reason == "stop" else "length"
         lines: list[str] | None = None
         if ending == "complete":
@@ -88,7 +88,7 @@ class AnswerReader:
 
 
 def splice_answers(plan: EditPlan, attempt: Attempt, answers: Sequence[Answer]) -> Attempt:
-    """The attempt with the answers of all its regions, in order, as lines of the whole file."""
+    """Put the answers of all regions into the attempt, in order, as lines of the whole file."""
     lines: list[str] = []
     position = 0
     testimonies: list[Testimony] = []

@@ -1,4 +1,4 @@
-"""What is tried for a result: first to rewrite the least, then more, last all; or the merge."""
+"""Attempts at a result: model rewrites from the narrowest to the whole file, or the merge."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ Regions = tuple[Region, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One way to a result: regions that the model rewrites, or lines that are known without it.
+    """One attempt at a result: regions for the model to rewrite, or lines known without a model.
 
-    `regions` of the original are in order and apart; there are none where no model is asked.
-    `prompts` are there, one a region, from when they are written until they are answered. The
+    `regions` of the original are in order and do not overlap; there are none where no model is
+    asked. `prompts`, one a region, are set from when they are written until they are answered. The
     attempt `lacks_constraint` if the model writes freely though valid merges were wanted.
 
     `lines` are those of the whole file, None until there is an answer. `ending` says how the
-    answer ended, and `testimony` what the model said of it under a constraint. The attempt
+    answer ended, and `testimony` is the model's judgement of it under a constraint. The attempt
     `is_over_ceiling` if it needs more tokens than the caller allows.
     """
 
@@ -58,18 +58,18 @@ class Attempt:
 
 
 def try_merge(plan: EditPlan) -> Attempt | None:
-    """The best deterministic merge, if there is one."""
+    """The best deterministic merge, or None if there is none."""
     if plan.merge is None or plan.merge.best is None:
         return None
     return Attempt(source="merge", lines=tuple(splice(plan.original_lines, plan.merge.best)))
 
 
 def attempts_of(plan: EditPlan, *, max_region_tokens: int | None) -> Iterator[Attempt]:
-    """The model's attempts that an edit is worth, from narrow to wide; none is repeated.
+    """The model's attempts at an edit, from narrow to wide; none is repeated.
 
-    Where places compete, regions that show all of them come first. `max_region_tokens` is what the
-    prompt of a region should stay under, by estimate; None is for a model that rewrites whole
-    files and is shown a part only where the file does not fit.
+    Where places compete, regions that show all of them come first. `max_region_tokens` is the
+    estimated size that a region's prompt should stay under; None is for a model that rewrites
+    whole files and is shown a part only where the file does not fit.
     """
     whole = Attempt(source="model", regions=(Region(0, len(plan.original_lines)),))
     scope = plan.edit.scope
@@ -121,7 +121,7 @@ def _regions(
 def _spans_of(
     path: MergePath, candidates: Sequence[Sequence[Placement]] = ()
 ) -> list[tuple[int, int]]:
-    """What each placement and removal changes, by its `candidates` with the places of its rivals.
+    """The span that each placement or removal changes; `candidates` add the rivals' places.
 
     The model can choose a place only if one prompt shows them all.
     """
@@ -142,7 +142,7 @@ def _is_rival(other: Placement, best: Placement) -> bool:
 
 
 def _context_span(placement: Placement) -> tuple[int, int]:
-    """The lines that give way; a pure insertion shows the lines that it stands between."""
+    """The replaced lines; for a pure insertion the lines before and after it."""
     if placement.start < placement.end:
         return placement.start, placement.end
     return max(placement.start - 1, 0), placement.end + 1

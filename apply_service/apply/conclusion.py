@@ -1,4 +1,4 @@
-"""From an attempt to an outcome: the verdict over its lines, and the diff."""
+"""Turns an attempt into an outcome: the verdict on its lines, and the diff."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _unjudged(limit: int) -> Finding:
 
 
 def conclude(plan: EditPlan, attempt: Attempt) -> Outcome:
-    """Judge the lines of an attempt as the result of a plan, and the model's word for them."""
+    """Judge the lines of an attempt as the result of a plan, with the model's judgement of them."""
     assert attempt.lines is not None, "an attempt is judged once its lines are known"
     verdict = _judge(plan, attempt.lines, attempt)
     testimony = attempt.testimony
@@ -94,7 +94,7 @@ def conclude_decided(plan: EditPlan) -> Outcome:
 
 
 def without_retry(outcome: Outcome, *, is_late: bool) -> Outcome:
-    """The outcome, which tells of a wider try that was dropped if that might have been better."""
+    """Add to the outcome that a wider attempt, which might have been better, was not made."""
     if outcome.verdict.status not in ("needs_review", "rejected"):
         return outcome
     finding = _DROPPED_FOR_TIME if is_late else _DROPPED_FOR_ROOM
@@ -102,12 +102,15 @@ def without_retry(outcome: Outcome, *, is_late: bool) -> Outcome:
 
 
 def is_proven(merge: MergePlan) -> bool:
-    """True if the best merge is of a kind that needs no model to be trusted."""
+    """True if the best merge is of a kind that can be trusted without a model."""
     return merge.is_unique
 
 
 def may_conclude_alone(plan: EditPlan) -> bool:
-    """True if `try_conclude_alone` may have an outcome, by what is known at once."""
+    """True if `try_conclude_alone` may return an outcome.
+
+    Judges by the plan alone, without a verdict.
+    """
     if plan.decision is not None:
         return True
     use_model, merge = plan.edit.use_model, plan.merge
@@ -117,10 +120,10 @@ def may_conclude_alone(plan: EditPlan) -> bool:
 
 
 def try_conclude_alone(plan: EditPlan) -> Outcome | None:
-    """The outcome of a plan for which no model is asked, or None if one is.
+    """The outcome of a plan that needs no model, or None if a model must be asked.
 
-    That is for what is decided already, where the caller wants none, and, if it is left to us,
-    where the merge is proven and nothing is wrong with it.
+    A plan needs no model if it is decided already, if the caller wants no model, or, where the
+    choice is left to us, if the merge is proven and nothing is wrong with it.
     """
     if not may_conclude_alone(plan):
         return None
@@ -135,10 +138,10 @@ def try_conclude_alone(plan: EditPlan) -> Outcome | None:
 
 
 def try_conclude_merge(plan: EditPlan, *, unconfirmed: Finding = _UNCONFIRMED) -> Outcome | None:
-    """The best deterministic merge with its verdict, if there is one.
+    """The best deterministic merge with its verdict, or None if there is none.
 
-    Without a model that says the same, only places that anchors decide are trusted: others have
-    the finding `unconfirmed`.
+    Without a model that confirms the merge, only places that anchors decide are trusted: others
+    have the finding `unconfirmed`.
     """
     attempt = try_merge(plan)
     if plan.merge is None or attempt is None:
@@ -150,9 +153,9 @@ def try_conclude_merge(plan: EditPlan, *, unconfirmed: Finding = _UNCONFIRMED) -
 
 
 def try_conclude_unasked(plan: EditPlan, reason: LimitError) -> Outcome | None:
-    """The deterministic merge where `reason` keeps the model from being asked.
+    """The deterministic merge where `reason` prevents asking the model.
 
-    None where the caller wants no merge without it, or where there is none that may be returned.
+    None where the caller wants no fallback, or where no merge may be returned.
     """
     if not plan.edit.has_fallback:
         return None
@@ -162,13 +165,13 @@ def try_conclude_unasked(plan: EditPlan, reason: LimitError) -> Outcome | None:
 
 
 def with_figures(outcome: Outcome, plan: EditPlan, stats: list[RequestStats]) -> Outcome:
-    """The outcome with the figures of all requests that were made for it."""
+    """Add the figures of all requests of an edit to its outcome."""
     total_s = time.monotonic() - plan.started_at
     return replace(outcome, stats=RequestStats.total(stats), total_s=total_s)
 
 
 def _conclude_unmerged(plan: EditPlan, merge: MergePlan) -> Outcome:
-    """The original, rejected: what is wrong is the update's place and not the text."""
+    """The original, rejected: the update's place is at fault, not its text."""
     verdict = Verdict("rejected", merge.findings)
     return _outcome(plan, plan.original_lines, verdict, source="original")
 
@@ -189,7 +192,7 @@ def _outcome(
 
 
 def _with_findings(verdict: Verdict, *findings: Finding) -> Verdict:
-    """The verdict with more findings, and the status that all of them mean."""
+    """Add findings to a verdict, and set the status that all of them mean."""
     found = (*verdict.findings, *findings)
     return replace(
         verdict, findings=found, status=status_of(found, is_changed=verdict.status != "unchanged")

@@ -1,4 +1,4 @@
-"""How sure the model was of a merge, and what follows: doubts, and places that it confirms."""
+"""The model's certainty about a merge, and what follows: doubts and confirmed places."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """The line of the result, from 1, at which the model most wanted to write what is no merge."""
+    """The line of the result, from 1, where the model most preferred text that is not a merge."""
 
     line: int
     text: str
@@ -30,10 +30,10 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Testimony:
-    """What the model said of an answer while a constraint bound it.
+    """The model's judgement of an answer that a constraint bound.
 
-    `confirmed` has, by segment of the update, the placements among which it chose so surely that
-    the text's doubt is settled. `calibration` says what that takes.
+    `confirmed` holds, by segment of the update, the placements among which the model chose so
+    surely that the doubt from the text alone is settled. `calibration` has the thresholds.
     """
 
     evidence: tuple[RowEvidence, ...]
@@ -71,7 +71,7 @@ class Testimony:
 
     @classmethod
     def total(cls, parts: Sequence[Testimony]) -> Testimony:
-        """The testimony of one region or more, none of which shares a segment with another."""
+        """Combine the testimonies of regions; no two of them share a segment."""
         disagreements = [one.disagreement for one in parts if one.disagreement is not None]
         return cls(
             evidence=tuple(row for one in parts for row in one.evidence),
@@ -85,11 +85,11 @@ class Testimony:
 
     @property
     def confidence(self) -> float:
-        """The least certainty of a way taken over all decisions; 1 where there was none."""
+        """The lowest certainty of all decisions; 1 where there was no decision."""
         return min((decision.certainty for decision in self.decisions), default=1.0)
 
     def doubts(self) -> Iterator[Finding]:
-        """Findings about choices that were a toss-up, and about wishes that were not granted."""
+        """Findings about choices that were a toss-up, and about text that the model was denied."""
         least = min(self.decisions, key=lambda one: one.certainty, default=None)
         if least is not None and least.certainty < self.calibration.min_confidence:
             yield _low_confidence(least)
@@ -98,7 +98,7 @@ class Testimony:
 
 
 def place_probability(decisions: Sequence[Decision], segment: int) -> float:
-    """How certain all choices together are that decided where a segment goes."""
+    """The joint certainty of all choices that decided the place of a segment."""
     return prod(one.certainty for one in decisions if segment in one.segments)
 
 

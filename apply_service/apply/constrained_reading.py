@@ -1,4 +1,4 @@
-"""An answer under a constraint, line by line: what the model chose, and where it comes from."""
+"""Reads an answer under a constraint line by line: the model's choices, and each line's source."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Line(NamedTuple):
 def branch_probabilities(
     row: RowEvidence, *, prior_scale: float = 1.0, temperature: float = 1.0
 ) -> dict[int, float]:
-    """The probability of each allowed token, the constraint's prior counted; 1 together."""
+    """The probability of each allowed token, with the constraint's prior; the sum is 1."""
     prior = row.log_prior or (0.0,) * len(row.logprobs)
     scores = (logprob + added for logprob, added in zip(row.logprobs, prior, strict=True))
     found = pooled_probabilities(scores, prior_scale=prior_scale, temperature=temperature)
@@ -40,10 +40,10 @@ def branch_probabilities(
 
 
 class ConstrainedReading:
-    """The answer of one region under a constraint, line by line.
+    """Reads the answer of one region under a constraint, line by line.
 
     `first_line` is the number of lines of the result before the region. An answer that was cut
-    off is read as if it went on along the heaviest merge.
+    off is read as if it continued along the heaviest merge.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class ConstrainedReading:
         *,
         first_line: int,
     ) -> None:
-        """Raises `TokenNotAllowedError` if the answer is not bound by the constraint."""
+        """Raises `TokenNotAllowedError` if the answer breaks the constraint."""
         self._plan = plan
         self._region = region
         self._constraint = constraint
@@ -68,7 +68,7 @@ class ConstrainedReading:
         self._lines = [*self._spelled(self._choices), self._line_behind()]
 
     def decisions(self, evidence: Sequence[RowEvidence]) -> list[Decision]:
-        """All decisions of the answer, each of which has a row of evidence."""
+        """All decisions of the answer that have a row of evidence."""
         rows = {row.position: row for row in evidence if row.is_decision}
         grammar = self._constraint.grammar()
         found = []
@@ -80,7 +80,7 @@ class ConstrainedReading:
         return found
 
     def line_at(self, position: int) -> tuple[int, str]:
-        """Number in the result, from 1, and text of the line that an output position is in."""
+        """The line, from 1 in the result, at an output position, and its text."""
         place = _place_of(self._lines, self._starts[position])
         return self._first_line + place + 1, self._lines[place].text
 
@@ -125,10 +125,10 @@ class ConstrainedReading:
         )
 
     def _same_text_shares(self, made: MergeDecision) -> dict[int, float]:
-        """How much of each way is for placements that make the text that was made.
+        """The share of each way whose placements make the same text.
 
-        That is but for blank lines, of the first segment at stake. Empty where more than its
-        placement is, or where blank lines mean something.
+        Blank lines are not compared. Only placements of the first segment at stake count. Empty
+        where more than its placement is at stake, or where blank lines mean something.
         """
         if self._plan.language in _LANGUAGES_OF_PARAGRAPHS:
             return {}
@@ -157,7 +157,7 @@ class ConstrainedReading:
         return [*self._spelled(_heaviest_choices(grammar)), self._line_behind()]
 
     def _spelled(self, choices: Sequence[MergeChoice]) -> Iterator[_Line]:
-        """The lines that choices mean, which are in the order in which they were made."""
+        """The lines that choices mean; the choices are in the order in which they were made."""
         left_out: dict[MergeChoice, set[int]] = {}
         for choice in choices:
             entered = MergeChoice(choice.segment, choice.placement)
@@ -191,7 +191,7 @@ class ConstrainedReading:
                 yield _Line(placement.lines[place], origin, len(tokens))
 
     def _update_numbers(self, segment: int, lines: Sequence[str]) -> list[int]:
-        """The line of the update, from 1, that each line of a placement is.
+        """The line of the update, from 1, for each line of a placement.
 
         A line in another form than it was sent in counts as the one before it.
         """
@@ -216,7 +216,10 @@ class ConstrainedReading:
 
 
 def _heaviest_choices(grammar: AnyMergeGrammar) -> Sequence[MergeChoice]:
-    """The choices of the heaviest answer from here on. The grammar stands where it stood."""
+    """The choices of the heaviest answer from here on.
+
+    The position of the grammar is unchanged afterwards.
+    """
     here = grammar.snapshot()
     grammar.advance_all(grammar.draft().token_ids)
     choices = grammar.chosen()
@@ -229,9 +232,9 @@ def _kept_origin(place: int) -> str:
 
 
 def _parting(ways: Collection[Sequence[_Line]], place: int) -> int:
-    """The first place from `place` on at which lines of the ways differ; a token may reach ahead.
+    """The first place from `place` on at which the lines of the ways differ.
 
-    Ways that have the same text throughout part at `place`.
+    A token may reach ahead. Ways that have the same text throughout part at `place`.
     """
     for later in range(place, min(map(len, ways))):
         if len({lines[later].text for lines in ways}) > 1:
@@ -240,6 +243,6 @@ def _parting(ways: Collection[Sequence[_Line]], place: int) -> int:
 
 
 def _place_of(lines: Sequence[_Line], offset: int) -> int:
-    """The line that the symbol at `offset` is in; the last one, which has none, for the end."""
+    """The index of the line that holds the symbol at `offset`; that of the last one for the end."""
     ends = list(accumulate(line.num_symbols for line in lines[:-1]))
     return bisect_right(ends, offset)

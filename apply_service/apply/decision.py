@@ -1,4 +1,4 @@
-"""A choice that a model made under a constraint, as a person reads it."""
+"""A choice that a model made under a constraint, in a form for people to read."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One way on from a decision: the line that it writes there, and where that comes from.
+    """One branch of a decision: the line that it writes there, and the source of the line.
 
-    `probability` is that of this way among all that were allowed. `same_text_share` is how much of
-    it is for results that differ from the one taken in blank lines only.
+    `probability` is the branch's share of all that was allowed. `same_text_share` is the part of
+    it for results that differ from the one taken in blank lines only.
     """
 
     text: str
@@ -36,11 +36,11 @@ class Decision:
 
     @property
     def probability(self) -> float:
-        """Of the way taken, among those that were allowed."""
+        """The probability of the branch taken, among the allowed ones."""
         return self.chosen.probability
 
     @property
     def certainty(self) -> float:
-        """Of the way taken and of those that differ from it in blank lines only, together."""
+        """The probability of the branch taken plus those that differ only in blank lines."""
         same = sum(branch.probability * branch.same_text_share for branch in self.alternatives)
         return min(self.probability + same, 1.0)

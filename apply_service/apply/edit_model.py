@@ -1,4 +1,4 @@
-"""A model as edits ask it: attempts with their prompts, and their requests to the engine."""
+"""A model as edits use it: attempts with their prompts, and their requests to the engine."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from batching.request import EngineRequest, SamplingParams
 
 @dataclass(frozen=True, slots=True)
 class AskedAttempt:
-    """An attempt whose requests the engine has taken, one a region."""
+    """An attempt whose requests were submitted to the engine, one a region."""
 
     attempt: Attempt
     handles: tuple[RequestHandle, ...]
 
     def cancel(self) -> None:
-        """Withdraw what is still running."""
+        """Withdraw the requests that are still running."""
         for handle in self.handles:
             handle.cancel()
 
@@ -34,7 +34,7 @@ class AskedAttempt:
 class EditModel:
     """One engine with one prompt profile; `admission` lets the requests of edits into it.
 
-    `max_draft_tokens` is the default and the most a request may ask.
+    `max_draft_tokens` is both the default and the most that a request may ask for.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class EditModel:
         self._max_draft_tokens = max_draft_tokens
 
     async def model_for(self, _plan: EditPlan) -> EditModel:
-        """The model itself, which is there already."""
+        """This model, which needs no waiting."""
         return self
 
     def attempts(self, plan: EditPlan) -> Iterator[Attempt]:
@@ -81,7 +81,7 @@ class EditModel:
             raise smallest
 
     def submit(self, plan: EditPlan, attempt: Attempt) -> AskedAttempt:
-        """Hand all requests of an attempt to the engine or, if it refuses one, none.
+        """Submit all requests of an attempt to the engine or, if it refuses one, none.
 
         Raises EngineError. To be called on the event loop.
         """
@@ -95,11 +95,11 @@ class EditModel:
         return AskedAttempt(attempt, handles)
 
     def observe(self, stats: RequestStats) -> None:
-        """Take in the figures of a request that finished."""
+        """Record the figures of a finished request."""
         self._admission.observe(stats)
 
     def _answer_limit(self, edit: EditRequest, region_prompt: RegionPrompt) -> int:
-        """Tokens that the answer may have. Raises PromptTooLongError with tokens and limit."""
+        """The most tokens of an answer. Raises PromptTooLongError with tokens and limit."""
         info, prompt = self._engine.model_info, region_prompt.prompt
         limit = min(info.max_position, info.num_kv_tokens)
         num_predicted = len(region_prompt.predicted_token_ids or prompt.original_token_ids)
@@ -158,7 +158,7 @@ def _value(error: PromptTooLongError) -> float:
 
 
 def _shorter(edit: EditRequest) -> str:
-    """What a caller may do about a prompt that is too long."""
+    """Advice for a caller whose prompt is too long."""
     if edit.sampling.max_tokens is not None:
         return "lower max_tokens"
     if edit.scope == "file":

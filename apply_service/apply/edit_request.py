@@ -1,4 +1,4 @@
-"""One edit as the pipeline takes it, whoever sent it."""
+"""One edit in the form that the pipeline takes, from any caller."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UseModel = Literal["auto", "always", "never"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingOptions:
-    """How the answer is drawn; `max_tokens` None takes what a merge can need."""
+    """Sampling of the answer; `max_tokens` None allows as many as a merge can need."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -27,16 +27,16 @@ class SamplingOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditRequest:
-    """An original, an update and what the caller wants done with them.
+    """An original, an update and the caller's options.
 
     `scope` is how much the model may rewrite. Without a fallback the model is asked once and its
     answer is the result, whatever the checks say of it. `constraint` None is the model's default.
-    `use_model` "never" is the deterministic merge with its verdict, "auto" takes it where it needs
-    no model to be trusted.
+    `use_model` "never" is the deterministic merge with its verdict; "auto" takes that merge where
+    it can be trusted without a model.
 
-    `max_answer_tokens` is a ceiling, of which most is not used: a try that needs more is rejected,
-    and nothing else is tried. `sampling.max_tokens` is room that must be there, and a try that
-    needs more is followed by others.
+    `max_answer_tokens` is a ceiling that most answers stay far below: an attempt that needs more is
+    rejected, and nothing else is tried. `sampling.max_tokens` is room that must be there; an
+    attempt that needs more is followed by others.
 
     `max_draft_tokens` 0 turns speculation off, None takes the server's setting. `deadline_s` None
     waits as long as it takes; `is_deadline_capped` if the caller asked for more. Requests share
@@ -64,6 +64,6 @@ class EditRequest:
 
     @property
     def num_characters(self) -> int:
-        """Of the original, its line ends and the update."""
+        """Characters of the original, its line ends and the update."""
         lines = self.original.lines
         return len(self.update) + len(lines) + sum(map(len, lines))

@@ -1,4 +1,4 @@
-"""From a prompt to the request that the engine takes, with the proposer that drafts for it."""
+"""Turns a prompt into a request to the engine, with the proposer that drafts its answer."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from lookup.edit_proposer import EditProposer
 def make_proposer(
     prompt: Prompt, *, predicted_token_ids: TokenIds = (), rival_token_ids: TokenIds = ()
 ) -> EditProposer:
-    """A proposer over everything that the answer to this prompt will probably copy.
+    """A proposer over all text that the answer to this prompt will probably copy.
 
-    `predicted_token_ids` is the answer that the deterministic merge expects, without its end, and
-    `rival_token_ids` the one that is likeliest but for it.
+    `predicted_token_ids` is the answer that the deterministic merge expects, without its end;
+    `rival_token_ids` is the second-likeliest answer.
     """
     return EditProposer(
         original=prompt.original_token_ids,

@@ -1,4 +1,4 @@
-"""What can go wrong with one edit before or beside the engine.
+"""Errors of one edit outside the engine.
 
 ApplyError ← UnknownModelError, UnavailableOptionError, NotReadyError, ModelFailedError,
              WithdrawnError, LimitError, ShuttingDownError, EngineStalledError, TextWorkerError,
@@ -21,11 +21,11 @@ class UsageError(Exception):
 
 
 class DiskFullError(Exception):
-    """There is no room for what a command writes."""
+    """The disk has no room for the output of a command."""
 
 
 class ApplyError(Exception):
-    """Base of everything that the pipeline raises itself."""
+    """Base of all errors that the pipeline raises itself."""
 
 
 class UnknownModelError(ApplyError):
@@ -45,23 +45,23 @@ class ModelFailedError(ApplyError):
 
 
 class ShuttingDownError(ApplyError):
-    """The server ends what it has begun and takes nothing new."""
+    """The server is shutting down: it finishes running requests and takes no new ones."""
 
 
 class EngineStalledError(ApplyError):
-    """The engine has work and does nothing."""
+    """The engine has work and makes no progress."""
 
 
 class TextWorkerError(ApplyError):
-    """The process that works on the text of an edit failed over this one."""
+    """The process for the text work of an edit failed on this edit."""
 
 
 class TextWorkStuckError(ApplyError):
-    """More edits wait for their text work than is done in time."""
+    """More edits wait for their text work than can be done in time."""
 
 
 class BusyError(QueueFullError):
-    """The queue is full; `retry_after_s` is when there will probably be room."""
+    """The queue is full; there will probably be room after `retry_after_s`."""
 
     def __init__(self, message: str, *, retry_after_s: float) -> None:
         super().__init__(message)
@@ -69,7 +69,7 @@ class BusyError(QueueFullError):
 
 
 class OverloadedError(BusyError):
-    """The requests before this one leave it no time; after `retry_after_s` they probably will."""
+    """Earlier requests leave this one no time; after `retry_after_s` they probably will."""
 
 
 class WithdrawnError(ApplyError):
@@ -77,7 +77,7 @@ class WithdrawnError(ApplyError):
 
 
 class LimitError(ApplyError):
-    """A limit was passed; the message has value, limit and remedy, and so have the attributes."""
+    """The request exceeds a limit; message and attributes have value, limit and remedy."""
 
     def __init__(self, what: str, *, value: float, limit: float, remedy: str) -> None:
         super().__init__(f"{what}, the limit is {limit}; {remedy}")
@@ -87,7 +87,7 @@ class LimitError(ApplyError):
         self.remedy = remedy
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it crosses from one process to another."""
+        """The error's form between processes."""
         make = partial(type(self), value=self.value, limit=self.limit, remedy=self.remedy)
         return make, (self._what,)
 
@@ -101,4 +101,4 @@ class PromptTooLongError(LimitError):
 
 
 class TextMemoryError(LimitError):
-    """The text side of an edit would take more memory than one may have."""
+    """The text work of an edit would take more memory than allowed."""

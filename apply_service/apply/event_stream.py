@@ -1,4 +1,4 @@
-"""The events of one run as a stream: a run that goes on by itself, and one reader."""
+"""The events of one run as a stream: a run that proceeds by itself, and one reader."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from apply_service.apply.outcome import Outcome
 
 
 class EventStream:
-    """The sink of one run. Iterate for its events and, last, its outcome; then it is over.
+    """The sink of one run: iterate for its events and, last, its outcome.
 
-    The run goes on in a task of its own, however slow the reader is. Leaving early ends the run.
+    The run proceeds in a task of its own, however slow the reader is. Leaving early ends the run.
     """
 
     def __init__(self) -> None:
@@ -24,12 +24,12 @@ class EventStream:
         self._run: asyncio.Task[Outcome] | None = None
 
     def start(self, run: Coroutine[Any, Any, Outcome]) -> None:
-        """Begin a run, of which this is the sink."""
+        """Begin a run that writes to this sink."""
         self._run = asyncio.create_task(run)
         self._run.add_done_callback(self._note_end)
 
     async def wait_until_begun(self) -> None:
-        """Return at the first event or the outcome; raise what ended the run before them."""
+        """Wait for the first event or the outcome; raise the error that came before them."""
         await self._has_begun.wait()
         if not self._has_events:
             self._outcome()
@@ -41,7 +41,7 @@ class EventStream:
         self._has_begun.set()
 
     def cancel(self) -> None:
-        """Give the run up; nothing more has to be read."""
+        """Cancel the run; its remaining events need not be read."""
         if self._run is not None:
             self._run.cancel()
 
@@ -54,7 +54,7 @@ class EventStream:
             self.cancel()
 
     def _outcome(self) -> Outcome:
-        """The outcome of a run that is over. Raises what the run raised."""
+        """The outcome of a finished run. Raises the run's error."""
         assert self._run is not None, "a run ends after it was started"
         if self._run.cancelled():
             raise WithdrawnError("the request was cancelled")

@@ -1,4 +1,4 @@
-"""What a run tells while it works: regions that begin, grow, end, and are thrown away."""
+"""Events of a run in progress: regions begin, grow, end, and are thrown away."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 class RegionStarted:
     """The model begins to rewrite lines `[start, end)` of the original, counted from 0.
 
-    `index` names the region in later events; it is not used again within the request.
+    `index` names the region in later events; no other region of the request gets it.
     """
 
     index: int
@@ -20,7 +20,7 @@ class RegionStarted:
 
 @dataclass(frozen=True, slots=True)
 class RegionText:
-    """The next piece of a region's new text, with "\\n" between lines whatever the file has."""
+    """The next piece of a region's new text, with "\n" between lines whatever the file has."""
 
     index: int
     text: str
@@ -35,9 +35,9 @@ class RegionDone:
 
 @dataclass(frozen=True, slots=True)
 class RegionRestart:
-    """What came for a region is to be forgotten, whether it was complete or not.
+    """The text so far of a region is discarded, complete or not.
 
-    It is tried again in another form, or was cut off and something else is the result.
+    The region is tried again in another form, or was cut off and the result is another one.
     """
 
     index: int
@@ -47,7 +47,7 @@ RunEvent = RegionStarted | RegionText | RegionDone | RegionRestart
 
 
 class EventSink(Protocol):
-    """Takes the events of one run, on the event loop. The texts are for the eye."""
+    """Takes the events of one run, on the event loop; the texts are only for display."""
 
     def put(self, event: RunEvent) -> None:
         """Take an event; the first one comes once the engine has taken the first attempt."""

@@ -1,4 +1,4 @@
-"""What is done with an edit before a model is needed: it is planned, and done if it needs none."""
+"""Plans an edit, and answers it if no model is needed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from apply_service.observe.request_record import stage
 
 
 class Intake:
-    """Plans edits, and ends those that need no model. It knows no model and no engine.
+    """Plans edits, and answers those that need no model; knows neither model nor engine.
 
-    `text_work` is where files are planned and results judged.
+    `text_work` runs the planning and the judging.
     """
 
     def __init__(self, *, max_file_bytes: int, text_work: TextWork | None = None) -> None:
@@ -37,7 +37,7 @@ class Intake:
         return plan
 
     async def try_alone(self, plan: EditPlan) -> Outcome | None:
-        """The outcome of a plan that asks no model; None if a model is needed."""
+        """The outcome of a plan that needs no model; None if a model is needed."""
         with stage("verdict"):
             if not may_conclude_alone(plan):
                 return None

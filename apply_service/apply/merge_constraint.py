@@ -19,7 +19,7 @@ MAX_ALTERNATIVES = 12
 
 @dataclass(frozen=True, slots=True)
 class MergeConstraint:
-    """A grammar of merges and what its placements stand for, one tuple a segment of it."""
+    """A grammar of merges, with the placements behind it: one tuple for each segment."""
 
     rules: MergeRules
     placements: tuple[tuple[Placement, ...], ...]
@@ -33,7 +33,7 @@ class MergeConstraint:
 def try_constrain(plan: MergePlan, region: Region, prompt: Prompt) -> MergeConstraint | None:
     """The constraint of one region; None where there is no merge or the answer is free text.
 
-    A segment belongs to the region that its best placement is in. Its rivals are offered as far
+    A segment belongs to the region of its best placement. Its rivals are offered as far
     as they lie in the region too, unless the place is certain.
     """
     path = plan.best
@@ -64,7 +64,7 @@ def try_constrain(plan: MergePlan, region: Region, prompt: Prompt) -> MergeConst
 
 
 def _offered(best: Placement, plan: MergePlan, region: Region) -> tuple[Placement, ...]:
-    """The best placement of a segment and those that the model may choose instead."""
+    """The best placement of a segment and the rivals that the model may choose instead."""
     if best.is_certain:
         return (best,)
     rivals = [

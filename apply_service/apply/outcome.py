@@ -1,4 +1,4 @@
-"""What came of one edit: the text, the verdict and the figures."""
+"""The outcome of one edit: the text, the verdict and the figures."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _NO_STATS = RequestStats.total(())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The merged file as text and lines, and how it came about.
+    """The merged file as text and lines, and the way it was made.
 
     `file` is the original with its encoding and line endings, so `file.encode(lines)` are the
-    bytes of the result. With status `rejected` the text is what the model wrote, not a merge.
-    `original` is what was edited. `regions` are the lines of it that the model rewrote: all of
+    bytes of the result. With status `rejected` the text is the model's answer, not a merge.
+    `original` is the file before the edit. `regions` are its lines that the model rewrote: all of
     them in scope "file", none if it was not asked. `confidence` and `decisions` are the model's
     where it was bound to the valid merges. `ending` says how the model's answer ended.
     """
@@ -50,17 +50,17 @@ class Outcome:
 
     @property
     def by_reference(self) -> dict[str, ReferenceStats]:
-        """Draft figures by the reference that the drafts were copied from."""
+        """Draft figures for each reference that drafts were copied from."""
         return self.stats.by_reference
 
     @property
     def mean_accepted_length(self) -> float:
-        """Output tokens of a decoding pass."""
+        """Output tokens for each decoding pass."""
         return _ratio(self.stats.num_output_tokens, self.stats.decode_passes)
 
     @property
     def tokens_per_target_pass(self) -> float:
-        """Output tokens of a forward pass, those of the prompt included."""
+        """Output tokens for each forward pass, those over the prompt included."""
         return _ratio(self.stats.num_output_tokens, self.stats.target_passes)
 
 

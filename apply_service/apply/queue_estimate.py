@@ -1,7 +1,7 @@
-"""How long the requests take that are there already, judged by those that have ended.
+"""Estimates the time that the present requests will take, from the finished ones.
 
 A request costs its share of the seconds of each step that it was in. Its own duration says nothing
-of that: most of it is the time of those it ran beside.
+of that cost: most of it is the time of the requests that ran beside it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ MAX_WAIT_S = 120.0
 
 
 class QueueEstimate:
-    """A moving average of the seconds of the engine that a request costs, and what follows."""
+    """A moving average of the engine seconds that a request costs, and estimates from it."""
 
     def __init__(self) -> None:
         self._cost = Rate(KEPT_SHARE)
 
     def observe(self, stats: RequestStats) -> None:
-        """Take in the figures of a finished request."""
+        """Record the figures of a finished request."""
         self._cost.add(stats.prefill_share_s + stats.decode_share_s, 1)
 
     def ahead_s(self, stats: EngineStats, *, priority: Priority = Priority.BATCH) -> float:
-        """Seconds of the requests that go before one of a priority, half of what runs being done.
+        """Seconds of the requests that go before one of this priority.
 
-        Those in batch priority let interactive ones go first.
+        Running requests count as half done. Requests in batch priority let interactive ones go
+        first.
         """
         num_waiting, num_running = stats.num_waiting, stats.num_running
         if priority is Priority.INTERACTIVE:
@@ -40,9 +41,9 @@ class QueueEstimate:
         return (self._cost.seconds_each or 0.0) * (max(0, num_waiting) + max(0, num_running) / 2)
 
     def wait_s(self, stats: EngineStats) -> float:
-        """Seconds until half of those who wait now will have had their turn.
+        """Seconds until half of the waiting requests will have had their turn.
 
-        Whoever comes back then finds room, and those before have not left the engine idle.
+        A caller who comes back then finds room, and the engine has not been idle meanwhile.
         """
         cost_s = self._cost.seconds_each
         if cost_s is None:

@@ -1,4 +1,4 @@
-"""The prompts of an attempt: one a region, with what its answer will probably be."""
+"""The prompts of an attempt: one a region, with the probable answer."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _build_prompt(plan: EditPlan, profile: Profile, region: Region, scope: Scope
 
 
 def _update_for(plan: EditPlan, region: Region, scope: Scope) -> RegionalUpdate:
-    """The update of a region; that of a whole file is the caller's own if it is a lazy one."""
+    """The update of a region; for a whole file the caller's own one if it is lazy."""
     assert plan.snippet is not None, "an attempt follows a plan"
     assert plan.merge is not None, "an attempt follows a plan"
     original, path = plan.original_lines, plan.merge.best

@@ -38,27 +38,27 @@ from batching.request import Priority
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineLimits:
-    """Limits of one request; `max_draft_tokens` is the default and the most a request may ask."""
+    """Limits of one request; `max_draft_tokens` is both the default and the maximum."""
 
     max_file_bytes: int
     max_draft_tokens: int
 
 
 class ModelProvider(Protocol):
-    """Where a run finds its model."""
+    """Gives a run its model."""
 
     async def model_for(self, plan: EditPlan) -> EditModel:
-        """The model that a plan needs, waited for until its deadline. Raises ApplyError."""
+        """The model that a plan needs, waiting until its deadline. Raises ApplyError."""
 
 
 class RunObserver(Protocol):
-    """Told what runs come to, on the event loop."""
+    """Hears of finished requests and outcomes, on the event loop."""
 
     def observe_request(self, stats: RequestStats) -> None:
-        """A request to the engine finished."""
+        """Record that a request to the engine finished."""
 
     def observe_outcome(self, outcome: Outcome) -> None:
-        """A run has its outcome."""
+        """Record the outcome of a run."""
 
 
 class ApplyPipeline:
@@ -92,7 +92,7 @@ class ApplyPipeline:
         *,
         text_work: TextWork | None = None,
     ) -> Self:
-        """Edits on one engine that is there already; texts are worked on in threads by default."""
+        """Edits on one running engine; texts are worked on in threads by default."""
         text_work = text_work or TextWork()
         model = EditModel(
             engine,
@@ -114,7 +114,7 @@ class ApplyPipeline:
             return await self.run(plan, events)
 
     async def run(self, plan: EditPlan, events: EventSink = NO_READER) -> Outcome:
-        """The outcome of a plan, by itself or from a model. Raises as `apply`."""
+        """The outcome of a plan, with a model or without. Raises as `apply` does."""
         outcome = await self._intake.try_alone(plan) or await self._ask(plan, events)
         if self._observer is not None:
             self._observer.observe_outcome(outcome)
@@ -179,7 +179,7 @@ class ApplyPipeline:
             return None if attempt is None else model.submit(run.plan, attempt)
 
     async def _answer(self, run: RunState, model: EditModel, asked: AskedAttempt) -> list[Answer]:
-        """What the model writes for the regions of an attempt, in order; tells of each piece."""
+        """The model's answers for the regions of an attempt, in order; each piece is an event."""
         arrived: asyncio.Queue[tuple[int, Event]] = asyncio.Queue()
         forwarding = [
             asyncio.create_task(_forward(handle, place, arrived))
@@ -224,9 +224,9 @@ class ApplyPipeline:
         return run.is_merge_wanted and is_good(await self._merge(run))
 
     async def _merge(self, run: RunState) -> Outcome | None:
-        """The deterministic merge, if there is one and it is wanted; judged when first asked for.
+        """The deterministic merge, if there is one and it is wanted; judged on first use.
 
-        Judged beside the model's work it would take from that a part of the processor.
+        Judging it beside the model's work would slow that down.
         """
         if run.plan.edit.has_fallback and not run.is_merge_judged:
             run.add_merge(await self._text_work.run(run.terms, try_conclude_merge, run.plan))
@@ -243,7 +243,7 @@ class ApplyPipeline:
         return without_retry(outcome, is_late=is_late)
 
     async def _without_model(self, run: RunState, reason: PromptTooLongError) -> Outcome:
-        """The deterministic merge of an edit that no prompt fits. Raises `reason` without one."""
+        """The deterministic merge of an edit that no prompt fits. Raises `reason` if none."""
         with stage("verdict"):
             merged = await self._text_work.run(run.terms, try_conclude_unasked, run.plan, reason)
         if merged is None:
@@ -265,7 +265,7 @@ async def _forward(
 
 @contextmanager
 def _cap_explained(edit: EditRequest) -> Iterator[None]:
-    """Tell a caller who asked for more time why there was no more."""
+    """Tell a caller who asked for more time that the server capped it."""
     try:
         yield
     except DeadlineExceededError as error:

@@ -1,4 +1,4 @@
-"""How long an edit would take on this machine by itself, judged by the ones before it."""
+"""Estimates how long an edit alone would take on this machine, from the edits before it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ KEPT_SHARE = 0.8
 
 
 class SpeedEstimate:
-    """Seconds a prompt token and seconds an answer token, each over the tokens of late requests.
+    """Seconds a prompt token and seconds an answer token, each averaged over recent requests.
 
-    An answer token counts as a prompt token until one was seen: drafted, it costs about that.
+    Until an answer token was seen it counts as a prompt token: drafted, it costs about as much.
     """
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class SpeedEstimate:
         self._decode = Rate()
 
     def observe(self, stats: RequestStats) -> None:
-        """Take in the figures of a finished request, whatever ran beside it."""
+        """Record the figures of a finished request, whatever ran beside it."""
         num_computed = stats.num_prompt_tokens - stats.num_cached_tokens
         if num_computed > 0:
             self._prefill.add(stats.prefill_share_s, num_computed)
@@ -27,7 +27,7 @@ class SpeedEstimate:
             self._decode.add(stats.decode_share_s, stats.num_output_tokens)
 
     def seconds(self, *, num_prompt_tokens: int, num_answer_tokens: int) -> float | None:
-        """What a request will take that has the engine for itself; None before any was observed."""
+        """Seconds of a request with the engine to itself; None before any was observed."""
         prefill_s = self._prefill.seconds_each
         if prefill_s is None:
             return None
@@ -38,10 +38,10 @@ class SpeedEstimate:
 
 
 class Rate:
-    """Seconds over tokens, or over requests, of which older ones weigh less.
+    """Seconds divided by tokens, or by requests; older ones weigh less.
 
-    A ratio of sums: of a cached prompt a token or two are computed, which tell of little else than
-    of the time of a step.
+    It is a ratio of sums: of a cached prompt only a token or two are computed, and their time is
+    mostly the fixed time of a step.
     """
 
     def __init__(self, kept_share: float = KEPT_SHARE) -> None:

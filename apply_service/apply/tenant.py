@@ -1,4 +1,4 @@
-"""Who shares cached keys and values with whom."""
+"""Decides which callers share cached keys and values."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ CacheSharing = Literal["key", "all"]
 
 
 def cache_salt_of(authorization: str | None, sharing: CacheSharing) -> bytes:
-    """The salt of a caller: by the API key that was verified, or the same one for all.
+    """The salt of a caller: from the verified API key, or one salt for all.
 
-    While a server needs no keys, any text that is sent as one keeps callers apart. A cache that is
-    shared tells by its speed what others have sent, so keys are kept apart. It is a digest, because
-    salts end up in hashes that leave the process.
+    While a server needs no keys, any text that is sent as a key keeps callers apart. The speed of a
+    shared cache would tell what others have sent, so keys are kept apart. The salt is a digest,
+    because salts end up in hashes that leave the process.
     """
     if sharing == "all":
         return b""
@@ -29,6 +29,9 @@ def cache_salt_of(authorization: str | None, sharing: CacheSharing) -> bytes:
 
 
 def _digest(kind: bytes, text: str) -> bytes:
-    """Two kinds of the same text are two tenants: what a key's digest is may be sent by anybody."""
+    """The digest of a text of one kind; two kinds of the same text are two tenants.
+
+    Otherwise anybody could send the text that a key's digest is.
+    """
     content = b"tenant\0" + kind + b"\0" + text.encode("utf-8", "replace")
     return hashlib.sha256(content).digest()

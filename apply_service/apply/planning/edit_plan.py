@@ -1,4 +1,4 @@
-"""What can be known of an edit before a model is asked: snippet, syntax, merge. Text alone."""
+"""Plans an edit from its text alone, before a model is asked: snippet, syntax, merge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from apply_service.edit.text.work_budget import BudgetSpentError, limited_work
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A result that needs no model: its lines, and where they come from."""
+    """A result that needs no model: its lines, and their source."""
 
     lines: tuple[str, ...]
     source: Source
@@ -29,10 +29,10 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditPlan:
-    """An edit with everything that text alone says about it.
+    """An edit with all facts that its text alone gives.
 
-    `decision` is set if no model is needed. `file` is what the result is written as; `merge` and
-    `snippet` are there whenever there is an original that the update changes in part.
+    `decision` is set if no model is needed. `file` has the form in which the result is written;
+    `merge` and `snippet` are set whenever there is an original that the update changes in part.
     """
 
     request_id: str
@@ -48,12 +48,12 @@ class EditPlan:
 
     @property
     def original_lines(self) -> tuple[str, ...]:
-        """The lines that are edited."""
+        """The lines to be edited."""
         return self.edit.original.lines
 
     @property
     def deadline(self) -> float | None:
-        """When the edit is given up, on the clock of `started_at`."""
+        """The time when the edit is given up, on the clock of `started_at`."""
         seconds = self.edit.deadline_s
         return None if seconds is None else self.started_at + seconds
 
@@ -72,7 +72,7 @@ def plan_edit(
 ) -> EditPlan:
     """Check an edit and understand it. Raises ApplyError, SnippetError or TextFileError.
 
-    `started_at` is when the edit came, on the clock that all processes share; by default now.
+    `started_at` is the edit's arrival, on the clock that all processes share; by default now.
     """
     _check_texts(edit)
     _check_sizes(edit, max_file_bytes)
@@ -92,7 +92,7 @@ def plan_edit(
 
 
 def plan_edit_again(known: EditPlan, edit: EditRequest) -> EditPlan:
-    """The plan of an edit that differs from that of `known` in what planning does not look at.
+    """Adapt the plan `known` to an edit that differs only where planning does not look.
 
     Raises TextFileError.
     """
@@ -131,7 +131,7 @@ def _understand(plan: EditPlan) -> EditPlan:
 
 
 def _unplanned(plan: EditPlan, error: BudgetSpentError) -> EditPlan:
-    """The plan of an edit that takes too many comparisons: the original, and why."""
+    """The plan of an edit that takes too many comparisons: the original, and the reason."""
     merge = MergePlan(
         original_lines=plan.original_lines,
         candidates=(),
@@ -142,7 +142,7 @@ def _unplanned(plan: EditPlan, error: BudgetSpentError) -> EditPlan:
 
 
 def _plan_new_file(plan: EditPlan, update_file: TextFile) -> EditPlan:
-    """The update is the whole file when there is no original."""
+    """Plan the update as the whole file, when there is no original."""
     snippet = read_snippet(plan.update_lines, (), path=plan.edit.path, language=plan.edit.language)
     lines = tuple(line for segment in snippet.segments for line in segment.texts)
     original = plan.edit.original

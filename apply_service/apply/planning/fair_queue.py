@@ -1,4 +1,4 @@
-"""A queue in which nobody's many entries keep the one of somebody else waiting."""
+"""A queue in which one owner's many entries do not delay another owner's single entry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 class FairQueue(Generic[T]):
     """Entries of owners, who take turns; those of one owner by `rank`, lowest first.
 
-    An owner who holds less of what the entries wait for is before one who holds more.
+    An owner who uses less of the shared resource goes before one who uses more.
     """
 
     def __init__(self, rank: Callable[[T], float]) -> None:
@@ -26,7 +26,7 @@ class FairQueue(Generic[T]):
         return self._num_entries
 
     def num_of(self, owner: Hashable) -> int:
-        """How many entries of an owner wait."""
+        """Number of waiting entries of an owner."""
         return len(self._entries.get(owner, ()))
 
     def first_ones(self) -> list[T]:
@@ -34,20 +34,20 @@ class FairQueue(Generic[T]):
         return [entries[0] for entries in self._entries.values()]
 
     def last_of_most(self) -> T:
-        """The last entry of the owner with the most; there must be one."""
+        """The last entry of the owner with the most entries; the queue must not be empty."""
         return self._entries[max(self._entries, key=self.num_of)][-1]
 
     def push(self, owner: Hashable, entry: T) -> None:
-        """Add an entry, behind those of its owner with the same rank."""
+        """Add an entry behind those of its owner with the same rank."""
         insort(self._entries.setdefault(owner, []), entry, key=self._rank)
         self._num_entries += 1
 
     def peek(self, num_held: Mapping[Hashable, int]) -> T:
-        """The first entry of the owner who holds least, or whose turn it is; there must be one."""
+        """The next entry: of the owner who holds least or has the turn. There must be one."""
         return self._entries[self._next_owner(num_held)][0]
 
     def pop(self, num_held: Mapping[Hashable, int]) -> T:
-        """Take what `peek` gives; its owner has had a turn."""
+        """Take the entry that `peek` gives; its owner has had a turn."""
         owner = self._next_owner(num_held)
         entries = self._entries.pop(owner)
         entry = entries.pop(0)
@@ -57,14 +57,14 @@ class FairQueue(Generic[T]):
         return entry
 
     def take_all(self) -> list[T]:
-        """All entries, which wait no longer."""
+        """Remove and return all entries."""
         entries = [entry for of_one in self._entries.values() for entry in of_one]
         self._entries.clear()
         self._num_entries = 0
         return entries
 
     def discard(self, owner: Hashable, entry: T) -> None:
-        """Take an entry out, if it waits here."""
+        """Remove an entry, if it is in the queue."""
         entries = self._entries.get(owner)
         if entries is None or entry not in entries:
             return

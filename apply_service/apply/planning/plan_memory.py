@@ -1,4 +1,4 @@
-"""The plans of the last edits, so that an edit that is sent again is not planned again.
+"""Remembers the plans of the last edits, so that a repeated edit is not planned again.
 
 A client that got no answer in time sends the same edit once more, and one that did not like the
 answer sends it with another instruction, scope or sampling: planning looks at none of these.
@@ -18,9 +18,9 @@ MAX_CHARACTERS = 2_000_000
 
 
 class PlanMemory:
-    """Holds at most `max_plans`, of edits with at most `max_characters` together.
+    """Holds at most `max_plans` plans, of edits with at most `max_characters` together.
 
-    The one that was unused the longest goes first. For the thread of the event loop alone.
+    The least recently used plan goes first. For the thread of the event loop alone.
     """
 
     def __init__(self, *, max_plans: int = MAX_PLANS, max_characters: int = MAX_CHARACTERS) -> None:
@@ -41,7 +41,7 @@ class PlanMemory:
         return plan
 
     def keep(self, plan: EditPlan) -> None:
-        """Remember a plan, unless it is larger than everything that may be kept."""
+        """Remember a plan, unless it is larger than the whole memory."""
         num_characters = plan.edit.num_characters
         key = _key_of(plan.edit)
         if num_characters > self._max_characters or key in self._plans:
@@ -54,7 +54,10 @@ class PlanMemory:
 
 
 def _key_of(edit: EditRequest) -> Hashable:
-    """What planning looks at; tenants share no work, so that none can tell what others sent."""
+    """The parts of an edit that planning uses, and its tenant.
+
+    Tenants share no work, so none can tell what others sent.
+    """
     return (
         edit.cache_salt,
         edit.original,

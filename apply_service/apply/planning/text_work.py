@@ -1,4 +1,4 @@
-"""Where the text side of edits is done: in a few processes that can be killed at any moment."""
+"""Does the text work of edits in a few processes that can be killed at any moment."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MAX_WAIT_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkTerms:
-    """For whom work is done, since when and until when (by `time.monotonic`), and how soon."""
+    """The owner, start, deadline (by `time.monotonic`) and priority of some work."""
 
     started_at: float
     owner: str | None = None
@@ -66,7 +66,7 @@ class WorkTerms:
 
     @classmethod
     def of(cls, edit: EditRequest, *, started_at: float) -> Self:
-        """Those of an edit that came at `started_at` in the request that is being served."""
+        """The terms of an edit that came at `started_at` in the current request."""
         caller = current_caller()
         return cls(
             started_at=started_at,
@@ -78,12 +78,12 @@ class WorkTerms:
 
     @property
     def is_large(self) -> bool:
-        """True if the work is likely to be long."""
+        """True if the work will probably take long."""
         return self.num_characters >= _LARGE_CHARACTERS
 
 
 class _Job(TextJob):
-    """A job with whoever waits for it; used on the event loop, but for what a worker needs."""
+    """A job and its waiting caller; used on the event loop, except the parts for a worker."""
 
     def __init__(self, terms: WorkTerms, call: Call) -> None:
         super().__init__(*call)
@@ -98,7 +98,7 @@ class _Job(TextJob):
 
 @dataclass(eq=False, slots=True)
 class _Seat:
-    """A process and what it does now, since when, and what it had computed before."""
+    """A process with its current job, the job's start, and the seconds it had computed before."""
 
     worker: TextWorker
     job: _Job | None = None
@@ -110,12 +110,12 @@ class _Seat:
 
 
 class TextWork:
-    """Does functions over edits beside the event loop, each until its deadline and no longer.
+    """Runs functions over edits beside the event loop, each until its deadline and no longer.
 
     Owners take turns; of one owner's edits, small ones overtake large ones. A quarter of the
-    processes (one at least) do the work of large edits and what has turned out to be long, at a
-    lower priority; of the latter what is too much pauses. Where new work finds no process free, the
-    last of what pauses is stopped and begun again when there is room; then a larger edit of the
+    processes (one at least) do the work of large edits and work that has turned out to be long, at
+    a lower priority; of the latter the excess pauses. Where new work finds no process free, the
+    last paused job is stopped and begun again when there is room; then a larger edit of the
     same owner, or one of an owner who has more processes, waits again. Of work in batch priority
     one job is done at a time.
 
@@ -141,7 +141,7 @@ class TextWork:
 
     @property
     def process_ids(self) -> list[int]:
-        """The processes that were started and have not ended as far as is known."""
+        """The ids of the processes that were started and are not known to have ended."""
         ids = [seat.worker.process_id for seat in self._seats]
         return [process_id for process_id in ids if process_id is not None]
 
@@ -153,7 +153,7 @@ class TextWork:
     def check_room(self, terms: WorkTerms) -> None:
         """Raise BusyError if a new edit would have to wait behind too many.
 
-        Where somebody else has more of them waiting, the last one of that owner goes instead.
+        If another owner has more edits waiting, the last one of that owner is dropped instead.
         """
         queue = self._queue_of(terms)
         num_waiting = len(queue)
@@ -192,22 +192,25 @@ class TextWork:
     async def run(
         self, terms: WorkTerms, work: Callable[P, T], *args: P.args, **options: P.kwargs
     ) -> T:
-        """What `work`, a function of a module, gives for these arguments.
+        """The result of `work`, a function of a module, for these arguments.
 
-        Raises what it raises; DeadlineExceededError at the deadline of `terms`, TextWorkerError if
-        its process fails or it takes too long, ShuttingDownError after the end. At the deadline,
-        or if the caller is cancelled, work that has begun is killed.
+        Raises the errors of `work`; DeadlineExceededError at the deadline of `terms`,
+        TextWorkerError if its process fails or it takes too long, ShuttingDownError after the end.
+        At the deadline, or if the caller is cancelled, work that has begun is killed.
         """
         return cast(T, await _in_time(terms, self._do(terms, (work, args, options))))
 
     async def run_here(
         self, terms: WorkTerms, work: Callable[P, T], *args: P.args, **options: P.kwargs
     ) -> T:
-        """As `run`, for what no other process can do; after its deadline it goes on unheard."""
+        """Do as `run` does, in a thread of this process, for work that no other process can do.
+
+        After its deadline the work goes on unheard.
+        """
         return await _in_time(terms, asyncio.to_thread(work, *args, **options))
 
     async def close(self) -> None:
-        """End the processes; what waits or is under way fails with ShuttingDownError."""
+        """End the processes; waiting and running jobs fail with ShuttingDownError."""
         self._is_closed = True
         waiting = [job for queue in self._queues for job in queue.take_all()]
         running = [seat.job for seat in self._seats if seat.job is not None]
@@ -240,7 +243,7 @@ class TextWork:
         return self._slow if terms.is_large else self._new
 
     def _withdraw(self, job: _Job) -> None:
-        """See that a job goes no further; nothing if it has ended."""
+        """Stop a job; nothing happens if it has ended."""
         if job.seat is not None:
             job.is_killed = True
             job.seat.worker.kill()
@@ -248,7 +251,7 @@ class TextWork:
             queue.discard(job.terms.owner, job)
 
     def _fill_seats(self) -> None:
-        """Begin what may begin; where new work finds no process free, stop long work."""
+        """Start the jobs that may start; where new work finds no process free, stop long work."""
         while self._idle and (job := self._try_next()) is not None:
             self._begin(self._idle.pop(), job)
         running = [seat.job for seat in self._seats if seat.job is not None]
@@ -264,7 +267,7 @@ class TextWork:
             self._withdraw(victim)
 
     def _try_victim(self, running: list[_Job]) -> _Job | None:
-        """The job that is to be stopped for the new one that waits, if any is."""
+        """The job to stop for the new one that waits, or None."""
         long = [seat.job for seat in self._long[self._max_long :]]
         if long:
             return long[-1]
@@ -280,14 +283,14 @@ class TextWork:
         return max(candidates, key=_rank_of, default=None)
 
     def _try_long_victim(self) -> _Job | None:
-        """The long work to be stopped for that of an owner who has less of it, if any is."""
+        """The long job to stop for one of an owner who has less long work, or None."""
         num_held = self._num_held(self._long)
         num_fair = num_held[self._slow.peek(num_held).terms.owner] + 1
         jobs = (seat.job for seat in reversed(self._long))
         return next((job for job in jobs if job and num_held[job.terms.owner] > num_fair), None)
 
     def _try_next(self) -> _Job | None:
-        """Take the job that is to begin next out of its queue."""
+        """Take the next job to start out of its queue."""
         num_held, num_long = self._num_held(self._seats), self._num_held(self._long)
         if self._slow and len(self._long) < self._max_long:
             slow = self._slow.peek(num_long)
@@ -301,7 +304,7 @@ class TextWork:
         return None
 
     def _num_held(self, seats: list[_Seat]) -> Counter[Hashable]:
-        """How many of these each owner has."""
+        """Number of these seats that each owner has."""
         return Counter(seat.job.terms.owner for seat in seats if seat.job is not None)
 
     def _begin(self, seat: _Seat, job: _Job) -> None:
@@ -318,7 +321,7 @@ class TextWork:
         running.add_done_callback(partial(self._end, seat, job))
 
     def _look_at(self, seat: _Seat) -> None:
-        """See how long the work of a seat has computed; what only waits is not long."""
+        """Note how long the job of a seat has computed; waiting does not count."""
         if seat.worker.processor_seconds() - seat.used_s < LONG_WORK_S:
             seat.timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look_at, seat)
             return
@@ -340,7 +343,7 @@ class TextWork:
         self._withdraw(job)
 
     def _end(self, seat: _Seat, job: _Job, done: asyncio.Future[Any]) -> None:
-        """Deliver what a job came to, or let one that was stopped for others wait again."""
+        """Deliver the result of a job, or queue a job again that was stopped for others."""
         seat.job = job.seat = None
         for timer in (seat.timer, seat.limit):
             if timer is not None:
@@ -370,7 +373,7 @@ class TextWork:
         self._refresh(seat)
 
     def _refresh(self, seat: _Seat) -> None:
-        """See that a seat has a process; then it is idle, and filled."""
+        """Give a seat a process if it has none; then it is idle, and filled."""
         if self._is_closed:
             return
         if seat.worker.process_id is not None:
@@ -394,7 +397,7 @@ class TextWork:
 
 
 async def _in_time(terms: WorkTerms, work: Coroutine[Any, Any, T]) -> T:
-    """What `work` gives, if it does so in time; it is cancelled otherwise."""
+    """The result of `work` if it is there in time; otherwise `work` is cancelled."""
     left_s = None if terms.deadline is None else terms.deadline - time.monotonic()
     try:
         async with asyncio.timeout(left_s) as timeout:

@@ -1,6 +1,6 @@
-"""A process that does the text side of edits, so that the server's own stays quick.
+"""A process for the text work of edits, so that the server's own process stays responsive.
 
-It can be killed at any moment: what it was doing is lost, and nothing else.
+It can be killed at any moment: only its current job is lost.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _PRELOADED = [
 
 
 class WorkKilledError(Exception):
-    """The job was killed because it was told to be."""
+    """The job was killed on purpose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class _Failed:
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """A mistake of ours, as a traceback; the process ends after it."""
+    """An internal error as a traceback; the process ends after it."""
 
     traceback: str
 
@@ -73,7 +73,7 @@ _Answer = _Done | _Failed | _Broken
 
 
 class TextJob:
-    """One call of a function of a module; everything that it takes and gives is pickled."""
+    """One call of a function of a module; arguments and result are pickled."""
 
     def __init__(self, work: Callable[..., Any], args: tuple[Any, ...], options: Any) -> None:
         self.call = (work, args, options)
@@ -84,7 +84,7 @@ class TextJob:
 
 
 class MistakeError(TextWorkerError):
-    """A mistake of ours ended the work; `traceback` says which."""
+    """An internal error ended the work; `traceback` says which."""
 
     def __init__(self, traceback: str) -> None:
         super().__init__("the server made an error over the text of this edit; its log says which")
@@ -92,7 +92,7 @@ class MistakeError(TextWorkerError):
 
 
 class TextWorker:
-    """One process, started when there is work, and another one when it has died.
+    """One process: started when there is work, and replaced when it has died.
 
     One thread at a time may `run` jobs in it; any may `kill` the process or ask about it.
     It ends with the process that made it, however that ends.
@@ -110,7 +110,7 @@ class TextWorker:
         return None if process is None else process.pid
 
     def processor_seconds(self) -> float:
-        """How long the process has computed so far; infinite where the system does not say."""
+        """Processor seconds used so far; infinite where the system does not say."""
         process_id = self.process_id
         if process_id is None:
             return 0.0
@@ -122,10 +122,10 @@ class TextWorker:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def run(self, job: TextJob) -> Any:
-        """What the job gives. Raises what it raises.
+        """The result of the job. Raises the job's errors.
 
         WorkKilledError if it was killed on purpose; TextWorkerError if the process dies over it
-        twice, cannot be started, or has found a mistake of ours.
+        twice, cannot be started, or has an internal error.
         """
         for _ in range(_MAX_TRIES):
             try:
@@ -147,7 +147,7 @@ class TextWorker:
         )
 
     def start(self) -> None:
-        """See that there is a process. Raises OSError if there can be none."""
+        """Start the process if it is not running. Raises OSError if it cannot be started."""
         if self._is_niced:
             self.end()
         if self._connection is not None:
@@ -170,13 +170,13 @@ class TextWorker:
         self._connection = ours
 
     def kill(self) -> None:
-        """End the process at once; what it was doing fails."""
+        """End the process at once; its current job fails."""
         process = self._process
         if process is not None:
             process.kill()
 
     def give_way(self, niceness: int) -> None:
-        """Let the job's processor time count for less than the server's, until it has ended."""
+        """Lower the process's priority below the server's until the job has ended."""
         process_id = self.process_id
         if process_id is not None:
             self._is_niced = True  # which cannot be taken back, so the process ends with the job
@@ -185,15 +185,15 @@ class TextWorker:
                 os.setpriority(os.PRIO_PROCESS, process_id, own_niceness + niceness)
 
     def pause(self) -> None:
-        """Have the process wait, whatever it does, until `resume` or its end."""
+        """Stop the process, whatever it does, until `resume` or its end."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Have the process go on after a `pause`; harmless without one."""
+        """Let the process continue after a `pause`; harmless without one."""
         self._signal(signal.SIGCONT)
 
     def end(self) -> None:
-        """Take the process away; for the thread that runs jobs in it."""
+        """Remove the process; for the thread that runs jobs in it."""
         self._is_niced = False
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -204,7 +204,7 @@ class TextWorker:
             process.join(_CLOSING_S)
 
     def _try_run(self, job: TextJob) -> _Answer:
-        """One try. Raises EOFError or OSError if the process dies, WorkKilledError if it must."""
+        """Run the job once. Raises WorkKilledError, or EOFError or OSError if the process dies."""
         try:
             self._check_wanted(job)
             self.start()
@@ -232,7 +232,7 @@ class TextWorker:
 
 
 def serve_work(connection: Connection) -> None:
-    """Do what comes in until the other end is closed, which the end of its process does too."""
+    """Run jobs until the other end is closed, as it is when its process ends."""
     # Ctrl-C in a terminal is meant for the server, which lets its requests end first.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
