@@ -1,4 +1,4 @@
-"""True if context lines name one place in a text."""
+"""Checks that context lines name exactly one place in a text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Anchors:
             self._places.setdefault(line, []).append(number)
 
     def places(self, block: Sequence[str]) -> list[int]:
-        """Where `block` starts, in order; nowhere if it has no text."""
+        """The starts of `block`, in order; none if the block has no text."""
         if not any(line.strip() for line in block):
             return []
         size = len(block)

@@ -1,6 +1,6 @@
-"""Definitions found by their header line and indentation: enough to write snippets.
+"""Finds definitions by header line and indentation, well enough to write snippets.
 
-What of one is its header, its body and its closing line; and which lines are whole.
+Tells the header, the body and the closing line of each, and which lines are whole.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def definitions_around(
 
 
 def indent_of(line: str) -> str:
-    """The white space that a line begins with."""
+    """The white space at the beginning of a line."""
     return line[: len(line) - len(line.lstrip())]
 
 
@@ -105,7 +105,7 @@ class CodeBlock:
 def blocks_around(lines: Sequence[str], start: int, end: int, language: str) -> Iterator[CodeBlock]:
     """The definitions that hold lines `start:end`, from the inside out.
 
-    Those of which the header cannot be told from the body are left out.
+    Definitions whose header cannot be told from their body are left out.
     """
     for header, block_end in definitions_around(lines, start, end, language):
         limit = min(header + _MAX_HEADER_LINES, block_end)
@@ -117,17 +117,17 @@ def blocks_around(lines: Sequence[str], start: int, end: int, language: str) -> 
 
 
 def holds_members(header: str) -> bool:
-    """True if this is the header of a class or the like, not of a function."""
+    """True if the line is the header of a class or the like, not of a function."""
     return bool(_OF_MEMBERS.search(header))
 
 
 def depth_of(lines: Sequence[str]) -> int:
-    """How far the line with the least indentation is indented; blank lines are not."""
+    """The indentation of the least indented line; blank lines do not count."""
     return min((len(indent_of(line)) for line in lines if line.strip()), default=0)
 
 
 def is_whole(lines: Sequence[str]) -> bool:
-    """True if these lines are definitions or statements from their first line to their last."""
+    """True if these lines consist of whole definitions or statements."""
     filled = [line for line in lines if line.strip()]
     return (
         bool(filled)

@@ -1,4 +1,4 @@
-"""Where two versions of a text differ, as whole lines."""
+"""The differences between two versions of a text, as whole lines."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ class EditHunk:
 
     @property
     def is_insertion(self) -> bool:
-        """Nothing of the original goes away."""
+        """True if no line of the original is removed."""
         return self.old_start == self.old_end
 
     @property
     def is_deletion(self) -> bool:
-        """Nothing new is written."""
+        """True if no new line is added."""
         return self.new_start == self.new_end
 
     @property
     def num_changed(self) -> int:
-        """Lines removed plus lines added."""
+        """Number of lines removed plus number of lines added."""
         return self.old_end - self.old_start + self.new_end - self.new_start
 
     def old(self, original: Sequence[str]) -> Sequence[str]:
-        """The lines that go."""
+        """The removed lines."""
         return original[self.old_start : self.old_end]
 
     def new(self, expected: Sequence[str]) -> Sequence[str]:
-        """The lines that come."""
+        """The added lines."""
         return expected[self.new_start : self.new_end]
 
     def shifted(self, old_by: int, new_by: int) -> EditHunk:
-        """The same hunk seen from a window that starts later."""
+        """The same hunk, counted from the start of a later window."""
         return EditHunk(
             self.old_start - old_by,
             self.old_end - old_by,
@@ -73,10 +73,10 @@ def find_hunks(original: Sequence[str], expected: Sequence[str]) -> list[EditHun
 
 
 def is_look_alike(old: Sequence[str], new: Sequence[str]) -> bool:
-    """True if each new line resembles the line it replaces, so that it is an anchor by itself."""
+    """True if each new line resembles the line it replaces and so is an anchor by itself."""
     return len(old) == len(new) and all(map(is_variant, old, new))
 
 
 def is_variant(old: str, new: str) -> bool:
-    """True if two lines are so alike that one may be meant to replace the other."""
+    """True if two lines are so similar that one may be meant to replace the other."""
     return difflib.SequenceMatcher(None, old, new, autojunk=False).ratio() >= _MIN_SIMILARITY

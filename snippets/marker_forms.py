@@ -1,4 +1,4 @@
-"""Marker comments as agents write them, in the comment syntax of a language or in their own."""
+"""Marker comments in the wordings of agents, in a language's comment syntax or their own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _INDENTED_SHARE = 0.4
 
 
 class MarkerWriter:
-    """Writes the markers of one snippet, all in the same manner."""
+    """Writes the markers of one snippet, all in the same style."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class MarkerWriter:
         *,
         forms: Sequence[tuple[str, float]] = _FORMS,
     ) -> None:
-        """`forms` are the wordings with their weights; "named" says what is left out."""
+        """`forms` are the wordings with their weights; "named" names the code left out."""
         self._rng = rng
         self._opening, self._closing = _COMMENTS.get(language, ("// ", ""))
         if rng.random() < _SLASHES_ANYWHERE:

@@ -1,10 +1,10 @@
-"""Writes an edit as agents do that are brief: hardly any context, headers, markers left off.
+"""Writes an edit as brief agents do: with very little context, headers and markers often left off.
 
-Nothing makes these updates clear: a place may fit as well as the true one. They teach, beside
-those of `writer`, what is likely.
+Nothing makes these updates clear: a wrong place may fit as well as the true one. Beside the
+updates of `writer`, they teach which places are likely.
 
-An insertion between equal lines can be told in several ways: it is told as agents do, in the way
-that reads.
+An insertion between equal lines can be told in several ways; the most readable one is chosen, as
+agents do.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def terse_segments(
     language: str,
     rng: random.Random,
 ) -> list[WrittenSegment]:
-    """What is shown of the hunks between the markers, in order, and where it truly stands."""
+    """The segments that show the hunks, in order, each with its true place."""
     terse = TerseViews(original, expected, language, rng)
     views = [view for change in changes_of(hunks) for view in terse.of(change)]
     offsets = Offsets(hunks)
@@ -92,7 +92,7 @@ def terse_segments(
 
 
 def _joined(views: Sequence[View], original: Sequence[str], rng: random.Random) -> list[View]:
-    """The views in order, as one where no marker is worth its line between them."""
+    """The views in order, joined where a marker would not be worth its line."""
     joined: list[View] = []
     for view in sorted(views, key=lambda view: (view.start, view.end)):
         last = joined[-1] if joined else None
@@ -107,9 +107,9 @@ def _joined(views: Sequence[View], original: Sequence[str], rng: random.Random) 
 
 
 def slid_insertions(hunks: Sequence[EditHunk], expected: Sequence[str]) -> list[EditHunk]:
-    """The hunks, each insertion where its lines are whole definitions or statements if they can.
+    """The hunks, each insertion slid so that its lines are whole definitions or statements.
 
-    No hunk comes nearer to its neighbours than to touch them.
+    Failing that, the first line has text if possible. Hunks may come to touch, but not to overlap.
     """
     slid: list[EditHunk] = []
     for number, hunk in enumerate(hunks):
@@ -121,7 +121,7 @@ def slid_insertions(hunks: Sequence[EditHunk], expected: Sequence[str]) -> list[
 
 
 def _slid(hunk: EditHunk, expected: Sequence[str], floor: int, ceiling: int) -> EditHunk:
-    """The insertion at the best of the places between two borders of the expected text."""
+    """The insertion at its best place between two borders of the expected text."""
     steps = [0]
     start, end = hunk.new_start, hunk.new_end
     while start > floor and expected[start - 1] == expected[end - 1]:
@@ -147,7 +147,7 @@ def _slid(hunk: EditHunk, expected: Sequence[str], floor: int, ceiling: int) -> 
 
 
 class _Page:
-    """Lays out segments and markers, in one manner all through an update."""
+    """Lays out segments and markers, in one style throughout an update."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class _Page:
         return lines
 
     def _left_off(self, hunks: Sequence[EditHunk]) -> tuple[bool, bool]:
-        """True if the first and the last marker are missing; not where added lines stand there."""
+        """Two flags: the first and the last marker are missing; never beside added lines."""
         borders = {0, len(self._original), *(one.old_start for one in hunks if one.is_insertion)}
         can_begin = self._segments[0].old_start not in borders
         can_end = self._segments[-1].old_end not in borders
@@ -213,7 +213,7 @@ class _Page:
         return self._indent(left, right, end) + self._markers.text(omitted)
 
     def _indent(self, left: WrittenSegment | None, right: WrittenSegment | None, end: int) -> str:
-        """As deep as the body under the last header that is shown, or as what stands beside it."""
+        """The indentation of the body under the last shown header, or of the lines beside."""
         scope = self._scope(left)
         if left is not None and scope is not None:
             is_inside = end <= scope.end or left.old_end == scope.body_start
@@ -226,7 +226,7 @@ class _Page:
         return min(map(indent_of, filled), key=len, default="")
 
     def _scope(self, left: WrittenSegment | None) -> CodeBlock | None:
-        """The innermost definition that goes on behind a segment, of those with a shown header."""
+        """The innermost definition that continues behind a segment and whose header is shown."""
         if left is None or left.old_end == len(self._original):
             return None
         at = left.old_end

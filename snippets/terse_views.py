@@ -1,4 +1,4 @@
-"""How little of a file an agent in a hurry shows around a change."""
+"""Chooses the few lines that an agent in a hurry shows around a change."""
 
 from __future__ import annotations
 
@@ -48,29 +48,29 @@ _KEY = re.compile(r"\s*(?:[a-z]+\s+)*[\"']?(?P<key>[\w.$-]+)[\"']?\s*[:=]")
 
 @dataclass(frozen=True, slots=True)
 class HunkGroup:
-    """Hunks that stand so close that they are written together."""
+    """Hunks so close together that they are written as one."""
 
     hunks: tuple[EditHunk, ...]
 
     @property
     def start(self) -> int:
-        """The first line of the original that it touches."""
+        """The first line of the original in the group."""
         return self.hunks[0].old_start
 
     @property
     def end(self) -> int:
-        """The end of the lines of the original that it touches."""
+        """The line of the original behind the group."""
         return self.hunks[-1].old_end
 
     @property
     def is_insertion(self) -> bool:
-        """New lines in one place, and nothing else."""
+        """True if the group only adds lines, in one place."""
         return len(self.hunks) == 1 and self.hunks[0].is_insertion
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Lines `start:end` of the original are shown, as the edit leaves them."""
+    """Lines `start:end` of the original, shown as the edit leaves them."""
 
     start: int
     end: int
@@ -78,7 +78,7 @@ class View:
 
 
 def changes_of(hunks: Sequence[EditHunk]) -> list[HunkGroup]:
-    """The hunks in order, those with few lines between them as one change."""
+    """The hunks in order; those with few lines between them are one change."""
     groups = [[hunks[0]]]
     for last, hunk in pairwise(hunks):
         if hunk.old_start - last.old_end <= _MAX_JOINED_GAP:
@@ -89,9 +89,9 @@ def changes_of(hunks: Sequence[EditHunk]) -> list[HunkGroup]:
 
 
 class TerseViews:
-    """Chooses for each change of one edit what is shown; nobody looks whether that is unique.
+    """Chooses the lines that are shown for each change of one edit, unique or not.
 
-    Lines that go away are told by the lines on both sides, by the definition around them, or by
+    Removed lines are told by the lines on both sides, by the definition around them, or by
     new lines that look like them.
     """
 
@@ -113,7 +113,7 @@ class TerseViews:
         }
 
     def of(self, change: HunkGroup) -> list[View]:
-        """What is shown for a change, in one of the forms that can tell it."""
+        """The view of a change, in one of the forms that can tell it."""
         weights = dict(_FORM_WEIGHTS)
         while weights:
             (form,) = self._rng.choices(list(weights), list(weights.values()))
@@ -140,7 +140,7 @@ class TerseViews:
         return [View(change.start, change.end, "lone")]
 
     def _neighbour(self, change: HunkGroup) -> list[View]:
-        """A new definition, and a line or two of the one below or above."""
+        """A new definition, with a line or two of the definition below or above."""
         new = change.hunks[0].new(self._expected)
         if not change.is_insertion or not is_whole(new) or not has_definition(new):
             return []
@@ -178,7 +178,7 @@ class TerseViews:
         return [self._header_view(block), View(start, change.end, "neighbour")]
 
     def _one_sided(self, change: HunkGroup) -> list[View]:
-        """A line of context, as a rule, where the new lines do not tell the border."""
+        """Usually a line of context, where the new lines do not tell the border."""
         num_lines = self._drawn(_ONE_SIDED_SIZES)
         sides = []
         if self._is_told(change, is_above=False):
@@ -212,7 +212,7 @@ class TerseViews:
         return views
 
     def _inside(self, change: HunkGroup, block: CodeBlock) -> View:
-        """The change with little context, of the block alone where the change tells its border."""
+        """The change with little context, all from the block where the change tells its border."""
         num_before, num_after = (self._drawn(_SIZES_UNDER_HEADER) for _ in range(2))
         if self._is_told(change, is_above=True):
             start = max(self._anchors.reach_up(change.start, num_before), block.body_start)
@@ -225,7 +225,7 @@ class TerseViews:
         return View(start, end, "header")
 
     def _definition(self, change: HunkGroup) -> list[View]:
-        """The whole definition around the change, the header of which may change too."""
+        """The whole definition around the change; its header may change too."""
         for block in blocks_around(self._original, change.start, change.end, self._language):
             if self._is_beside(change, block):
                 continue
@@ -239,13 +239,13 @@ class TerseViews:
         return []
 
     def _is_beside(self, change: HunkGroup, block: CodeBlock) -> bool:
-        """True if the change adds lines at a border of a definition that are not of its body."""
+        """True if the change adds lines at a definition's border, outside its body."""
         is_above = change.hunks[0].is_insertion and change.start == block.header
         is_below = change.hunks[-1].is_insertion and change.end == block.end
         return (is_above or is_below) and self._depth_of(change) <= self._depth(block)
 
     def _blocks_with_inside(self, change: HunkGroup) -> list[CodeBlock]:
-        """The two innermost definitions that have the change in their body."""
+        """The two innermost definitions whose body contains the change."""
         depth = self._depth_of(change)
         blocks = blocks_around(self._original, change.start, change.end, self._language)
         around = (
@@ -281,7 +281,7 @@ class TerseViews:
         return [View(start, end, style)] if any(map(str.strip, context)) else []
 
     def _is_told(self, change: HunkGroup, *, is_above: bool) -> bool:
-        """True if the new lines say by themselves where the change begins, or where it ends."""
+        """True if the new lines alone say where the change begins, or where it ends."""
         hunk = change.hunks[0 if is_above else -1]
         new = hunk.new(self._expected)
         if not any(map(str.strip, new)):
@@ -305,7 +305,7 @@ class TerseViews:
 
 
 def _replaces(old: str, new: str) -> bool:
-    """True if a reader sees at once that one line stands for the other."""
+    """True if a reader sees at once that one line replaces the other."""
     if not old.strip() or not new.strip():
         return False
     old_key, new_key = _KEY.match(old), _KEY.match(new)

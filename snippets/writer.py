@@ -1,7 +1,7 @@
-"""Writes an edit the way coding agents do: the changed code, some context, and markers.
+"""Writes an edit as coding agents do: the changed code, some context, and markers.
 
 Every snippet determines its merge: the context is lengthened until it stands only once in the
-original. An edit for which that cannot be done gives no snippet.
+original. An edit whose context can never be unique gives no snippet.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _MAX_HEADER_DISTANCE = 12
 
 @dataclass(frozen=True, slots=True)
 class WrittenSnippet:
-    """The lines that an agent would send, and the name of the way it wrote them.
+    """The lines that an agent would send, and the name of the style.
 
-    `segments` say where the lines between the markers truly stand, if the writer tells.
+    `segments` are the true places of the lines between the markers, if the writer tells.
     """
 
     lines: list[str]
@@ -77,7 +77,7 @@ def write_snippet(
 
 
 class _SegmentWriter:
-    """Chooses for one hunk how it is written and how much context it needs."""
+    """Chooses the form and the context of one hunk."""
 
     def __init__(
         self, original: Sequence[str], expected: Sequence[str], language: str, rng: random.Random
@@ -115,7 +115,7 @@ class _SegmentWriter:
         return WrittenSegment(start, end, [], "definition")
 
     def _directive(self, hunk: EditHunk) -> WrittenSegment | None:
-        """`# remove name` in place of a definition that goes away."""
+        """`# remove name` in place of a removed definition."""
         first = hunk.old_start
         while first < hunk.old_end and not self._original[first].strip():
             first += 1
@@ -150,7 +150,7 @@ class _SegmentWriter:
         return None
 
     def _reach_header(self, hunk: EditHunk, start: int) -> int:
-        """Sometimes the context goes on up to the header of the definition around the hunk."""
+        """Sometimes extend the context to the header of the definition around the hunk."""
         if self._rng.random() >= _HEADER_SHARE or start == hunk.old_start:
             return start
         span = definition_around(self._original, start, start + 1, self._language)
@@ -189,7 +189,7 @@ def _join(
     offsets: Offsets,
     rng: random.Random,
 ) -> list[WrittenSegment]:
-    """Fill in the new lines, and make one segment of those that (almost) touch."""
+    """Fill in the new lines, and join segments that (almost) touch."""
     joined: list[WrittenSegment] = []
     for segment in segments:
         last = joined[-1] if joined else None
@@ -220,7 +220,7 @@ def _join(
 
 
 def _airy(segments: Sequence[WrittenSegment], original: Sequence[str]) -> list[WrittenSegment]:
-    """Show the blank lines that stand between a segment and what its markers leave out."""
+    """Show the blank lines between a segment and the lines that its markers leave out."""
     airy: list[WrittenSegment] = []
     for number, segment in enumerate(segments):
         start, end, lines = segment.old_start, segment.old_end, segment.new_lines

@@ -10,7 +10,7 @@ from snippets.hunks import EditHunk
 
 @dataclass(frozen=True, slots=True)
 class WrittenSegment:
-    """A run of the snippet without markers: `old` of the original is shown as `new_lines`."""
+    """A run of the snippet between markers: `old` of the original is shown as `new_lines`."""
 
     old_start: int
     old_end: int
@@ -34,7 +34,7 @@ class Offsets:
         return old + shift
 
     def new_after(self, old: int) -> int:
-        """As `new`, but after a hunk that ends at `old`."""
+        """The border as in `new`, but behind a hunk that ends at `old`."""
         shift = 0
         for hunk in self._hunks:
             if hunk.old_end > old:
@@ -43,12 +43,15 @@ class Offsets:
         return old + shift
 
     def span(self, old_start: int, old_end: int) -> slice:
-        """Where the expected text has what becomes of these lines, hunks at both borders too."""
+        """The span of these lines in the expected text, hunks at both borders included."""
         return slice(self.new(old_start), self.new_after(old_end))
 
 
 def merged_lines(segments: Sequence[WrittenSegment], original: Sequence[str]) -> list[str]:
-    """What the segments make of the original; they may not overlap, so this is a check of them."""
+    """Apply the segments to the original; they may not overlap.
+
+    The result must be the expected text, which checks the segments.
+    """
     spliced: list[str] = []
     shown_until = 0
     for segment in segments:

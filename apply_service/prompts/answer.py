@@ -16,11 +16,12 @@ NewlinePlace = Literal["first", "between", "last"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerLayout:
-    """How lines stand in an answer: `opening` + lines + `closing`.
+    """The layout of an answer: `opening` + lines + `closing`.
 
-    `opening` is what the model itself has to write before the document. Newlines stand before
-    every line ("first"), between the lines, or after every line ("last"; a model may leave the
-    very last one out). With `is_strict` nothing may stand outside the tags, else whitespace may.
+    `opening` is the text that the model itself has to write before the document. Newlines stand
+    before every line ("first"), between the lines, or after every line ("last"; a model may leave
+    the very last one out). With `is_strict` nothing may stand outside the tags, else whitespace
+    may.
     """
 
     opening: str
@@ -67,7 +68,7 @@ class AnswerLayout:
         return document.split("\n")
 
     def num_held_characters(self, text: str) -> int:
-        """How many characters at the end of `text` may yet turn out to close the answer."""
+        """Number of characters at the end of `text` that may turn out to close the answer."""
         kept = text if self.is_strict else text.rstrip()
         if kept.endswith(self.closing):
             num_tag = len(self.closing)
@@ -82,7 +83,7 @@ class AnswerLayout:
 
 
 class StreamDecoder:
-    """Shows an answer while it is written; what it returns, joined, is the document's text.
+    """Shows an answer while it is written; the returned pieces, joined, are the document's text.
 
     Half a UTF-8 character and everything that may turn out to be the closing tag is held back.
     Owned by the task that reads the tokens of one answer.
@@ -100,7 +101,7 @@ class StreamDecoder:
         self._is_newline_due = layout.newline == "first"
 
     def push(self, token_ids: Sequence[int]) -> str:
-        """Take new tokens; the text that is now safe to show, perhaps none."""
+        """Take new tokens; return the text that is now safe to show, perhaps none."""
         special = self._tokenizer.special_token_ids
         text_ids = [token_id for token_id in token_ids if token_id not in special]
         self._pending += self._utf8.decode(self._tokenizer.decode_bytes(text_ids))
@@ -109,7 +110,7 @@ class StreamDecoder:
         return self._take(len(self._pending) - self._layout.num_held_characters(self._pending))
 
     def finish(self) -> str:
-        """The rest of the text once no more tokens come, without the closing tag if it is there."""
+        """Return the rest of the text after the last token, without a closing tag."""
         self._pending += self._utf8.decode(b"", final=True)
         if not self._is_open and not self._try_open():
             return ""

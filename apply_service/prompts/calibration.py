@@ -1,4 +1,4 @@
-"""How far a model's word can be believed about merges, as measured on edits it has not seen.
+"""The reliability of a model's probabilities of merges, measured on edits it has not seen.
 
 `python -m training.calibrate` measures it and writes `calibration.json` beside the weights that it
 holds for.
@@ -22,7 +22,7 @@ Probability = Annotated[float, Meta(ge=0.0, le=1.0)]
 
 
 class ReliabilityBin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Answers whose confidence lies in `[low, high)`, and how many of them were the truth."""
+    """Answers with a confidence in `[low, high)`, and the number of them that were right."""
 
     low: Probability
     high: Probability
@@ -32,19 +32,19 @@ class ReliabilityBin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a model's probabilities are worth.
+    """The reliability of a model's probabilities.
 
-    `prior_scale` is how many nats of the model's word outweigh one of the merge's own weights,
-    which are logarithms of odds that real edits bear out: 1 for a model whose word is worth as
-    much, more for a weak one. Above a `temperature` of 1 both are surer than they may be: their sum
-    is divided by it (temperature scaling, arXiv:1706.04599), which changes no choice but says how
-    probable it is. A result with a decision less probable than `min_confidence` is for
-    review; a place that the text leaves open is settled by a model that is as sure of it as
-    `confirming_probability`; one that wanted to write something else with more than
+    `prior_scale` is how many nats of the model's log-probability outweigh one of the merge's own
+    weights, which are logarithms of odds that real edits bear out: 1 for a model that is as
+    reliable as they are, more for a weak one. Above a `temperature` of 1 both are surer than they
+    may be: their sum is divided by it (temperature scaling, arXiv:1706.04599), which changes no
+    choice but says how probable it is. A result with a decision less probable than `min_confidence`
+    is for review; a place that the text leaves open is settled by a model that is as sure of it as
+    `confirming_probability`; a model that wanted to write something else with more than
     `max_outside_mass` disagrees with every valid merge (none does if that is 1).
 
-    The defaults are for a model that was never measured. `weights_sha256` is the hash of the file
-    that was, `dtype` the number format it had.
+    The defaults are for a model that was never measured. `weights_sha256` is the hash of the
+    measured weights file, `dtype` its number format.
     """
 
     prior_scale: Annotated[float, Meta(ge=0.0)] = 1.0
@@ -63,10 +63,11 @@ UNMEASURED = Calibration()
 def pooled_probabilities(
     scores: Iterable[float], *, prior_scale: float = 1.0, temperature: float = 1.0
 ) -> tuple[float, ...]:
-    """Of ways with these scores: the model's log-probability plus the scaled weight; 1 together.
+    """Probabilities, with sum 1, of ways with these scores.
 
-    Where weights were scaled up to be heard beside the model's nats, both are scaled down again:
-    weights are logarithms of odds. Scale and temperature are those of a `Calibration`.
+    A score is the model's log-probability plus the scaled weight. Where weights were scaled up to
+    count beside the model's nats, both are scaled down again: weights are logarithms of odds. Scale
+    and temperature are those of a `Calibration`.
     """
     scale = max(prior_scale, 1.0) * temperature
     cooled = [score / scale for score in scores]
@@ -77,7 +78,7 @@ def pooled_probabilities(
 
 
 def read_calibration(folder: Path) -> Calibration | None:
-    """The calibration in a folder, if there is one. Raises `CalibrationError`."""
+    """The calibration in a folder, or None if there is none. Raises `CalibrationError`."""
     path = folder / CALIBRATION_NAME
     if not path.is_file():
         return None
@@ -90,6 +91,6 @@ def read_calibration(folder: Path) -> Calibration | None:
 
 
 def write_calibration(folder: Path, calibration: Calibration) -> None:
-    """Put the calibration into a folder."""
+    """Write the calibration into a folder."""
     content = msgspec.json.format(msgspec.json.encode(calibration), indent=2)
     (folder / CALIBRATION_NAME).write_bytes(content + b"\n")

@@ -1,4 +1,4 @@
-"""Prompts for models trained elsewhere: text is tokenised as their own tokenizer would do it."""
+"""Prompts for models trained elsewhere, with text tokenised as their own tokenizer does it."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class CanonicalAnswer:
         stop_token_ids: frozenset[int],
         is_document: bool = True,
     ) -> Prompt:
-        """The prompt `token_ids` with the references of `request`.
+        """The prompt `token_ids`, with references from `request`.
 
-        An answer that is no document is free text.
+        An answer that is not a document is free text.
         """
         prediction = request.prediction_lines
         return Prompt(
@@ -79,7 +79,7 @@ class CanonicalAnswer:
 
 
 def substitution_of(request: PromptRequest, tokenizer: PromptTokenizer) -> Substitution:
-    """Stand-ins for all texts of a request. Raises `TextNotEncodableError`."""
+    """The substitution for all texts of a request. Raises `TextNotEncodableError`."""
     instruction = () if request.instruction is None else (request.instruction,)
     return Substitution.for_texts(
         [
@@ -93,7 +93,7 @@ def substitution_of(request: PromptRequest, tokenizer: PromptTokenizer) -> Subst
 
 
 def _constant_tail(layout: AnswerLayout, tokenizer: PromptTokenizer) -> TokenIds:
-    """The longest end of the closing tag whose tokens are the same after any document."""
+    """The longest tail of the closing tag whose tokens are the same after any document."""
     texts = [layout.closing, *(layout.join([probe]) + layout.closing for probe in _PROBES)]
     encoded = tokenizer.encode_batch(texts)
     num_same = 0

@@ -1,4 +1,4 @@
-"""The profile of any chat model: asked in plain English, in its own chat template."""
+"""The profile of any chat model: a request in plain English, in the model's own chat template."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A model's own chat template, rendered so that no message can speak in the template's voice.
+"""A model's own chat template, rendered so that no message can pose as part of the template.
 
-Messages are rendered as random sentinels. The result is cut at the sentinels: what stands between
+Messages are rendered as random sentinels. The result is cut at the sentinels: the text between
 them is the template's and may hold control tokens, the messages themselves never do.
 """
 
@@ -27,7 +27,7 @@ from apply_service.prompts.tokenizer import PromptTokenizer, TokenIds
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of a conversation; `content` is plain text to the model."""
+    """One message of a conversation; the model reads `content` as plain text."""
 
     role: Literal["system", "user", "assistant"]
     content: str
@@ -67,9 +67,9 @@ class ChatTemplate:
         substitution: Substitution,
         answer_prefix: str = "",
     ) -> TokenIds:
-        """The tokens of a conversation, up to where the model answers.
+        """The tokens of a conversation, up to the start of the model's answer.
 
-        `answer_prefix` is constant text that the answer is made to begin with. Raises
+        `answer_prefix` is constant text at the beginning of the answer. Raises
         `ChatTemplateError` if the template refuses the messages, `TextNotEncodableError`.
         """
         parts = self._parts(messages, has_generation_prompt=True)
@@ -168,7 +168,7 @@ def _inline(value: Any) -> str | None:
 
 
 def _named_tokens(settings: dict[str, Any]) -> dict[str, str]:
-    """`bos_token`, `eos_token` and the like; each stands as text or as `{"content": text}`."""
+    """`bos_token`, `eos_token` and the like; each value is text or `{"content": text}`."""
     named = {}
     for key, value in settings.items():
         content = value.get("content") if isinstance(value, dict) else value

@@ -98,7 +98,7 @@ class EmbeddedProfile:
         )
 
     def _between(self, instruction: Sequence[str]) -> TokenIds:
-        """What stands between file and update: the instruction, if there is one."""
+        """The text between file and update: the instruction, if there is one."""
         if not instruction:
             return self._before_update
         return (*self._before_instruction, *self._encode(instruction), *self._after_instruction)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class PromptError(Exception):
-    """Base of everything that turning text into tokens, or tokens into text, can raise."""
+    """Base of the errors of turning text into tokens, or tokens into text."""
 
 
 class TokenizerError(PromptError):
@@ -28,7 +28,7 @@ class UnknownProfileError(PromptError):
 
 
 class CalibrationError(PromptError):
-    """What is known of a model's probabilities is there and cannot be read."""
+    """The model's calibration file is there and cannot be read."""
 
 
 class AnswerFormatError(PromptError):

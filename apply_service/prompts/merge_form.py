@@ -1,4 +1,4 @@
-"""How merges are written in a model's tokens: line by line, or as text that tokens cut anywhere."""
+"""Writes merges in a model's tokens: line by line, or as text that tokens cut anywhere."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from lookup.merge_rules import MergeRules
 
 
 class AnyMergeGrammar(Constraint[Any], Protocol):
-    """A constraint whose answers are merges, and can be read as such."""
+    """A constraint whose answers are merges and can be read as such."""
 
     def chosen(self) -> tuple[MergeChoice, ...]:
-        """The choices behind what was written, in order."""
+        """The choices behind the text written so far, in order."""
         ...
 
     def decisions(self, token_ids: Sequence[int]) -> list[MergeDecision]:
@@ -40,7 +40,7 @@ class MergeForm(Protocol):
 
     @property
     def calibration(self) -> Calibration:
-        """How far the model's word about merges in this form can be believed."""
+        """The reliability of the model's probabilities for merges in this form."""
         ...
 
     def lines(self, lines: Sequence[str]) -> Sequence[Sequence[int]]:
@@ -52,17 +52,17 @@ class MergeForm(Protocol):
         ...
 
     def symbols(self, token_id: int) -> Sequence[int]:
-        """What a token writes; the same answer in other tokens has the same symbols."""
+        """The symbols of a token; the same answer in other tokens has the same symbols."""
         ...
 
     def symbol_starts(self, token_ids: Sequence[int]) -> Sequence[int]:
-        """At which symbol of the merge each token of an answer begins, and where the last ends."""
+        """The symbol at which each token of an answer begins, and the end of the last one."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LineTokens:
-    """No token crosses the border of a line: the symbols are the tokens themselves."""
+    """A form whose symbols are tokens, because no token crosses the border of a line."""
 
     end: TokenIds
     encode_lines: Callable[[Sequence[str]], list[TokenIds]]
@@ -87,7 +87,7 @@ class LineTokens:
 
 @dataclass(frozen=True, slots=True)
 class LineBytes:
-    """Tokens may cross the borders of lines: the symbols are bytes.
+    """A form whose symbols are bytes, because tokens may cross the borders of lines.
 
     The tags of the layout are part of every answer. `end_token_id` is written behind them.
     """
@@ -120,16 +120,16 @@ class LineBytes:
         )
 
     def symbols(self, token_id: int) -> Sequence[int]:
-        """Its bytes; a control token is a symbol of its own."""
+        """The bytes of a token; a control token is a symbol of its own."""
         return self.tokenizer.vocabulary.bytes_of(token_id) or (-1 - token_id,)
 
     def symbol_starts(self, token_ids: Sequence[int]) -> Sequence[int]:
-        """Tokens of the opening tag begin where the merge does."""
+        """The symbol at which each token begins; tokens of the opening tag begin at the first."""
         lengths = (len(self.tokenizer.vocabulary.bytes_of(token_id)) for token_id in token_ids)
         origin = len(self._skipped) - len(self.layout.opening.encode())
         return [max(0, start) for start in accumulate(lengths, initial=origin)]
 
     @property
     def _skipped(self) -> bytes:
-        """The newline that the first line does not have."""
+        """The newline that the first line lacks."""
         return b"\n" if self.layout.newline == "between" else b""

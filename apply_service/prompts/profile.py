@@ -1,4 +1,4 @@
-"""A prompt profile: how one family of models is asked for a merge, and how it answers."""
+"""A prompt profile: the form of prompts and answers for one family of models."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Profile(Protocol):
 
     @property
     def default_constraint(self) -> Literal["none", "merge"]:
-        """How free the answer is unless a request says otherwise."""
+        """The constraint of an answer unless a request asks for another."""
         ...
 
     @property
@@ -45,7 +45,7 @@ class Profile(Protocol):
 
     @property
     def max_region_tokens(self) -> int | None:
-        """Tokens that the prompt of a region should stay under; None asks for whole files."""
+        """Most tokens of a region's prompt, as a target; None asks for whole files."""
         ...
 
     def build(self, request: PromptRequest) -> Prompt:

@@ -1,4 +1,4 @@
-"""One request as tokens: what the model reads, what it will probably write, and the way back."""
+"""One request as tokens: the model's prompt, the probable answer, and the way back to text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from apply_service.prompts.tokenizer import PromptTokenizer, TokenIds
 class PromptRequest:
     """An edit as lines of text, without their newlines.
 
-    `segments` is the update cut at its markers; it only helps drafting. `prediction_lines` is the
+    `segments` is the update cut at its markers; they only help drafting. `prediction_lines` is the
     caller's own guess of the whole answer.
     """
 
@@ -31,11 +31,11 @@ class PromptRequest:
 class Prompt:
     """A request in the tokens of one model.
 
-    A complete answer is `answer_token_ids(lines)` followed by `end_token_ids`, of which the last
+    A complete answer is `answer_token_ids(lines)` followed by `end_token_ids`, whose last token
     is a control token. `original_token_ids` is the answer if nothing changed, without the end.
     `snippet_segments` are runs that the answer probably holds, `update_token_ids` is the answer if
-    it is the update with its markers. `merge_form` says how
-    merges are written; None where the answer is free text.
+    it is the update with its markers. `merge_form` says how merges are written; None where the
+    answer is free text.
     """
 
     token_ids: TokenIds
@@ -52,10 +52,10 @@ class Prompt:
     merge_form: MergeForm | None = field(default=None, repr=False)
 
     def answer_token_ids(self, lines: Sequence[str]) -> TokenIds:
-        """The tokens of an answer that holds `lines`, without `end_token_ids`.
+        """The tokens of an answer that consists of `lines`, without `end_token_ids`.
 
-        Raises `TextNotEncodableError` if a line has characters that are in no part of the request
-        and missing from the vocabulary.
+        Raises `TextNotEncodableError` if a line has characters that no part of the request contains
+        and the vocabulary lacks.
         """
         return self.encode_answer(self.substitution.apply(lines))
 

@@ -1,8 +1,8 @@
 """Stand-ins for characters that a vocabulary cannot write.
 
-A byte-level vocabulary may lack the symbols of some bytes; the tokenizer then drops them without
-a word. Such characters go through the model as private-use code points that occur nowhere in the
-request, and come back as themselves.
+A byte-level vocabulary may lack the symbols of some bytes; the tokenizer then drops them silently.
+Such characters go through the model as private-use code points that occur nowhere in the
+request, and are replaced by themselves in the answer.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class Substitution:
         return cls(inward, {stand_in: code_point for code_point, stand_in in inward.items()})
 
     def apply(self, lines: Sequence[str]) -> Sequence[str]:
-        """The lines as the model reads and writes them."""
+        """Turn the caller's lines into those for the model."""
         return [line.translate(self.inward) for line in lines] if self.inward else lines
 
     def restore(self, text: str) -> str:
-        """The text as the caller reads and writes it."""
+        """Turn the model's text into that for the caller."""
         return text.translate(self.outward) if self.outward else text
 
 

@@ -17,10 +17,10 @@ TokenIds = tuple[int, ...]
 
 
 class PromptTokenizer:
-    """Text to token ids and back, with the guarantee that user text survives the way.
+    """Turns text into token ids and back, and guarantees that user text returns unchanged.
 
     `missing_bytes` are the bytes that no token of the vocabulary can write. `special_token_ids`
-    are the control tokens; encoded user text never holds one of them.
+    are the control tokens; encoded user text never contains one of them.
     """
 
     def __init__(self, definition: dict[str, Any]) -> None:
@@ -54,7 +54,7 @@ class PromptTokenizer:
 
     @cached_property
     def vocabulary(self) -> VocabularyIndex:
-        """The bytes that every token of user text writes, none for control tokens; built once."""
+        """The bytes of every token of user text, none for control tokens; built once."""
         return VocabularyIndex(
             [
                 b"" if token_id in self._added_token_ids else spelling
@@ -64,7 +64,7 @@ class PromptTokenizer:
 
     @cached_property
     def white_space_token_ids(self) -> frozenset[int]:
-        """The tokens of user text that write nothing but white space."""
+        """The tokens of user text that consist of white space only."""
         return frozenset(
             token_id
             for token_id, spelling in enumerate(self._token_bytes)
@@ -137,7 +137,7 @@ class PromptTokenizer:
 
 
 def _byte_symbols() -> dict[int, str]:
-    """The printable character that byte-level vocabularies write for each byte."""
+    """The printable character for each byte in byte-level vocabularies."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     shifted = (byte for byte in range(256) if byte not in printable)
     symbols = {byte: chr(byte) for byte in printable}
@@ -159,7 +159,7 @@ def _token_bytes(vocabulary: dict[str, int], added: dict[str, int]) -> list[byte
 
 
 def _is_byte_level(definition: dict[str, Any]) -> bool:
-    """True if text is cut into bytes by the pre-tokenizer and put together by the decoder."""
+    """True if the pre-tokenizer cuts text into bytes and the decoder joins them."""
     return definition["model"]["type"] == "BPE" and all(
         "ByteLevel" in {step["type"] for step in _steps(definition.get(part), part + "s")}
         for part in ("pre_tokenizer", "decoder")
@@ -167,7 +167,7 @@ def _is_byte_level(definition: dict[str, Any]) -> bool:
 
 
 def _steps(part: dict[str, Any] | None, list_key: str) -> list[dict[str, Any]]:
-    """The steps of a pre-tokenizer or decoder, whether it is a sequence or a single one."""
+    """The steps of a pre-tokenizer or decoder, which is a sequence or a single step."""
     if part is None:
         return []
     if part["type"] != "Sequence":
