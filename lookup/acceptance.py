@@ -1,4 +1,4 @@
-"""How often drafted tokens held, by where they were copied from and how far into the draft."""
+"""Acceptance rates of drafted tokens, by their reference and their position in the draft."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HALF_LIFE_DRAFTS = 512.0
 
 @dataclass(frozen=True, slots=True)
 class DraftKind:
-    """Drafts that are likely to hold equally well: their reference and how long it has agreed.
+    """Drafts that probably hold equally well: same reference, same length of agreement so far.
 
     `match_bucket` -1 stands for drafts at the very beginning of an answer.
     """
@@ -40,7 +40,7 @@ class DraftKind:
 class AcceptanceCounters:
     """Decaying counts of tokens that were verified and tokens that held.
 
-    A token counts as verified if all drafted tokens before it held. What is counted may also be
+    A token counts as verified if all drafted tokens before it held. The counts may also be of
     the choices that a draft makes, where the tokens between them are certain.
     """
 
@@ -49,9 +49,9 @@ class AcceptanceCounters:
         self._num_drafts = 0
 
     def observe(self, kind: DraftKind, *, num_verified: int, num_held: int) -> None:
-        """Take in one draft: the first `num_held` of `num_verified` tokens held.
+        """Record one draft: the first `num_held` of `num_verified` tokens held.
 
-        Verified beyond the first that did not hold is nothing, however long the draft was.
+        Tokens after the first that did not hold do not count, however long the draft was.
         """
         if num_verified < 1:
             return
@@ -60,7 +60,7 @@ class AcceptanceCounters:
         counts.observe(min(num_verified, num_held + 1), num_held, now=self._num_drafts)
 
     def survival(self, kind: DraftKind, num_tokens: int) -> list[float]:
-        """For each of a draft's tokens, the probability that it and all before it hold."""
+        """The probability, for each token of a draft, that it and all before it hold."""
         counts = self._kinds.get(kind)
         survival: list[float] = []
         product = 1.0
@@ -123,6 +123,6 @@ class _Cell:
 
 
 def _bucket_stop(bucket: int) -> int:
-    """The position behind a bucket; the last one has no end that a draft could reach."""
+    """The position behind a bucket; the last one ends beyond the reach of any draft."""
     is_last = bucket + 1 == len(_POSITION_BOUNDS)
     return 1 << 30 if is_last else _POSITION_BOUNDS[bucket + 1]

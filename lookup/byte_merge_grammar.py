@@ -1,4 +1,4 @@
-"""The constraint of a merge for canonical tokens, which may span lines and decisions."""
+"""Constrains an answer to the merges of an edit, for tokens that may span lines and decisions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_PLANS = 1024
 class ByteState(NamedTuple):
     """A position: text that stands before the merge, threads over its bytes, end tokens written.
 
-    `place` is how many tokens of `plan` are written; without a plan none was made yet.
+    `place` is the number of tokens of `plan` that are written; `plan` is None until one is made.
     """
 
     threads: Threads
@@ -33,11 +33,11 @@ class ByteState(NamedTuple):
 class ByteMergeGrammar:
     """A `Constraint` over tokens whose bytes go along valid merges.
 
-    Where the text is forced its canonical tokens are, as far as no token reaches from there over
-    the next decision: they alone are allowed, and what they are depends on the position alone. At
-    a decision a token is allowed if its bytes continue what was written along any valid merge, over
-    borders of lines and further decisions alike. `advance` takes any token along a valid merge, so
-    that text which was tokenised otherwise can be followed.
+    Forced text allows only its canonical tokens, as far as no token reaches from there over the
+    next decision; these tokens depend on the position alone. At a decision a token is allowed if
+    its bytes continue what was written along any valid merge, over borders of lines and further
+    decisions alike. `advance` takes any token along a valid merge, so that text which was tokenised
+    otherwise can be followed.
     """
 
     __slots__ = (
@@ -102,12 +102,12 @@ class ByteMergeGrammar:
 
     @property
     def is_border(self) -> bool:
-        """True if the next token is forced, and enters or leaves a segment."""
+        """True if the next token is forced and enters or leaves a segment."""
         state = self._planned(self._state)
         return state.plan is not None and state.place in state.plan.border_offsets
 
     def allowed_next(self) -> tuple[int, ...]:
-        """The canonical token of forced text; at a decision the ids, ascending, of all tokens."""
+        """The ids, ascending, of the allowed tokens: of forced text the canonical one alone."""
         return self._allowed(self._planned(self._state))
 
     def log_prior(self) -> tuple[float, ...]:
@@ -158,11 +158,11 @@ class ByteMergeGrammar:
         return ConstrainedDraft(tuple(written), tuple(decisions), tuple(borders), is_complete)
 
     def advance(self, token_id: int) -> None:
-        """Move behind `token_id`. Raises `TokenNotAllowedError`, and moves not at all."""
+        """Move behind `token_id`. Raises `TokenNotAllowedError` without any move."""
         self._state = self._behind(self._planned(self._state), token_id)
 
     def advance_all(self, token_ids: Sequence[int]) -> None:
-        """Move behind all of `token_ids`. Raises `TokenNotAllowedError`, and moves not at all."""
+        """Move behind all of `token_ids`. Raises `TokenNotAllowedError` without any move."""
         state = self._state
         num_read = 0
         while num_read < len(token_ids):
@@ -185,16 +185,16 @@ class ByteMergeGrammar:
         self._state = state
 
     def alternatives(self, token_id: int) -> tuple[MergeChoice, ...]:
-        """What an allowed token stands for: the choices that are made or still open behind it.
+        """The meaning of an allowed token: the choices made or still open behind it.
 
-        Only what is at stake here: segments whose placements are not the same behind every
+        Only the choices at stake here: segments whose placements are not the same behind every
         allowed token, and optional lines. A token that ends before the next choice of text leaves
         all of it open.
         """
         return dict(self._alternatives(self._planned(self._state))).get(token_id, ())
 
     def chosen(self) -> tuple[MergeChoice, ...]:
-        """The choices behind what was written, in order; of several readings the heaviest's.
+        """The choices behind the text so far, in order; of several readings the heaviest's.
 
         If the text may end here, only readings that end count.
         """
@@ -232,7 +232,7 @@ class ByteMergeGrammar:
         return ByteState(*key, plan=made)
 
     def _forced(self, state: ByteState) -> tuple[int, ...]:
-        """The tokens that are forced at a planned position, up to the end of its plan."""
+        """The forced tokens at a planned position, up to the end of its plan."""
         if state.num_ended:
             return self._end_token_ids[state.num_ended :]
         assert state.plan is not None, "the position was planned"
@@ -241,7 +241,7 @@ class ByteMergeGrammar:
         return self._end_token_ids if is_over else rest
 
     def _is_decision(self, state: ByteState) -> bool:
-        """True if at a planned position more than one token is allowed, or to end or go on."""
+        """True if a planned position allows several tokens, or both an end and a token."""
         if state.num_ended or state.plan is None or state.place < len(state.plan.token_ids):
             return False
         return bool(state.plan.options.token_ids)
@@ -278,17 +278,17 @@ class ByteMergeGrammar:
         return tuple(scale * (weight - largest) for weight in weights)
 
     def _weight(self, threads: Threads) -> float:
-        """Of the heaviest merge that is still possible."""
+        """The weight of the heaviest merge that is still possible."""
         return max(total_weight(self._automaton, thread) for thread in threads)
 
     def _alternatives(self, state: ByteState) -> tuple[tuple[int, tuple[MergeChoice, ...]], ...]:
-        """The tokens allowed at a planned position, each with what it stands for."""
+        """The tokens allowed at a planned position, each with its choices."""
         allowed = self._allowed(state)
         ways = [self._behind(state, token_id).threads for token_id in allowed]
         return tuple(zip(allowed, choices_at_stake(self._automaton, ways), strict=True))
 
     def _move(self, state: ByteState, num_forced: int) -> ByteState:
-        """Behind the next forced tokens of a planned position, all of them of its plan."""
+        """The position behind the next forced tokens, which the plan must hold."""
         plan = None if state.num_ended else state.plan
         is_last = plan is not None and 0 < len(plan.token_ids) == state.place + num_forced
         if plan is not None and is_last and plan in self._ends:
@@ -341,7 +341,7 @@ class ByteMergeGrammar:
 
 
 def _is_open(plan: BytePlan) -> bool:
-    """True if a plan says what comes behind its tokens: a choice, or the end."""
+    """True if a plan says what follows its tokens: a choice, or the end."""
     return plan.is_end or bool(plan.options.token_ids)
 
 

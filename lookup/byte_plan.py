@@ -1,4 +1,4 @@
-"""Between text and canonical tokens: which tokens go along a merge, and how text is spelled.
+"""Relates text to canonical tokens: the tokens along a merge, and the spelling of text.
 
 A plan has the canonical tokens of forced text, up to the first token that may make a choice.
 """
@@ -22,7 +22,7 @@ Encode = Callable[[bytes], Sequence[int]]
 
 
 class TokenOptions(NamedTuple):
-    """The tokens, ascending, that go along; whether any of them makes a choice of text."""
+    """The allowed tokens, ascending, and whether any of them makes a choice of text."""
 
     token_ids: tuple[int, ...]
     is_choice: bool
@@ -39,19 +39,19 @@ class ByteTokens:
     def __init__(
         self, automaton: MergeAutomaton, vocabulary: VocabularyIndex, encode: Encode
     ) -> None:
-        """`look_ahead_bytes` is how far behind a token its spelling is taken to depend on."""
+        """`look_ahead_bytes` is how far text behind a token may change its spelling."""
         self._automaton = automaton
         self._vocabulary = vocabulary
         self._encode = encode
         self.look_ahead_bytes = max(MIN_LOOK_AHEAD_BYTES, vocabulary.max_token_bytes)
 
     def options(self, threads: Threads, unread: bytes = b"") -> TokenOptions:
-        """The tokens whose bytes go on with `unread` and then along any valid merge."""
+        """The tokens whose bytes continue with `unread` and then along any valid merge."""
         has_chosen = dict(self._walk(threads, unread))
         return TokenOptions(tuple(sorted(has_chosen)), any(has_chosen.values()))
 
     def spell(self, text: bytes, *, is_whole: bool) -> list[int]:
-        """Canonical tokens of `text`; unless it is whole, without those that may depend on more.
+        """Canonical tokens of `text`; unless it is whole, without those that later text may change.
 
         Where the tokenizer does not give the text back, the longest tokens that match are taken.
         """
@@ -72,21 +72,21 @@ class ByteTokens:
         return kept[: sum(behind <= last for behind in accumulate(lengths))]
 
     def reaches(self, text: bytes, start: int, decision: int) -> bool:
-        """True if any token that begins at `start` may go on over the byte at `decision`."""
+        """True if any token that begins at `start` may reach beyond the byte at `decision`."""
         if decision - start >= self._vocabulary.max_token_bytes:
             return False
         return self._vocabulary.has_longer(text[start:decision])
 
     def refusal(self, written: bytes, unread: bytes) -> TokenNotAllowedError:
-        """The error for text that is not what has to be written first."""
+        """The error for text other than the text that has to come first."""
         return TokenNotAllowedError(
             f"{written!r} is not allowed; the answer begins with {unread!r}"
         )
 
     def _walk(self, threads: Threads, unread: bytes) -> Iterator[tuple[int, bool]]:
-        """Every token that goes along, with whether its bytes hold a choice.
+        """Every token along a valid merge, and whether its bytes hold a choice.
 
-        Going on behind `unread` is a choice too where a merge may end there.
+        A token behind `unread` is a choice too where a merge may end there.
         """
         automaton, vocabulary = self._automaton, self._vocabulary
         start: PrefixRange | None = vocabulary.root
@@ -135,7 +135,7 @@ def _is_inside_character(byte: int) -> bool:
 
 
 def _character_border(text: bytes) -> int:
-    """The last place in `text`, its end not counted, at which a character of UTF-8 begins."""
+    """The last place in `text`, its end excluded, at which a character of UTF-8 begins."""
     at = max(0, len(text) - 1)
     while at > 0 and _is_inside_character(text[at]):
         at -= 1
@@ -144,10 +144,10 @@ def _character_border(text: bytes) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BytePlan:
-    """What is forced from a position on, and what may be written behind it.
+    """The text forced from a position on, and the options behind it.
 
-    `border_offsets` are those of `token_ids` that hold a border. `options` are the tokens from
-    which one is to be chosen behind them, `likeliest` the one on the heaviest path; there are none
+    `border_offsets` are those of `token_ids` that hold a border. `options` are the tokens to choose
+    from behind them, `likeliest` is the one on the heaviest path; there are none
     at the end of all text and where the plan breaks off because the text is long. With `is_end` a
     valid text ends behind the tokens; if there are options as well, ending is one of them.
     """
@@ -160,7 +160,7 @@ class BytePlan:
 
 
 class BytePlanner:
-    """Plans depend on the position alone, so whoever reads on in other steps reads the same."""
+    """Makes plans from the position alone, so different steps to it give the same reading."""
 
     __slots__ = ("_automaton", "_tokens", "_vocabulary")
 
@@ -172,7 +172,7 @@ class BytePlanner:
         self._tokens = tokens
 
     def plan(self, threads: Threads, unread: bytes) -> BytePlan:
-        """The plan of a position behind which `unread` and then a merge along `threads` comes."""
+        """The plan of a position before `unread` and then a merge along `threads`."""
         text, choice, is_whole = self._text(threads, unread)
         spelled = self._tokens.spell(text, is_whole=is_whole)
         starts = [*accumulate(map(len, map(self._vocabulary.bytes_of, spelled)), initial=0)]
@@ -194,14 +194,14 @@ class BytePlanner:
         )
 
     def follow(self, threads: Threads, unread: bytes, written: bytes) -> tuple[Threads, bytes]:
-        """Where one stands behind `written`. Raises `TokenNotAllowedError`."""
+        """The position behind `written`. Raises `TokenNotAllowedError`."""
         both = min(len(unread), len(written))
         if unread[:both] != written[:both]:
             raise self._tokens.refusal(written, unread)
         return self._automaton.follow(threads, written[both:]), unread[both:]
 
     def _text(self, threads: Threads, unread: bytes) -> tuple[bytes, int, bool]:
-        """Text on the heaviest path; where in it the first choice is; whether it is whole.
+        """Text on the heaviest path, the place of its first choice, and whether it is whole.
 
         It goes on behind the choice, as far as the tokens before the choice may depend on it.
         """
@@ -215,7 +215,7 @@ class BytePlanner:
         return text, choice, ahead.is_complete
 
     def _borders(self, threads: Threads, num_unread: int, starts: list[int]) -> tuple[int, ...]:
-        """Which of the tokens that begin at `starts`, their end the last of these, hold borders."""
+        """The indexes of tokens, given by `starts` and the last one's end, that hold borders."""
         length = starts[-1] - num_unread
         found = predict(self._automaton, threads, length).border_offsets if length > 0 else ()
         places = {num_unread + place for place in found}

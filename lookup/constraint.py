@@ -1,7 +1,7 @@
-"""What a request may carry to bind its answer: a `Constraint` over token ids.
+"""The interface of a constraint on a request's answer: a `Constraint` over token ids.
 
-A constraint knows the answers that are valid and where in them the answer now stands. Its
-position is the only thing that changes; looking ahead never does.
+A constraint knows the valid answers and the answer's position in them. The position is the only
+state that changes; looking ahead never changes it.
 
 GrammarError
 ├── InvalidRulesError       the rules contradict themselves or are too many
@@ -19,7 +19,7 @@ State = TypeVar("State")
 
 
 class GrammarError(ValueError):
-    """A grammar cannot be built, or was left."""
+    """Base of the errors of building a grammar and of leaving it."""
 
 
 class InvalidRulesError(GrammarError):
@@ -36,7 +36,7 @@ class TokenNotAllowedError(GrammarError):
 
 @dataclass(frozen=True, slots=True)
 class DecisionRow:
-    """There is a choice `offset` tokens behind the present position.
+    """A choice `offset` tokens behind the present position.
 
     `allowed_token_ids`, ascending, are more than one, or the answer may as well end here. They
     hold if all tokens of the draft before `offset` do. `log_prior` is as in `Constraint.log_prior`.
@@ -93,19 +93,19 @@ class Constraint(Protocol[State]):
 
     @property
     def is_border(self) -> bool:
-        """True if the logits for the next token are wanted even if one token alone is allowed."""
+        """True if the logits for the next token are wanted even if only one token is allowed."""
         ...
 
     def allowed_next(self) -> tuple[int, ...]:
-        """The ids, ascending, of all tokens that go on towards a valid answer."""
+        """The ids, ascending, of all tokens that lead to a valid answer."""
         ...
 
     def log_prior(self) -> tuple[float, ...]:
-        """What to add to the model's log-probability of each of `allowed_next()`; none is 0."""
+        """Terms to add to the log-probabilities of `allowed_next()`; an empty tuple adds none."""
         ...
 
     def forced_run(self, max_tokens: int | None = None) -> list[int]:
-        """The tokens up to the next decision or the end, at most `max_tokens`; maybe none.
+        """The tokens up to the next decision or the end, at most `max_tokens`; perhaps none.
 
         A decision is a position with more than one allowed token, or one where the answer may
         end or go on. A constraint on text may take the canonical tokenisation of forced text for
@@ -114,17 +114,17 @@ class Constraint(Protocol[State]):
         ...
 
     def draft(self, max_tokens: int | None = None) -> ConstrainedDraft:
-        """The likeliest way on, through decisions, at most `max_tokens` long.
+        """The likeliest continuation, through decisions, at most `max_tokens` long.
 
         The draft begins with `forced_run(max_tokens)`. With None it reaches to the end.
         """
         ...
 
     def advance(self, token_id: int) -> None:
-        """Move behind an allowed token. Raises `GrammarError`, and moves not at all, otherwise."""
+        """Move behind an allowed token. Raises `GrammarError` without any move."""
 
     def advance_all(self, token_ids: Sequence[int]) -> None:
-        """Move behind a run of tokens at once. Raises `GrammarError`, and moves not at all."""
+        """Move behind a run of tokens at once. Raises `GrammarError` without any move."""
 
     def snapshot(self) -> State:
         """The position as an immutable value; costs nothing, holds as long as the constraint."""

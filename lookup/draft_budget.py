@@ -1,4 +1,4 @@
-"""How many rows of a step go to drafts, and to which of them, so that tokens come fastest.
+"""Decides how many rows of a step go to drafts, and to which ones, for the most tokens a second.
 
 `DraftAccount` keeps what drafts have cost and brought lately, so that guesses about them cannot
 lose much time.
@@ -42,7 +42,7 @@ class DraftAccount:
         return self._balance > 0.0
 
     def charge(self, extra_ms: float, *, step_ms: float, num_certain: int, income: float) -> None:
-        """A step of `step_ms` and `num_certain` tokens takes `extra_ms` longer for its drafts.
+        """Charge a step of `step_ms` and `num_certain` tokens for `extra_ms` spent on drafts.
 
         `income` is the part of a step that may be lost anyway.
         """
@@ -50,7 +50,7 @@ class DraftAccount:
         self._add(income - extra_ms / step_ms)
 
     def earn(self, num_tokens: int) -> None:
-        """So many drafted tokens of the step that was charged last have held."""
+        """Credit the drafted tokens of the last charged step that held."""
         self._add(num_tokens * self._token_worth)
 
     def _add(self, num_steps: float) -> None:
@@ -72,7 +72,7 @@ class DraftBid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTerms:
-    """What a step without drafts is like, and what drafts cost in it.
+    """The cost and the tokens of a step without drafts, and the cost of drafts in it.
 
     num_certain: tokens that it brings anyway, one a verified request.
     max_draft_rows: rows that are left for drafts.
@@ -87,7 +87,7 @@ class StepTerms:
 
 
 class DraftBudget:
-    """Shares the rows for drafts among all requests of a step, by what became of drafts before.
+    """Shares a step's draft rows among all requests, judging by the results of earlier drafts.
 
     Drafts that did not pay for themselves are down to probes until some hold again.
     """
@@ -104,7 +104,7 @@ class DraftBudget:
     def observe(
         self, kind: DraftKind, *, num_verified: int, num_held: int, num_kept: int | None = None
     ) -> None:
-        """Take in what verification said of one draft, or of the choices that it made.
+        """Record the verification of one draft, or of the choices that it made.
 
         `num_kept` tokens of the draft were written; by default as many as held.
         """
@@ -115,14 +115,14 @@ class DraftBudget:
             self._rest_length = 0
 
     def try_rest(self) -> bool:
-        """True if this step may go without bids, because those before it got nothing."""
+        """True if this step may go without bids, because earlier bids got nothing."""
         if self._num_rested >= self._rest_length:
             return False
         self._num_rested += 1
         return True
 
     def allocate(self, bids: Sequence[DraftBid], terms: StepTerms) -> list[int]:
-        """Tokens to verify of each bid's draft, in the order of the bids, best rank first."""
+        """The number of tokens to verify of each bid's draft; bids come best rank first."""
         num_steps = 1 + self._num_rested
         self._num_steps += num_steps
         granted = [0] * len(bids)
@@ -146,7 +146,7 @@ class DraftBudget:
         return granted
 
     def _curves(self, bids: Sequence[DraftBid]) -> list[list[float]]:
-        """For each bid the survival of its tokens; those of a kind are computed once."""
+        """The survival of each bid's tokens; bids of one kind share one computation."""
         longest: dict[DraftKind, int] = {}
         for bid in bids:
             longest[bid.kind] = max(longest.get(bid.kind, 0), bid.num_tokens)
@@ -178,7 +178,7 @@ class DraftBudget:
 
 
 def best_allocation(curves: Sequence[Sequence[float]], terms: StepTerms) -> list[int]:
-    """How many leading tokens of each draft to verify, for the most expected tokens a second.
+    """The number of leading tokens to verify of each draft, for the most tokens a second.
 
     A curve has the survival of a draft's tokens and never rises, so a given number of rows is best
     spent on the largest values of all curves. Every number of rows in question is tried, because
@@ -201,7 +201,7 @@ def _take_largest(
 ) -> list[int]:
     """Lengths of the curves' beginnings that hold the `count` largest values.
 
-    Where the last of these is found more than once, the first curves get it.
+    Where several curves have the last of these values, the first curves get it.
     """
     if count == 0:
         return [0] * len(curves)

@@ -1,4 +1,4 @@
-"""Drafts for an edit: follow a cursor through the references, search only when it is lost."""
+"""Drafts for an edit: follows a cursor through the references, and searches only if it is lost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Run:
 
 
 class EditProposer:
-    """Drafts from what an edit's answer probably copies.
+    """Drafts from the references that an edit's answer probably copies.
 
     Names of references, by trust: merge, snippet, original, rival, prediction, update, output. A
     draft may be stitched from several copies where the answer is expected to pass from one
@@ -64,13 +64,12 @@ class EditProposer:
     ) -> None:
         """Take the references; any may be empty.
 
-        `rival` is what the answer is if it is not `merge`. `update` is the snippet as it was sent,
-        markers and all: some answers leave them in. `end_token_ids` close every whole
-        answer, so they follow original, merge, rival, prediction and update.
-        `white_space` are the tokens that write nothing else; where the answer has one in place of
-        another, the draft goes on behind it and has it there from then on.
-        A match that ends at more than `max_far_places` positions of a reference is only used
-        near the cursor; 0 leaves nothing but the cursors.
+        `rival` is the second-likeliest answer after `merge`. `update` is the snippet as it was
+        sent, markers and all: some answers leave them in. `end_token_ids` close every whole answer,
+        so they follow original, merge, rival, prediction and update. `white_space` are the tokens
+        of white space alone; where the answer has one in place of another, the draft goes on behind
+        it and has it there from then on. A match that ends at more than `max_far_places` positions
+        of a reference is only used near the cursor; 0 leaves nothing but the cursors.
         """
         self._segments = [segment for segment in snippet_segments if segment]
 
@@ -114,7 +113,7 @@ class EditProposer:
     def propose(self, max_tokens: int) -> Draft:
         """Draft at most `max_tokens` tokens to follow the committed output.
 
-        The same again unless something is committed in between.
+        The draft is the same again unless something is committed in between.
         """
         self._catch_up()
         drafted: list[int] = []
@@ -135,11 +134,11 @@ class EditProposer:
         return Draft(tuple(drafted), sources[0][1], self._match, sources=tuple(sources))
 
     def commit(self, token_ids: Sequence[int]) -> None:
-        """Append tokens that the model has written; the next proposal looks where they lead."""
+        """Append the model's tokens; the next proposal follows from them."""
         self._committed += token_ids
 
     def _catch_up(self) -> None:
-        """Take in what was committed; re-anchor if it left the drafted way."""
+        """Process the committed tokens; re-anchor if they left the drafted way."""
         tokens, self._committed = self._committed, []
         if not tokens:
             return
@@ -152,7 +151,7 @@ class EditProposer:
             self._rejoin_merge()
 
     def _first_reference(self, *, has_original: bool) -> Reference:
-        """Where an answer starts before anything is written."""
+        """The reference where an answer starts before anything is written."""
         if len(self._merge):
             return self._merge
         if has_original:
@@ -235,7 +234,7 @@ class EditProposer:
         self._stand(best_reference, best.position, best.match_length)
 
     def _rejoin_merge(self) -> None:
-        """Follow the merge again if it too holds what was followed long enough elsewhere."""
+        """Return to the merge if it agrees with the text followed long enough elsewhere."""
         if not len(self._merge):
             return
         anchors = [
@@ -256,7 +255,7 @@ class EditProposer:
 
 
 class Respacing:
-    """Tokens of white space that stand for others of the same kind, as the answer has shown.
+    """Remembers tokens of white space that an answer writes in place of others.
 
     A model that indents a block its own way does so line after line. A replacement is tried where
     it was seen, holds from the first token that agrees behind it, and is forgotten where the answer
@@ -266,7 +265,7 @@ class Respacing:
     __slots__ = ("_replaced", "_tried", "_white_space")
 
     def __init__(self, white_space: Collection[int]) -> None:
-        """Take the tokens that write nothing but white space."""
+        """Take the tokens that consist of white space only."""
         self._white_space = white_space
         self._replaced: dict[int, int] = {}
         self._tried: tuple[int, int] | None = None
@@ -276,25 +275,25 @@ class Respacing:
         return expected in self._white_space and written in self._white_space
 
     def attempt(self, expected: int, written: int) -> None:
-        """Take `written` to stand for `expected` until the next token says so."""
+        """Replace `expected` by `written` on trial, until the next token decides."""
         if self._replaced.get(expected) != written:
             self._tried = expected, written
 
     def settle(self, *, is_right: bool) -> None:
-        """Say whether what was attempted last, if anything was, is what the answer does."""
+        """Keep or drop the last replacement on trial, if there is one."""
         if self._tried is not None and is_right:
             expected, written = self._tried
             self._replaced[expected] = written
         self._tried = None
 
     def apply(self, token_ids: Sequence[int]) -> Sequence[int]:
-        """Tokens of a reference as the answer probably writes them."""
+        """Tokens of a reference, with the replacements that the answer probably makes."""
         if not self._replaced:
             return token_ids
         return [self._replaced.get(token, token) for token in token_ids]
 
     def num_agreed(self, copied: Sequence[int], written: Sequence[int]) -> int:
-        """How many leading tokens are written as `apply` or the reference itself has them.
+        """Number of leading tokens as `apply` or the reference itself has them.
 
         Replacements that the answer contradicts are forgotten. Both are equally long.
         """

@@ -1,6 +1,6 @@
-"""All valid merges at once: a nondeterministic automaton over the tokens of lines.
+"""A nondeterministic automaton over the tokens of lines that simulates all valid merges at once.
 
-A position in an answer is a tuple of `Thread`s: every way in which what was written so far can be
+A position in an answer is a tuple of `Thread`s: every way in which the text so far can be
 read. Threads that can no longer place all segments are not made, so none leads into a dead end.
 Between two choices a thread owns a run of tokens that is copied as a slice.
 """
@@ -52,7 +52,7 @@ class Thread(NamedTuple):
 
     @property
     def weight(self) -> float:
-        """Of the choices made so far."""
+        """The weight of the choices made so far."""
         return 0.0 if self.trail is None else self.trail.weight
 
 
@@ -62,7 +62,7 @@ _Arrival = tuple[int, int, int, Trail | None]
 
 
 class MergeAutomaton:
-    """Pure functions over threads. Only caches of what the rules imply are ever written."""
+    """Pure functions over threads; only caches of what the rules imply are ever written."""
 
     __slots__ = ("_original", "_rules", "_tracks", "start", "table")
 
@@ -77,7 +77,7 @@ class MergeAutomaton:
 
     @property
     def prior_scale(self) -> float:
-        """How much weights count beside the model's log-probabilities."""
+        """The factor of the weights beside the model's log-probabilities."""
         return self._rules.prior_scale
 
     def tokens(self, thread: Thread, length: int) -> tuple[int, ...]:
@@ -92,11 +92,11 @@ class MergeAutomaton:
         return any(thread.position == thread.stop for thread in threads)
 
     def allowed(self, threads: Threads) -> list[int]:
-        """The tokens, ascending, with which a valid answer goes on."""
+        """The tokens, ascending, that continue a valid answer."""
         return sorted({token for thread in threads for token in self.tokens(thread, 1)})
 
     def common_run(self, threads: Threads, max_tokens: int) -> tuple[int, ...]:
-        """Tokens that all threads have next, maybe not all of them; none at a decision or end."""
+        """Next tokens that all threads share, perhaps not all; none at a decision or the end."""
         length = max_tokens
         for thread in threads:
             length = min(length, thread.stop - thread.position)
@@ -134,7 +134,7 @@ class MergeAutomaton:
         return threads
 
     def move(self, threads: Threads, length: int) -> Threads:
-        """The threads behind their next `length` tokens, which no stop lies within."""
+        """The threads behind their next `length` tokens; no stop may lie within."""
         moved: list[Thread] = []
         arrivals: list[_Arrival] = []
         for track, position, stop, mask, trail in threads:
@@ -148,7 +148,7 @@ class MergeAutomaton:
         return self._settle(arrivals, moved) if arrivals else tuple(moved)
 
     def outlook(self, thread: Thread) -> float:
-        """The weight of the heaviest way on from a thread, its own trail not counted."""
+        """The weight of the heaviest continuation of a thread, without its own trail."""
         if thread.track == ORIGINAL:
             line = self._original.line_at(thread.position)
             return self.table.best_from(thread.mask, line + 1)
@@ -166,7 +166,7 @@ class MergeAutomaton:
         return entrances.tracks[bisect_right(entrances.starts, line) :]
 
     def border_offsets(self, threads: Threads, length: int) -> set[int]:
-        """Which of the next `length` tokens, from 0, are borders of a thread."""
+        """The offsets, below `length`, of the next tokens of a thread that are borders."""
         offsets: set[int] = set()
         for track, position, _, _, trail in threads:
             if track != ORIGINAL:
@@ -246,7 +246,7 @@ class MergeAutomaton:
     def _refusal(
         self, live: Sequence[Thread], wanted: tuple[int, ...], offset: int
     ) -> TokenNotAllowedError:
-        """The error for `wanted`, of which the token at `offset` or a little later is the fault."""
+        """The error for `wanted`, whose token at `offset` or a little later is wrong."""
         agreed = [_common_length(self.tokens(t, len(wanted)), wanted[offset:]) for t in live]
         longest = max(agreed, default=0)
         allowed = {

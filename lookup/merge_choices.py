@@ -1,4 +1,4 @@
-"""What threads stand for: placements taken, lines left out, and decisions as they were made."""
+"""The choices behind threads: placements taken, lines left out, and decisions as they were made."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class MergeChoice:
 
 @dataclass(frozen=True, slots=True)
 class MergeDecision:
-    """A position of the answer, in tokens, at which more than one token was allowed.
+    """A position of the answer, in tokens, that allows more than one token.
 
-    `alternatives` are the allowed tokens, ascending, each with what it stood for.
+    `alternatives` are the allowed tokens, ascending, each with its choices.
     """
 
     offset: int
@@ -33,7 +33,7 @@ class MergeDecision:
 def choices_by_token(
     automaton: MergeAutomaton, threads: Threads
 ) -> dict[int, tuple[MergeChoice, ...]]:
-    """For each allowed token the choices at stake that are possible behind it."""
+    """The choices at stake that are possible behind each allowed token."""
     threads_of: dict[int, list[Thread]] = {}
     for thread in threads:
         for token_id in automaton.tokens(thread, 1):
@@ -44,9 +44,9 @@ def choices_by_token(
 def choices_at_stake(
     automaton: MergeAutomaton, ways: Iterable[Sequence[Thread]]
 ) -> list[tuple[MergeChoice, ...]]:
-    """For each of several ways on the choices made or open on it, less what is not at stake.
+    """The choices made or open on each of several ways, without those not at stake.
 
-    That is a segment that has the same placements on all ways, and a line left out on all.
+    Not at stake is a segment with the same placements on all ways, or a line left out on all.
     """
     possible = [
         {choice for thread in threads for choice in _possible(automaton, thread)}
@@ -99,7 +99,7 @@ def _placements(choices: set[MergeChoice]) -> dict[int, set[int]]:
 
 
 def _possible(automaton: MergeAutomaton, thread: Thread) -> list[MergeChoice]:
-    """What a thread has chosen, and what it may enter next."""
+    """The choices that a thread has made, and those it may make next."""
     upcoming = [_placed(automaton.table, track) for track in automaton.upcoming(thread)]
     return _choices(automaton.table, thread.trail) + upcoming
 

@@ -20,8 +20,8 @@ from lookup.merge_rules import MergeRules
 class MergeGrammar:
     """A `Constraint` whose valid answers are the merges that the rules allow.
 
-    Readings of what was written that differ in their placements but not in text or in what can
-    follow count as one, the heavier. A forced run costs by the number of places at which
+    Readings of the text so far that differ in their placements, but not in text or in what can
+    follow, count as one, the heavier. A forced run costs by the number of places at which
     a segment may be entered, not by the number of its tokens.
     """
 
@@ -39,14 +39,14 @@ class MergeGrammar:
 
     @property
     def is_border(self) -> bool:
-        """True if here a segment is entered or left, its context at both ends not counted.
+        """True if a segment is entered or left here, its context at both ends not counted.
 
-        That is the first token by which the answer parts from the original going on unchanged.
+        The border is the first token that differs from the original going on unchanged.
         """
         return bool(self._automaton.border_offsets(self._threads, 1))
 
     def allowed_next(self) -> tuple[int, ...]:
-        """The ids, ascending, of the tokens with which a valid merge goes on."""
+        """The ids, ascending, of the tokens that continue a valid merge."""
         return tuple(self._automaton.allowed(self._threads))
 
     def log_prior(self) -> tuple[float, ...]:
@@ -65,11 +65,11 @@ class MergeGrammar:
         return predict(self._automaton, self._threads, max_tokens)
 
     def advance(self, token_id: int) -> None:
-        """Move behind `token_id`. Raises `TokenNotAllowedError`, and moves not at all."""
+        """Move behind `token_id`. Raises `TokenNotAllowedError` without any move."""
         self._threads = self._automaton.follow(self._threads, (token_id,))
 
     def advance_all(self, token_ids: Sequence[int]) -> None:
-        """Move behind all of `token_ids`. Raises `TokenNotAllowedError`, and moves not at all."""
+        """Move behind all of `token_ids`. Raises `TokenNotAllowedError` without any move."""
         self._threads = self._automaton.follow(self._threads, token_ids)
 
     def snapshot(self) -> Threads:
@@ -81,15 +81,15 @@ class MergeGrammar:
         self._threads = state
 
     def alternatives(self, token_id: int) -> tuple[MergeChoice, ...]:
-        """What an allowed token stands for: the choices that are made or still open behind it.
+        """The meaning of an allowed token: the choices made or still open behind it.
 
-        Only what is at stake here: segments whose placements are not the same behind every
+        Only the choices at stake here: segments whose placements are not the same behind every
         allowed token, and optional lines. Empty if there is no decision.
         """
         return choices_by_token(self._automaton, self._threads).get(token_id, ())
 
     def chosen(self) -> tuple[MergeChoice, ...]:
-        """The choices behind what was written, in order; of several readings the heaviest's.
+        """The choices behind the text so far, in order; of several readings the heaviest's.
 
         If the answer may end here, only readings that end count.
         """

@@ -1,4 +1,4 @@
-"""The likeliest way on through a merge: the heaviest path that agrees with what was written."""
+"""Predicts the rest of a merge: the heaviest path that agrees with the text so far."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def predict(
 def log_prior(
     automaton: MergeAutomaton, threads: Threads, token_ids: Sequence[int]
 ) -> tuple[float, ...]:
-    """For each allowed token the scaled weight of its heaviest path, the largest being 0.
+    """The scaled weight of each allowed token's heaviest path; the largest is 0.
 
-    Empty where the rules give weights no say.
+    Empty where the rules do not use weights.
     """
     if not automaton.prior_scale:
         return ()

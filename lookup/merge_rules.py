@@ -1,4 +1,4 @@
-"""What a merge grammar is built from: lines as token ids, and the places of each segment."""
+"""The rules of a merge grammar: lines as token ids, and the places of each segment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lookup.constraint import InvalidRulesError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrammarPlacement:
-    """A segment stands in the place of lines `[start, end)` of the original, as `lines`.
+    """One place of a segment: `lines` replace lines `[start, end)` of the original.
 
     `weight` is the logarithm of an odds, summed over a path. Where `optional` (one entry a line)
     is true the line may be left out; each line left out adds `omission_weight`.
@@ -27,7 +27,7 @@ class GrammarPlacement:
 
 @dataclass(frozen=True, slots=True)
 class GrammarSegment:
-    """One segment of the snippet: exactly one of its placements is taken."""
+    """One segment of the snippet; exactly one of its placements is taken."""
 
     placements: Sequence[GrammarPlacement]
 

@@ -1,4 +1,4 @@
-"""A placement as one run of tokens, with the places where it may be cut or wants evidence."""
+"""A placement as one run of tokens, with the places where it may be cut or needs evidence."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class OriginalTrack:
         self.tokens = (*chain.from_iterable(kept), *end_token_ids)
 
     def line_at(self, position: int) -> int:
-        """The line that the token at `position` is of; `num_lines` for an end token."""
+        """The line of the token at `position`; `num_lines` for an end token."""
         return bisect_right(self.line_starts, position) - 1
 
     def next_kept(self, line: int) -> int:
-        """The first line at or behind `line` that is not removed; `num_lines` if none."""
+        """The first kept line at or behind `line`; `num_lines` if there is none."""
         return self.line_at(self.line_starts[line])
 
 
@@ -54,7 +54,7 @@ class Borders:
 
 
 class PlacementTrack:
-    """The tokens of a placement. Read from line to line, and on past lines that are kept.
+    """The tokens of a placement, read line by line and on past lines that are kept.
 
     `stops` are the positions, ascending, at which there is a choice: starts of optional lines,
     and the end. `next_starts` and `line_numbers` are of the optional lines, by their start.
@@ -83,7 +83,7 @@ class PlacementTrack:
         return self.stops[bisect_right(self.stops, position)]
 
     def num_choices_behind(self, position: int) -> int:
-        """How many optional lines start after `position`."""
+        """Number of optional lines that start after `position`."""
         return len(self.stops) - 1 - bisect_right(self.stops, position)
 
 
@@ -93,9 +93,9 @@ def _borders(
     original: OriginalTrack,
     original_lines: Sequence[Sequence[int]],
 ) -> Borders:
-    """The tokens at which a placement is really entered and left.
+    """The tokens at which a placement really begins and ends.
 
-    Context is taken off at both ends. What remains is entered at the first token in which it
+    Context is taken off at both ends. The rest is entered at the first token in which it
     differs from the original going on, and left at the first token in which the original, resumed
     behind it, differs from the original going on before it. A mere insertion leaves the original
     where it was; there it is the second token, because the first one only begins a line.
@@ -128,7 +128,7 @@ def _borders(
 
 
 def _context(lines: Sequence[Sequence[int]], before: Sequence[Sequence[int]]) -> tuple[int, int]:
-    """How many lines at the head, and of the rest at the tail, are those that they replace."""
+    """Number of lines at the head, and of the rest at the tail, that equal the replaced ones."""
     limit = min(len(lines), len(before))
     head = 0
     while head < limit and tuple(lines[head]) == tuple(before[head]):
@@ -140,7 +140,7 @@ def _context(lines: Sequence[Sequence[int]], before: Sequence[Sequence[int]]) ->
 
 
 class _Comparison:
-    """A placement and the original behind it, against the original going on at line `natural`."""
+    """Compares a placement and the original behind it with the original from line `natural`."""
 
     def __init__(
         self, tokens: tuple[int, ...], original: OriginalTrack, natural: int, end: int
@@ -151,7 +151,7 @@ class _Comparison:
         self.resumed = original.line_starts[end]
 
     def first_difference(self, offset: int) -> int | None:
-        """Position, counted from the placement's start, of the first difference from `offset` on.
+        """The first different position from `offset` on, counted from the placement's start.
 
         None if there is none within `MAX_COMPARED` tokens.
         """
@@ -165,7 +165,7 @@ class _Comparison:
 
 
 def _resumed(compared: _Comparison) -> Sequence[Sequence[int]]:
-    """The line with which the original goes on behind a placement."""
+    """The first line of the original behind a placement."""
     original = compared.original
     line = original.line_at(compared.resumed)
     end = original.line_starts[line + 1] if line < original.num_lines else None

@@ -1,6 +1,6 @@
-"""Which placements can still be taken, and how the best way on weighs, for what is left to place.
+"""Placements that can still be taken, and the weight of the best way to place the rest.
 
-What is left to place is a mask: bit n stands for segment n.
+The segments left to place are a mask: bit n stands for segment n.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class PlacementTable:
         return entrances.best[at] if at < len(entrances.best) else -inf
 
     def number_of(self, track: int) -> int:
-        """Which placement of its segment a track is."""
+        """The number of a track's placement within its segment."""
         return track - self._segments[self.segment_of[track]].start
 
     def _neighbours(self) -> list[list[int]]:
@@ -138,7 +138,7 @@ class PlacementTable:
 
 
 def best_omissions(placement: GrammarPlacement) -> float:
-    """What leaving out its optional lines adds at best."""
+    """The most weight that leaving out its optional lines can add."""
     if not placement.optional:
         return 0.0
     return max(0.0, placement.omission_weight) * sum(map(bool, placement.optional))

@@ -1,4 +1,4 @@
-"""What a drafter is to the engine: a `Proposer` that turns committed tokens into a `Draft`."""
+"""The interface of a drafter to the engine: a `Proposer` turns committed tokens into a `Draft`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Draft:
         return len(self.token_ids)
 
     def source_of(self, offset: int) -> str:
-        """The reference that the token at `offset` was copied from."""
+        """The reference of the token at `offset`."""
         passed = [name for first, name in self.sources if first <= offset]
         return passed[-1] if passed else self.reference
 
@@ -53,4 +53,4 @@ class Proposer(Protocol):
         ...
 
     def commit(self, token_ids: Sequence[int]) -> None:
-        """Append tokens that the model has written to the output."""
+        """Append the model's tokens to the output."""

@@ -1,4 +1,4 @@
-"""A reference: token ids that the answer probably copies, and where in them the answer stands."""
+"""References: token ids that the answer probably copies, each with the answer's place in it."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Reference:
         return [Anchor(position, match) for position, match in found.items()]
 
     def score(self, anchor: Anchor) -> float:
-        """How much a place is to be preferred: match and trust less the distance from `place`."""
+        """The preference for a place: match and trust less the distance from `place`."""
         distance = anchor.position - self.place
         cost = min(MAX_DISTANCE_COST, DISTANCE_COST_PER_BIT * abs(distance).bit_length())
         if distance < 0:
@@ -170,7 +170,7 @@ class SegmentedReference(Reference):
 
 
 class OutputReference(Reference):
-    """What was written so far, as a source of its own repetitions.
+    """The output so far, as a source of its own repetitions.
 
     `token_ids` is the output itself. Its automaton grows when it is asked, and a place is given
     only after at least `min_match` repeated tokens.
@@ -184,9 +184,9 @@ class OutputReference(Reference):
         self._min_match = min_match
 
     def anchors(self, output: Sequence[int]) -> list[Anchor]:
-        """The place after the longest suffix that was written before, where it was so last.
+        """The place after the last earlier occurrence of the longest repeated suffix.
 
-        That is looked for in the last `WINDOW_WRITTEN` tokens; before them the first time counts.
+        The last `WINDOW_WRITTEN` tokens are searched; before them the first occurrence counts.
         """
         self._growing.extend(output[len(self._growing) :])
         state, match = self._growing.repeated_suffix()
@@ -196,7 +196,7 @@ class OutputReference(Reference):
         return [Anchor(position, min(match, MAX_MATCH))]
 
     def score(self, anchor: Anchor) -> float:
-        """Match and trust: nothing moves along what was written, so no place in it is far."""
+        """Match and trust; distance does not count, because no place in the output is far."""
         return anchor.match_length + self.trust
 
     def repeated(self, start: int, count: int) -> list[int]:
@@ -209,7 +209,7 @@ class OutputReference(Reference):
         return (period * num_periods)[:count]
 
     def _latest_end(self, output: Sequence[int], match: int) -> int | None:
-        """Where the last `match` tokens ended before, nearest to the end; None if far away."""
+        """The nearest earlier end of the last `match` tokens; None if far away."""
         size = len(output)
         suffix, last = output[size - match :], output[-1]
         backwards = output[max(0, size - 1 - WINDOW_WRITTEN) : size - 1][::-1]

@@ -1,4 +1,4 @@
-"""Where the segments of a snippet probably belong in the original, from their tokens alone."""
+"""Plans the probable places of a snippet's segments in the original, from their tokens alone."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class SegmentPlan:
         return None
 
     def exit_of(self, segment: int, place: int) -> int:
-        """Where the original goes on after `segment` if it was entered at `place`."""
+        """The place where the original continues after `segment`, entered at `place`."""
         for switch in self._switches:
             if switch.segment == segment and switch.exit >= place:
                 return switch.exit
@@ -77,7 +77,7 @@ class SegmentPlan:
         return place if found is None else found[0]
 
     def drop(self, segment: int) -> None:
-        """Forget the switch of `segment`: it was written elsewhere, or the model passed it by."""
+        """Forget the switch of `segment`: it was written elsewhere, or the model skipped it."""
         self._switches = [switch for switch in self._switches if switch.segment != segment]
 
     def _candidates(self, number: int, size: int) -> Iterator[Switch]:
@@ -179,7 +179,7 @@ class _Chain:
 
 
 class _Frontier:
-    """Chains of which none ends later and weighs less than another; ascending in both."""
+    """Chains, ascending by end and by weight: none ends later and weighs less than another."""
 
     __slots__ = ("_chains", "_exits")
 

@@ -43,7 +43,7 @@ class SuffixAutomaton:
 
     @property
     def num_states(self) -> int:
-        """Number of states, the root included; tests count them."""
+        """Number of states, the root included; tests check it."""
         return len(self._links)
 
     def extend(self, token_ids: Iterable[int]) -> None:

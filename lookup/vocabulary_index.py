@@ -1,4 +1,4 @@
-"""The bytes of a model's tokens, sorted, so that tokens are found by what they begin with."""
+"""The bytes of a model's tokens, sorted, so that tokens can be found by their first bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PrefixRange(NamedTuple):
 
 
 class VocabularyIndex:
-    """Built once for a model and shared; never changes.
+    """Token bytes in sorted order; built once for a model, shared, never changed.
 
     Tokens without bytes (control tokens, unused ids) are in no range. It holds one reference and
     one number a token beside the bytes themselves.
@@ -37,11 +37,11 @@ class VocabularyIndex:
         self.root = PrefixRange(0, len(self._spellings), 0)
 
     def bytes_of(self, token_id: int) -> bytes:
-        """What a token spells; nothing for an unknown id."""
+        """The bytes of a token; empty for an unknown id."""
         return self.token_bytes[token_id] if 0 <= token_id < len(self.token_bytes) else b""
 
     def extend(self, prefix: PrefixRange, byte: int) -> PrefixRange | None:
-        """The tokens of a range that go on with `byte`; None if there are none."""
+        """The tokens of a range whose next byte is `byte`; None if there are none."""
         start, stop, length = prefix
         while start < stop and len(self._spellings[start]) == length:
             start += 1
@@ -60,7 +60,7 @@ class VocabularyIndex:
         return found
 
     def has_longer(self, prefix: bytes) -> bool:
-        """True if any token begins with `prefix` and goes on."""
+        """True if any token begins with `prefix` and is longer."""
         at = bisect_right(self._spellings, prefix)
         return at < len(self._spellings) and self._spellings[at].startswith(prefix)
 
@@ -71,7 +71,7 @@ class VocabularyIndex:
     def longest_matches(self, text: bytes) -> list[int]:
         """`text` as tokens, each the longest that matches.
 
-        Ends before the first byte that no token begins with.
+        Ends before the first byte with which no token begins.
         """
         found: list[int] = []
         at = 0
@@ -91,7 +91,7 @@ class VocabularyIndex:
         return found
 
     def _id_of(self, spelling: bytes) -> list[int]:
-        """The ids that spell exactly this."""
+        """The ids of the tokens with exactly these bytes."""
         start = bisect_left(self._spellings, spelling)
         stop = bisect_right(self._spellings, spelling)
         return list(self._token_ids[start:stop])
