@@ -1,10 +1,11 @@
-"""Replaces, adds and removes files of a folder that is held open: the old bytes or the new, never
-half, and never over what somebody else has written meanwhile.
+"""Replaces, adds and removes files of an open folder in one step: the old bytes or the new.
+
+A file is never half written, and never replaces what somebody else has written meanwhile.
 
 All who use this module keep each other out by a lock on the folder. A program that takes no lock is
-noticed by what comes out when the new file and the old one change places: if it is not what was
-expected, they change back. Where files cannot change places (macOS, Windows, NFS, FAT), the old one
-is looked at once more right before it is replaced, and only what such a program writes in the
+noticed when the new file and the old one change places: if the file that comes out is not the
+expected one, they change back. Where files cannot change places (macOS, Windows, NFS, FAT), the old
+one is looked at once more right before it is replaced, and only what such a program writes in the
 moment between is lost.
 """
 
@@ -23,7 +24,7 @@ _NEW_MODE, _PRIVATE_MODE = 0o666, 0o600
 
 
 class FileChangedError(Exception):
-    """The file is not what was expected, and stays what it is.
+    """The file is not the expected one, and stays as it is.
 
     `kept_as` is a name in its folder, if the work of another program could only be kept there.
     """
@@ -34,7 +35,7 @@ class FileChangedError(Exception):
 
     @property
     def note(self) -> str:
-        """What to say of a file that could only be kept under another name, or nothing."""
+        """A sentence about a file that could only be kept under another name, or nothing."""
         if self.kept_as is None:
             return ""
         return f"; what another program wrote at the same moment is kept beside it, {self.kept_as}"
@@ -47,14 +48,14 @@ def read_file(folder: AnchoredFolder, leaf: str, *, max_bytes: int) -> bytes:
 
 
 def is_read_only(folder: AnchoredFolder, leaf: str) -> bool:
-    """True if nobody may write the file, or not who runs this. Raises OSError."""
+    """True if nobody may write the file, or not the user of this process. Raises OSError."""
     return not folder.status(leaf).st_mode & 0o222 or not folder.is_writable(leaf)
 
 
 def replace_file(
     folder: AnchoredFolder, leaf: str, content: bytes, *, expected: bytes
 ) -> tuple[str, ...]:
-    """Write `content` in place of `expected`; in words, what of the file could not be kept.
+    """Write `content` in place of `expected`; return in words what of the file was lost.
 
     Owner, mode and extended attributes stay where the system allows it; other names of the file
     (hard links) keep the old bytes. Raises FileChangedError, OSError; then the file is as it was.
@@ -101,7 +102,7 @@ def add_file(
 
 
 def remove_file(folder: AnchoredFolder, leaf: str, *, expected: bytes) -> FileRights:
-    """Remove a file that is as expected; its rights, with which it can be added again.
+    """Remove a file that is as expected; return its rights, to add it again with them.
 
     Raises FileChangedError, OSError; then the file is as it was.
     """
@@ -118,7 +119,7 @@ def remove_file(folder: AnchoredFolder, leaf: str, *, expected: bytes) -> FileRi
 
 @dataclass(frozen=True, slots=True)
 class _SeenFile:
-    """A file as it was found; two that are equal are the same file, not changed."""
+    """A file as it was found; two equal ones are the same file, unchanged."""
 
     content: bytes
     identity: tuple[int, int]
@@ -151,7 +152,7 @@ def _expected_file(folder: AnchoredFolder, leaf: str, expected: bytes) -> _SeenF
 def _free_name(folder: AnchoredFolder, leaf: str, *, is_locked: bool) -> str:
     """A name for a file beside `leaf`.
 
-    Under the lock it is always the same one, so what a run left there that was killed goes.
+    Under the lock it is always the same one, so a file that a killed run left there is replaced.
     """
     name = f".apply-{hashlib.sha256(os.fsencode(leaf)).hexdigest()[:16]}.tmp"
     if is_locked:
@@ -169,7 +170,7 @@ def _free_name(folder: AnchoredFolder, leaf: str, *, is_locked: bool) -> str:
 def _write(
     folder: AnchoredFolder, name: str, content: bytes, *, rights: FileRights | None
 ) -> tuple[str, ...]:
-    """Write a file whole, to the disk; what of the rights it could not be given."""
+    """Write a file whole, to the disk; return the rights that it could not be given."""
     descriptor = folder.open_new(name, _NEW_MODE if rights is None else _PRIVATE_MODE)
     try:
         with os.fdopen(descriptor, "wb") as stream:
@@ -184,7 +185,7 @@ def _write(
 
 
 def _discard(folder: AnchoredFolder, name: str) -> None:
-    """Remove a file of ours; that it stays must not hide why it was of no use."""
+    """Remove a file of ours; a failure must not hide the error that made it useless."""
     with suppress(OSError):
         folder.remove(name)
 
@@ -192,7 +193,7 @@ def _discard(folder: AnchoredFolder, name: str) -> None:
 def _check_came_out(
     folder: AnchoredFolder, leaf: str, name: str, *, old: _SeenFile, new: _SeenFile
 ) -> None:
-    """See to what came out of an exchange: removed if it is the old file, else put back."""
+    """Check the file that an exchange gave: removed if it is the old one, else put back."""
     if _try_look_at(folder, name, old) == old:
         folder.remove(name)
         return
@@ -207,7 +208,7 @@ def _check_came_out(
 
 
 def _put_back(folder: AnchoredFolder, leaf: str, name: str) -> str | None:
-    """Give a file its name back; where it is if the name is taken."""
+    """Give a file its name back; return its place if the name is taken."""
     try:
         folder.rename_new(name, leaf)
     except FileExistsError:
@@ -216,7 +217,7 @@ def _put_back(folder: AnchoredFolder, leaf: str, name: str) -> str | None:
 
 
 def _keep(folder: AnchoredFolder, name: str) -> str:
-    """Put a file where no later run removes it."""
+    """Move a file to a place where no later run removes it."""
     kept_as = f"apply-{secrets.token_hex(8)}.kept"
     folder.rename(name, kept_as)
     return kept_as

@@ -19,7 +19,7 @@ from apply_client.update_text import InputError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
+    """Run one command and return its exit code."""
     prepare_streams()
     try:
         args = build_parser().parse_args(argv)
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands; each sets `run` to what carries it out."""
+    """The parser of all commands; each command sets `run` to the function that carries it out."""
     parser = SuggestingParser(
         prog="apply-client",
         description="Has a running apply-service merge lazy edits into files."

@@ -1,4 +1,4 @@
-"""Where the service is and who asks: from arguments, else from the environment."""
+"""The service's address and API key: from arguments, else from the environment."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Address:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What goes with every request."""
+        """The headers of every request."""
         key = {} if self.api_key is None else {"Authorization": f"Bearer {self.api_key}"}
         return {"User-Agent": "apply-client/0.1.0", **key}
 

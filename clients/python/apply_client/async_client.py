@@ -49,7 +49,7 @@ DRY_RUN = WritePolicy(is_dry_run=True)
 
 
 class AsyncApplyClient:
-    """Sends edits and gives typed results; an `async with` block closes its connections."""
+    """Sends edits and returns typed results; an `async with` block closes its connections."""
 
     def __init__(
         self,
@@ -60,9 +60,9 @@ class AsyncApplyClient:
         connect_timeout_s: float = 5.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """A client of one service. Raises AddressError.
+        """Connect to one service. Raises AddressError.
 
-        Unset, the address is that of APPLY_SERVICE_URL and the key that of APPLY_API_KEY.
+        By default the address is that of APPLY_SERVICE_URL and the key that of APPLY_API_KEY.
         """
         address = resolve_address(base_url, api_key)
         self._retry = retry
@@ -97,7 +97,7 @@ class AsyncApplyClient:
         return await self.apply_edit(edit)
 
     async def apply_edit(self, edit: Edit[Content]) -> ApplyResult[Content]:
-        """The same for an edit that is a value already."""
+        """Apply an edit that is a value already, as `apply` does."""
         return result_of(await self._ask(apply_request(edit)), type(edit.original))
 
     async def apply_file(
@@ -128,7 +128,8 @@ class AsyncApplyClient:
     ) -> AsyncIterator[AsyncIterator[StreamEvent | ApplyResult[Content]]]:
         """Events while the edit is written and, last, its result; leaving early withdraws it.
 
-        Tries again only until the stream begins. Raises what `apply` raises, while it is read too.
+        Tries again only until the stream begins. Raises the errors of `apply`, also while it is
+        read.
         """
         deadline = time.monotonic() + self._retry.timeout_s
         opening = _Opening(self._http, stream_request(edit), self._connect_timeout_s)
@@ -145,7 +146,7 @@ class AsyncApplyClient:
     async def apply_many(
         self, edits: Iterable[Edit[Content]], *, max_concurrency: int = DEFAULT_CONCURRENCY
     ) -> AsyncIterator[EditOutcome[Content]]:
-        """Apply independent edits, so many at once; outcomes come as they are ready.
+        """Apply independent edits side by side; outcomes come as they are ready.
 
         `edits` is read only as far as is needed. An edit that fails is an outcome with an error.
         """
@@ -168,11 +169,11 @@ class AsyncApplyClient:
             await asyncio.gather(*pending, return_exceptions=True)
 
     async def models(self) -> tuple[ModelCard, ...]:
-        """The models that are served, once they are loaded; none if they do not load."""
+        """The served models, once they are loaded; none if they do not load."""
         return models_of(await self._ask(models_request()))
 
     async def status(self) -> ServiceStatus:
-        """True if the service answers and takes edits, asked once. Raises APIConnectionError."""
+        """Ask once if the service answers and takes edits. Raises APIConnectionError."""
         once = RetryPolicy(max_retries=_SINGLE_TRY, timeout_s=self._retry.timeout_s)
         live = await self._ask(health_request("live"), once)
         ready = await self._ask(health_request("ready"), once)
@@ -192,7 +193,7 @@ class AsyncApplyClient:
     async def _drive(
         self, send: Callable[[float], Awaitable[Outcome]], policy: RetryPolicy
     ) -> Answer:
-        """Do what an exchange says until it has its answer."""
+        """Carry out the effects of an exchange until it has its answer."""
         steps = exchange(policy)
         outcome: Outcome = None
         while True:
@@ -209,7 +210,7 @@ class AsyncApplyClient:
 
 
 class _Opening:
-    """Sends one request, as often as it is told, and holds the answer that is open."""
+    """Sends one request, as often as told, and holds the open answer."""
 
     def __init__(
         self, http: httpx.AsyncClient, request: ApiRequest, connect_timeout_s: float
@@ -220,7 +221,7 @@ class _Opening:
         self._response: httpx.Response | None = None
 
     async def send(self, timeout_s: float) -> Answer | ConnectionFailure:
-        """The head of a 200, which is left open, or any other answer whole."""
+        """The head of a 200, whose body stays open, or any other answer whole."""
         await self.close()
         return await self._within(timeout_s, self._open(timeout_s))
 
@@ -232,7 +233,7 @@ class _Opening:
     async def read_events(
         self, reader: EventReader[Content], deadline: float
     ) -> AsyncIterator[StreamEvent | ApplyResult[Content]]:
-        """What comes until the result. Raises ApplyClientError."""
+        """The events up to the result. Raises ApplyClientError."""
         assert self._response is not None, "the answer has been opened"
         try:
             async for piece in self._response.aiter_bytes():
@@ -247,7 +248,7 @@ class _Opening:
         reader.end()
 
     async def close(self) -> None:
-        """Close the answer that is open, if there is one."""
+        """Close the open answer, if there is one."""
         if self._response is not None:
             await self._response.aclose()
             self._response = None
@@ -277,7 +278,7 @@ class _Opening:
         return head if head.status != 200 else await self._read(head)
 
     async def _read(self, head: Answer) -> Answer:
-        """The answer with its body, which is closed."""
+        """The answer with its body; closes the answer."""
         assert self._response is not None, "the answer has been opened"
         try:
             content = await self._response.aread()

@@ -49,7 +49,7 @@ DRY_RUN = WritePolicy(is_dry_run=True)
 
 
 class ApplyClient:
-    """Sends edits and gives typed results; a `with` block closes its connections."""
+    """Sends edits and returns typed results; a `with` block closes its connections."""
 
     def __init__(
         self,
@@ -60,9 +60,9 @@ class ApplyClient:
         connect_timeout_s: float = 5.0,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """A client of one service. Raises AddressError.
+        """Connect to one service. Raises AddressError.
 
-        Unset, the address is that of APPLY_SERVICE_URL and the key that of APPLY_API_KEY.
+        By default the address is that of APPLY_SERVICE_URL and the key that of APPLY_API_KEY.
         """
         address = resolve_address(base_url, api_key)
         self._retry = retry
@@ -97,7 +97,7 @@ class ApplyClient:
         return self.apply_edit(edit)
 
     def apply_edit(self, edit: Edit[Content]) -> ApplyResult[Content]:
-        """The same for an edit that is a value already."""
+        """Apply an edit that is a value already, as `apply` does."""
         return result_of(self._ask(apply_request(edit)), type(edit.original))
 
     def apply_file(
@@ -126,7 +126,8 @@ class ApplyClient:
     def stream(self, edit: Edit[Content]) -> Iterator[Iterator[StreamEvent | ApplyResult[Content]]]:
         """Events while the edit is written and, last, its result; leaving early withdraws it.
 
-        Tries again only until the stream begins. Raises what `apply` raises, while it is read too.
+        Tries again only until the stream begins. Raises the errors of `apply`, also while it is
+        read.
         """
         deadline = time.monotonic() + self._retry.timeout_s
         opening = _Opening(self._http, stream_request(edit), self._connect_timeout_s)
@@ -143,7 +144,7 @@ class ApplyClient:
     def apply_many(
         self, edits: Iterable[Edit[Content]], *, max_concurrency: int = DEFAULT_CONCURRENCY
     ) -> Iterator[EditOutcome[Content]]:
-        """Apply independent edits, so many at once; outcomes come as they are ready.
+        """Apply independent edits side by side; outcomes come as they are ready.
 
         `edits` is read only as far as is needed. An edit that fails is an outcome with an error.
         """
@@ -164,11 +165,11 @@ class ApplyClient:
                     future.cancel()
 
     def models(self) -> tuple[ModelCard, ...]:
-        """The models that are served, once they are loaded; none if they do not load."""
+        """The served models, once they are loaded; none if they do not load."""
         return models_of(self._ask(models_request()))
 
     def status(self) -> ServiceStatus:
-        """True if the service answers and takes edits, asked once. Raises APIConnectionError."""
+        """Ask once if the service answers and takes edits. Raises APIConnectionError."""
         once = RetryPolicy(max_retries=_SINGLE_TRY, timeout_s=self._retry.timeout_s)
         live = self._ask(health_request("live"), once)
         ready = self._ask(health_request("ready"), once)
@@ -186,7 +187,7 @@ class ApplyClient:
         return self._drive(opening.send_and_read, policy or self._retry)
 
     def _drive(self, send: Callable[[float], Outcome], policy: RetryPolicy) -> Answer:
-        """Do what an exchange says until it has its answer."""
+        """Carry out the effects of an exchange until it has its answer."""
         steps = exchange(policy)
         outcome: Outcome = None
         while True:
@@ -203,7 +204,7 @@ class ApplyClient:
 
 
 class _Opening:
-    """Sends one request, as often as it is told, and holds the answer that is open."""
+    """Sends one request, as often as told, and holds the open answer."""
 
     def __init__(self, http: httpx.Client, request: ApiRequest, connect_timeout_s: float) -> None:
         self._http = http
@@ -212,7 +213,7 @@ class _Opening:
         self._response: httpx.Response | None = None
 
     def send(self, timeout_s: float) -> Answer | ConnectionFailure:
-        """The head of a 200, which is left open, or any other answer whole."""
+        """The head of a 200, whose body stays open, or any other answer whole."""
         deadline = time.monotonic() + timeout_s
         self.close()
         try:
@@ -242,7 +243,7 @@ class _Opening:
     def read_events(
         self, reader: EventReader[Content], deadline: float
     ) -> Iterator[StreamEvent | ApplyResult[Content]]:
-        """What comes until the result. Raises ApplyClientError."""
+        """The events up to the result. Raises ApplyClientError."""
         assert self._response is not None, "the answer has been opened"
         try:
             for piece in self._response.iter_bytes():
@@ -256,13 +257,13 @@ class _Opening:
         reader.end()
 
     def close(self) -> None:
-        """Close the answer that is open, if there is one."""
+        """Close the open answer, if there is one."""
         if self._response is not None:
             self._response.close()
             self._response = None
 
     def _read(self, head: Answer, deadline: float) -> Answer:
-        """The answer with its body, which is closed."""
+        """The answer with its body; closes the answer."""
         assert self._response is not None, "the answer has been opened"
         pieces = []
         try:

@@ -1,4 +1,4 @@
-"""One edit as a caller describes it, and its body on the wire."""
+"""One edit as a caller describes it, and its JSON body."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Priority = Literal["interactive", "batch"]
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the answer is drawn; the default is greedy, and a seed makes a draw repeatable."""
+    """Sampling of the answer; the default is greedy, and a seed makes a draw repeatable."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -23,7 +23,7 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ApplyOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What may be said about an edit; the service's own default holds for all that is None.
+    """Options of an edit; None takes the service's own default.
 
     `checks="off"` returns rejected results as well. `use_model="never"` gives the deterministic
     merge. `deadline_s` is the service's: it gives an edit up that is not done by then.
@@ -49,7 +49,7 @@ DEFAULT_OPTIONS = ApplyOptions()
 
 @dataclass(frozen=True, slots=True)
 class Edit(Generic[Content]):
-    """A file as it is now, a lazy update of it, and what else may be said.
+    """A file as it is now, a lazy update of it, and options.
 
     The original is text, or bytes in any text encoding, which come back in the same encoding.
     """

@@ -1,4 +1,4 @@
-"""What can go wrong between a caller and the service.
+"""Errors between a caller and the service.
 
 ApplyClientError ← APIConnectionError, APIStatusError, InvalidResponseError
 APIConnectionError ← APITimeoutError
@@ -13,7 +13,7 @@ from apply_client.protocol.wire import Finding, Problem
 
 
 class ApplyClientError(Exception):
-    """Base of everything that the client raises itself; `request_id` is the service's, if known."""
+    """Base of all errors that the client raises; `request_id` is the service's, if known."""
 
     def __init__(self, message: str, *, request_id: str | None = None) -> None:
         super().__init__(message)
@@ -25,11 +25,11 @@ class APIConnectionError(ApplyClientError):
 
 
 class APITimeoutError(APIConnectionError):
-    """There was no answer within the time that was allowed."""
+    """The service did not answer within the allowed time."""
 
 
 class InvalidResponseError(ApplyClientError):
-    """The answer is none of this API: another server, or one that is too old or too new."""
+    """The answer is not one of this API: from another server, or one too old or too new."""
 
 
 class APIStatusError(ApplyClientError):
@@ -62,7 +62,7 @@ class AuthenticationError(APIStatusError):
 
 
 class NotFoundError(APIStatusError):
-    """404: no such address, or the model is not served."""
+    """404: the address does not exist, or the model is not served."""
 
 
 class TooLargeError(APIStatusError):
@@ -74,19 +74,19 @@ class UnprocessableEditError(APIStatusError):
 
 
 class EditRejectedError(UnprocessableEditError):
-    """422: there was a result, but it failed its checks and is not returned.
+    """422: the result failed its checks and is not returned.
 
-    `findings` say what is wrong, each with a hint for whoever wrote the update.
+    `findings` say what is wrong, each with a hint for the author of the update.
     """
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What the checks found."""
+        """The findings of the checks."""
         return self.problem.findings or ()
 
 
 class RateLimitError(APIStatusError):
-    """429: the queue or a limit of the API key is full; every retry that was allowed is spent."""
+    """429: the queue or a limit of the API key is full; every allowed retry is spent."""
 
 
 class ServerError(APIStatusError):
@@ -104,7 +104,7 @@ _KIND_BY_STATUS: dict[int, type[APIStatusError]] = {
 
 
 def error_of(problem: Problem, *, request_id: str | None = None) -> APIStatusError:
-    """The error that a problem is."""
+    """The error for a problem."""
     if problem.findings is not None and problem.status == 422:
         return EditRejectedError(problem, request_id=request_id)
     default = ServerError if problem.status >= 500 else BadRequestError

@@ -1,4 +1,4 @@
-"""Updates as they are read from files: text in UTF-8, or in UTF-16 or 32 with a mark."""
+"""Reads updates from files: text in UTF-8, or in UTF-16 or 32 with a mark."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _DISK_FULL = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errn
 
 
 class InputError(ApplyClientError):
-    """A file that says what to do cannot be used."""
+    """A file with instructions cannot be used."""
 
 
 class DiskError(ApplyClientError):
-    """The disk did not allow it, mostly because it is full; what was there before is as it was."""
+    """The disk refused a write, mostly because it is full; the old content is still there."""
 
 
 def file_error(task: str, error: OSError) -> InputError | DiskError:
-    """Why a file that the caller named cannot be used: by its name, or because the disk is full."""
+    """The error for a file that the caller named: a bad name, or a full disk."""
     message = f"cannot {task}: {error.strerror or error}"
     if error.errno in _DISK_FULL:
         return DiskError(f"{message}; make room and give the same command again")
@@ -53,7 +53,7 @@ def read_bytes(name: str) -> bytes:
 
 
 def decode_text(content: bytes, name: str) -> str:
-    """Text from its bytes. Raises InputError with the place of what is no text."""
+    """Decode text. Raises InputError with the place of bytes that are not text."""
     encoding = next((one for mark, one in _MARKS if content.startswith(mark)), "utf-8")
     try:
         return content.decode(encoding)

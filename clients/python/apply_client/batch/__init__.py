@@ -1,4 +1,4 @@
-"""Many edits in one run that a kill may end and a restart goes on with.
+"""Many edits in one run, which can be killed at any time and continued by a restart.
 
 - edits_file.py    EDITS.jsonl, checked whole before the first edit
 - work.py          the edits of each file in order, files side by side; progress.py what is printed

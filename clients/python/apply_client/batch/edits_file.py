@@ -1,6 +1,6 @@
-"""EDITS.jsonl: one edit a line, checked whole before anything is done, and read again line by line.
+"""EDITS.jsonl: one edit a line, checked whole before the first edit and read again line by line.
 
-Only where each edit stands is kept in memory, so the file may be larger than it.
+Only the positions of the edits are kept in memory, so the file may be larger than the memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_SHOWN_ERRORS = 10
 
 
 class EditLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One line: which file, what of it, and what the file must be for that."""
+    """One line: the file, the part of it to edit, and the state the file must have."""
 
     path: str
     update: str
@@ -35,8 +35,8 @@ class EditLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Step:
     """One change of one file: a whole line, or one file of a line's patch.
 
-    `key` names it in the journal: the number of its line, for a patch of several files with the
-    place of the file behind it. `path` is the file with links resolved.
+    `key` names the step in the journal: the number of its line, for a patch of several files
+    followed by the place of the file. `path` is the file with links resolved.
     """
 
     key: str
@@ -47,7 +47,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class StepEdit:
-    """What a step asks for; `label` names it for people."""
+    """The edit of a step; `label` names it for people."""
 
     change: FileChange
     instruction: str | None
@@ -59,7 +59,7 @@ class BatchFile:
     """A checked file of edits, open for reading; a `with` block closes it."""
 
     def __init__(self, path: Path, workspace: Workspace) -> None:
-        """Read and check every line. Raises InputError with the first lines that are wrong."""
+        """Read and check every line. Raises InputError with the first wrong lines."""
         self._workspace = workspace
         self._name = path.name
         self.steps_by_path: dict[str, list[Step]] = {}
@@ -81,7 +81,7 @@ class BatchFile:
         self._stream.close()
 
     def read(self, step: Step) -> StepEdit:
-        """What a step asks for."""
+        """The edit of a step."""
         self._stream.seek(step.offset)
         line = _decode(self._stream.readline())
         changes = _changes_of(line)
@@ -95,7 +95,7 @@ class BatchFile:
         )
 
     def _scan(self) -> str:
-        """Note where every step stands; the hash of the file."""
+        """Note the position of every step; return the hash of the file."""
         digest = hashlib.sha256()
         errors: list[str] = []
         offset = 0
@@ -131,7 +131,7 @@ def _decode(content: bytes) -> EditLine:
 
 
 def _changes_of(line: EditLine) -> tuple[FileChange, ...]:
-    """The changes of single files that a line asks for. Raises PatchError."""
+    """The changes of single files in a line. Raises PatchError."""
     changes = split_patch(line.update)
     if changes is None or (len(changes) == 1 and changes[0].action == "update"):
         # Agents write paths from other roots into patches; the line says which file it is.

@@ -1,10 +1,11 @@
-"""What a batch has done so far, on disk: whoever is killed goes on where the journal ends.
+"""The progress of a batch on disk: after a kill the next run continues where the journal ends.
 
 The file has one JSON object a line, each flushed to the disk before the work goes on. The first
 says which batch it is. A step that writes a file has two lines: `begin`, before the file is
-replaced, with the hash of the file `before` and `after`, and `end`, when that is done. After a kill
-between the two the file itself says which of them it is. All other steps have `end` alone, in a
-batch for a patch with the `content` of the file. A last line that was cut off by a kill is none.
+replaced, with the hash of the file `before` and `after`, and `end`, when the file is replaced.
+After a kill between the two the file itself shows which of them holds. All other steps have `end`
+alone, in a batch for a patch with the `content` of the file. A last line that a kill cut off does
+not count.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ StepStatus = Literal[
 
 
 class JournalHead(msgspec.Struct, frozen=True, kw_only=True):
-    """Which batch a journal is of; another one must not go on with it."""
+    """The batch that a journal belongs to; another batch must not continue it."""
 
     edits_sha256: str
     root: str
@@ -54,7 +55,7 @@ class JournalHead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a step that is over.
+    """The outcome of a finished step.
 
     `before` and `after` are hashes of the file, null where there was or is none.
     """
@@ -68,7 +69,7 @@ class StepOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class JournalLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A step that begins to write its file, or has ended; `content` is for a patch, in Base64."""
+    """The beginning of a step's write, or its end; `content` is for a patch, in Base64."""
 
     event: Literal["begin", "end"]
     step: str
@@ -79,16 +80,16 @@ class JournalLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 @dataclass(frozen=True, slots=True)
 class _Extent:
-    """Where a line of the journal stands, in bytes."""
+    """The position of a line in the journal, in bytes."""
 
     offset: int
     size: int
 
 
 class FileHistory:
-    """What a batch knows of one file: its hash at the start and as the batch left it.
+    """One file's history in a batch: its hash at the start and as the batch left it.
 
-    `content_line` is where the journal has the file, as steps for a patch have left it.
+    `content_line` is the journal line with the file's content, as steps for a patch have left it.
     """
 
     def __init__(self) -> None:
@@ -99,7 +100,7 @@ class FileHistory:
         self.content_line: _Extent | None = None
 
     def note(self, outcome: StepOutcome, *, content_line: _Extent | None) -> None:
-        """A step of this file has ended."""
+        """Record the end of a step of this file."""
         if not self.is_known:
             self.is_known, self.start = True, outcome.before
         if outcome.is_written:
@@ -108,15 +109,16 @@ class FileHistory:
 
 
 class Journal:
-    """An open journal, locked for this process. Safe to be used by several threads.
+    """An open journal, locked for this process. Several threads may use it.
 
-    Once a line cannot be written, because the disk is full, no line is taken any more.
+    Once a line cannot be written, because the disk is full, no more lines are taken.
     """
 
     def __init__(self, path: Path, head: JournalHead) -> None:
-        """Open or begin a journal; a file that is none is left alone.
+        """Open or begin a journal; any other file is left alone.
 
-        Raises InputError if it is that of another batch, in use, or no journal, and DiskError.
+        Raises InputError if the file is another batch's journal, in use, or not a journal, and
+        DiskError.
         """
         self._path = path
         self._lock = threading.Lock()
@@ -152,31 +154,31 @@ class Journal:
 
     @property
     def outcomes(self) -> dict[str, StepOutcome]:
-        """The steps that are over, by key."""
+        """The finished steps, by key."""
         return self._outcomes
 
     def begun(self, key: str) -> StepOutcome | None:
-        """What a step was about to come to when the work was interrupted."""
+        """The intended outcome of a step that was interrupted."""
         return self._begun.get(key)
 
     def history(self, path: str) -> FileHistory:
-        """What is known of a file; one that no step has touched knows nothing."""
+        """The history of a file; empty if no step has touched the file."""
         return self._histories.setdefault(path, FileHistory())
 
     def begin(self, key: str, path: str, outcome: StepOutcome) -> None:
-        """A file is about to be written; on the disk before this returns."""
+        """Record that a file is about to be written; on the disk before this returns."""
         self._append(JournalLine(event="begin", step=key, path=path, outcome=outcome))
         self._begun[key] = outcome
 
     def end(
         self, key: str, path: str, outcome: StepOutcome, *, content: bytes | None = None
     ) -> None:
-        """A step is over; on the disk before this returns."""
+        """Record that a step has ended; on the disk before this returns."""
         line = JournalLine(event="end", step=key, path=path, outcome=outcome, content=content)
         self._take_end(line, self._append(line))
 
     def content(self, path: str) -> bytes | None:
-        """The file as steps for a patch have left it, None if they have not, or it is gone."""
+        """The file as steps for a patch have left it; None if they have not, or it is removed."""
         place = self.history(path).content_line
         if place is None:
             return None
@@ -196,7 +198,7 @@ class Journal:
         self.history(line.path).note(line.outcome, content_line=content_line)
 
     def _append(self, line: JournalLine | JournalHead) -> _Extent:
-        """Where the line stands, which is on the disk now. Raises DiskError."""
+        """Write a line to the disk and return its position. Raises DiskError."""
         content = _encoded(line)
         with self._lock:
             if self._failure is not None:
@@ -220,7 +222,7 @@ class Journal:
         return place
 
     def _load(self, path: Path, head: JournalHead) -> None:
-        """Take in what is there, and cut off a last line that is not whole."""
+        """Read the existing lines, and cut off a last line that is incomplete."""
         reader = BufferedReader(self._stream)
         try:
             first = reader.readline(_MAX_HEAD_BYTES)
@@ -284,7 +286,7 @@ def _check_head(path: Path, content: bytes, head: JournalHead) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    """Make a new file's name outlive a loss of power, where folders can be synced."""
+    """Make a new file's name survive a loss of power, where folders can be synced."""
     if os.name == "nt":
         return
     descriptor = os.open(path.parent, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Patches that `git apply` takes, out of files before and after."""
+"""Patches for `git apply`, made from files before and after."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_NEWLINE = b"\n\\ No newline at end of file\n"
 
 
 def file_patch(path: str, before: bytes | None, after: bytes | None) -> bytes:
-    """The change of one file; None is no file. Nothing for no change.
+    """The change of one file; None stands for no file. Empty if nothing changed.
 
     Raises WorkspaceError for bytes that no text patch can hold.
     """
@@ -49,7 +49,7 @@ def file_patch(path: str, before: bytes | None, after: bytes | None) -> bytes:
 
 
 def _lines(content: bytes) -> list[bytes]:
-    """Lines with their ends; unlike `splitlines`, only a newline ends one."""
+    """Lines with their ends; unlike in `splitlines`, only a newline ends one."""
     lines = [line + b"\n" for line in content.split(b"\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
@@ -61,23 +61,23 @@ def _ended(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _quoted(name: str) -> bytes:
-    """A name as git writes it: plain, or in quotes where it has some itself."""
+    """A name as git writes it: plain, or in quotes where it contains special characters."""
     if '"' not in name and "\\" not in name:
         return name.encode()
     return b'"%s"' % name.replace("\\", "\\\\").replace('"', '\\"').encode()
 
 
 def _label(name: bytes) -> bytes:
-    """A name with spaces is ended by a tab, so that a date is not looked for in it."""
+    """A name for a patch header; a tab ends a name with spaces, where readers expect a date."""
     return name + b"\t" if b" " in name else name
 
 
 def write_patch(
     target: str, paths: Iterable[str], journal: Journal, workspace: Workspace
 ) -> list[WorkspaceError]:
-    """Write the changes that a journal keeps, sorted by path, to a file or, for `-`, to stdout.
+    """Write the changes in a journal, sorted by path, to a file or, for `-`, to stdout.
 
-    What is left out, because the file has changed meanwhile or is no text, comes back as errors.
+    Files left out, because they have changed meanwhile or are not text, come back as errors.
     Raises InputError or DiskError if the patch cannot be written; a file is replaced whole or
     not at all.
     """
@@ -96,9 +96,9 @@ def write_patch(
 
 @contextmanager
 def _whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A stream whose bytes become the file at the end, in one step; on an error there is no change.
+    """A stream whose bytes become the file at the end, in one step; an error changes nothing.
 
-    A file that is there hands on its owner and its mode. A pipe or a device is written to.
+    An existing file hands on its owner and its mode. A pipe or a device is written to.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as stream:

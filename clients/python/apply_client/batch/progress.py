@@ -1,4 +1,4 @@
-"""What is seen of a batch while it runs, and what is said of it at the end."""
+"""The display of a batch while it runs, and its summary at the end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _RateColumn(ProgressColumn):
     """Edits of this run by second or, if they are slow, by minute."""
 
     def render(self, task: Task) -> Text:
-        """The rate as soon as there is one."""
+        """The rate as soon as it is known."""
         speed = task.finished_speed or task.speed
         if not speed:
             return Text("-/s")
@@ -36,7 +36,7 @@ class _RateColumn(ProgressColumn):
 
 
 class BatchProgress:
-    """A bar with rate and remaining time on a terminal; lines for what needs a look, always."""
+    """A bar with rate and remaining time on a terminal, and lines for edits that need a look."""
 
     def __init__(self, console: Console, *, num_steps: int, num_done: int) -> None:
         self._console = console
@@ -58,7 +58,7 @@ class BatchProgress:
         self._progress.stop()
 
     def report(self, edit: StepEdit, outcome: StepOutcome | ApplyClientError) -> None:
-        """Take one step in: it is over, or has to be left unfinished."""
+        """Count one step that is finished, or that has to be left unfinished."""
         if isinstance(outcome, ApplyClientError):
             self.say(f"{edit.label}: unfinished: {outcome}")
             return
@@ -78,7 +78,7 @@ class BatchProgress:
 
 
 def summary_of(outcomes: Iterable[StepOutcome], *, num_steps: int) -> str:
-    """One line: how many edits, and how many of each verdict."""
+    """Summarise a batch in one line: the number of edits, and of each verdict."""
     counts = Counter(outcome.status for outcome in outcomes)
     parts = [f"{count} {status.replace('_', ' ')}" for status, count in sorted(counts.items())]
     num_left = num_steps - counts.total()

@@ -1,4 +1,4 @@
-"""Where a batch finds its files and leaves its results: the files themselves, or a journal.
+"""The place where a batch reads its files and leaves its results: the disk, or a journal.
 
 Both change a file once for each step, whenever the process is killed.
 """
@@ -16,21 +16,21 @@ from apply_client.workspace.folder import Workspace, sha256_of
 
 
 class BatchStore(Protocol):
-    """Reads files as the steps before have left them, and takes what a step makes of them."""
+    """Reads files as the earlier steps have left them, and stores the results of steps."""
 
     def read(self, path: str) -> bytes | None:
-        """The file, None if there is none. Raises WorkspaceError."""
+        """The file's bytes, None if there is no file. Raises WorkspaceError."""
         ...
 
     def change(self, step: Step, outcome: StepOutcome, content: bytes | None) -> StepOutcome:
-        """Record the step and change its file, None removes it; the outcome, with what was lost.
+        """Record the step and change its file, None removes it; return the outcome with losses.
 
         Raises WorkspaceError.
         """
         ...
 
     def try_recover(self, step: Step) -> StepOutcome | None:
-        """The outcome of a step that was interrupted and turns out to be over."""
+        """The outcome of a step that was interrupted and turns out to be done."""
         ...
 
 
@@ -46,7 +46,7 @@ class DiskStore:
         return read_if_there(self._workspace, path)
 
     def change(self, step: Step, outcome: StepOutcome, content: bytes | None) -> StepOutcome:
-        """Begin, write in one step, end."""
+        """Record the beginning, write in one step, record the end."""
         self._journal.begin(step.key, step.path, outcome)
         if content is None:
             assert outcome.before is not None, "what is removed was there"
@@ -61,10 +61,10 @@ class DiskStore:
         return outcome
 
     def try_recover(self, step: Step) -> StepOutcome | None:
-        """See by the file whether an interrupted step has written it.
+        """Tell from the file if an interrupted step has written it.
 
-        As it was `before`, the step is to be done again; as it was to be `after`, it is done.
-        Anything else is the work of somebody else, on top of which nothing may be written.
+        If the file is as `before`, the step is to be done again; if as `after`, it is done.
+        Anything else is the work of another program, which must not be overwritten.
         """
         begun = self._journal.begun(step.key)
         if begun is None:
@@ -85,30 +85,30 @@ class DiskStore:
 
 
 class PatchStore:
-    """Leaves the files alone: what steps make of them is kept in the journal."""
+    """Leaves the files alone and keeps the results in the journal."""
 
     def __init__(self, workspace: Workspace, journal: Journal) -> None:
         self._workspace = workspace
         self._journal = journal
 
     def read(self, path: str) -> bytes | None:
-        """The file as the steps before would leave it."""
+        """The file as the earlier steps would leave it."""
         if self._journal.history(path).is_changed:
             return self._journal.content(path)
         return read_if_there(self._workspace, path)
 
     def change(self, step: Step, outcome: StepOutcome, content: bytes | None) -> StepOutcome:
-        """Record the file as the step makes it."""
+        """Record the file as the step leaves it."""
         self._journal.end(step.key, step.path, outcome, content=content)
         return outcome
 
     def try_recover(self, step: Step) -> StepOutcome | None:
-        """Nothing is ever half done here."""
+        """Return None: a step is never left half done here."""
         return None
 
 
 def read_if_there(workspace: Workspace, path: str) -> bytes | None:
-    """A file of the workspace, None if there is none. Raises WorkspaceError."""
+    """The bytes of a workspace file, None if there is no file. Raises WorkspaceError."""
     try:
         return workspace.read(path).content
     except FileMissingError:

@@ -1,4 +1,4 @@
-"""A batch under way: files side by side, the steps of each file one after the other."""
+"""A batch in progress: files side by side, the steps of each file one after the other."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Report = Callable[[StepEdit, StepOutcome | ApplyClientError], None]
 
 
 class BatchWork:
-    """Does the steps that the journal does not know; `report` hears of each, in any order."""
+    """Does the steps that the journal lacks; `report` hears of each, in any order."""
 
     def __init__(
         self,
@@ -56,11 +56,11 @@ class BatchWork:
         self._stop_error: ApplyClientError | None = None
 
     async def run(self, *, max_concurrency: int) -> None:
-        """Do all there is to do, so many files at once.
+        """Do all steps that are left, several files at once.
 
-        A step that has to be left unfinished keeps those of its file behind it, and if the service
-        is not to be reached nothing more is begun. Raises ApplyClientError for what would meet
-        every step: a wrong key, a wrong model, an address of something else.
+        A step that has to be left unfinished holds back the later steps of its file, and if the
+        service is not reachable nothing more is begun. Raises ApplyClientError for faults that
+        would meet every step: a wrong key, a wrong model, an address of something else.
         """
         files = iter(self._batch.steps_by_path.values())
         async with asyncio.TaskGroup() as group:
@@ -79,7 +79,7 @@ class BatchWork:
             self._is_stopped, self._stop_error = True, error
 
     async def _is_over(self, step: Step) -> bool:
-        """Do a step unless it is done; whether the next one of its file may begin."""
+        """Do a step unless it is done; true if the next one of its file may begin."""
         if step.key in self._journal.outcomes:
             return True
         edit = self._batch.read(step)
@@ -95,7 +95,7 @@ class BatchWork:
         return True
 
     async def _outcome(self, step: Step, edit: StepEdit) -> StepOutcome:
-        """What becomes of a step; it is in the journal, and in its file."""
+        """The outcome of a step, recorded in the journal and in its file."""
         before = None
         try:
             before = await asyncio.to_thread(self._store.read, step.path)
@@ -113,7 +113,7 @@ class BatchWork:
     async def _result(
         self, edit: StepEdit, before: bytes | None
     ) -> tuple[StepOutcome, bytes | None]:
-        """The outcome of a change and the file as it makes it. Raises ApplyClientError."""
+        """The outcome of a change, and the changed file. Raises ApplyClientError."""
         change = edit.change
         if change.action == "add":
             if before is not None:
@@ -143,7 +143,7 @@ class BatchWork:
         return outcome, result.merged
 
     def _check_expected(self, step: Step, edit: StepEdit, before: bytes | None) -> None:
-        """The file must be as expected, or have been so before this batch changed it.
+        """Check that the file is as expected, or was so before this batch changed it.
 
         Raises ContentConflictError.
         """
@@ -166,7 +166,7 @@ def _refused(edit: StepEdit, problem: str) -> WorkspaceError:
 
 
 def _failure(error: ApplyClientError, before: bytes | None) -> StepOutcome:
-    """The outcome that a refusal is; another run would meet it again."""
+    """The outcome of a step for a refusal that every run would meet again."""
     sha256 = None if before is None else sha256_of(before)
     if isinstance(error, ContentConflictError):
         return StepOutcome(status="content_conflict", before=sha256, message=str(error))

@@ -1,4 +1,4 @@
-"""A folder held open: what is done in it cannot be led elsewhere by a link that is put in its way.
+"""A folder held open: a link put in its way cannot redirect the work inside it.
 
 Where a platform cannot work relative to an open folder (Windows), paths are used and checked again.
 """
@@ -23,7 +23,7 @@ LOCK_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What the platform can do with a folder; less of it is less safe, never wrong."""
+    """The platform's abilities for folders; fewer of them are less safe, never wrong."""
 
     has_descriptors: bool
     has_locks: bool
@@ -63,13 +63,13 @@ class AnchoredFolder:
 
     @classmethod
     def open_root(cls, root: Path, *, abilities: Abilities = PLATFORM) -> AnchoredFolder:
-        """The root itself, which must be free of links already."""
+        """Open the root itself; links to it must be resolved already."""
         path = os.fspath(root)
         descriptor = os.open(path, _READ | os.O_DIRECTORY) if abilities.has_descriptors else None
         return cls(path, abilities, descriptor=descriptor)
 
     def enter(self, part: str) -> AnchoredFolder:
-        """The folder `part` in this one; a link is not followed."""
+        """Open the folder `part` in this one; a link is not followed."""
         path = os.path.join(self._path, part)
         if self._descriptor is not None:
             descriptor = os.open(part, _READ | os.O_DIRECTORY, dir_fd=self._descriptor)
@@ -80,20 +80,20 @@ class AnchoredFolder:
         return AnchoredFolder(path, self._abilities, descriptor=None)
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         if self._descriptor is not None:
             os.close(self._descriptor)
 
     def status(self, part: str) -> os.stat_result:
-        """What `part` is, a link being a link."""
+        """The status of `part`; a link is not followed."""
         return os.stat(self._at(part), dir_fd=self._descriptor, follow_symlinks=False)
 
     def link_target(self, part: str) -> str:
-        """Where the link `part` points to."""
+        """The target of the link `part`."""
         return os.readlink(self._at(part), dir_fd=self._descriptor)
 
     def names(self) -> list[str]:
-        """What is in the folder."""
+        """The names in the folder."""
         return os.listdir(self._path if self._descriptor is None else self._descriptor)
 
     def open_to_read(self, part: str) -> int:
@@ -109,11 +109,11 @@ class AnchoredFolder:
         return os.open(self._at(part), _CREATE, mode, dir_fd=self._descriptor)
 
     def is_writable(self, part: str) -> bool:
-        """True if the file `part` may be written by who runs this."""
+        """True if the user of this process may write the file `part`."""
         return os.access(self._at(part), os.W_OK, dir_fd=self._descriptor)
 
     def rename(self, old: str, new: str) -> None:
-        """`old` becomes `new`, in one step, and what `new` was is gone."""
+        """Rename `old` to `new` in one step; an existing `new` is replaced."""
         os.replace(
             self._at(old),
             self._at(new),
@@ -122,10 +122,10 @@ class AnchoredFolder:
         )
 
     def rename_new(self, old: str, new: str) -> None:
-        """`old` becomes `new`; raises FileExistsError if that is taken.
+        """Rename `old` to `new`; raise FileExistsError if `new` exists.
 
-        Where the file system has neither such a rename nor links (FAT), a file that comes to be
-        at the same moment is replaced.
+        Where the file system has neither such a rename nor links (FAT), a file that is created at
+        the same moment is replaced.
         """
         names = (self._at(old), self._at(new))
         if self._abilities.has_exchange and try_rename_new(*names, folder=self._descriptor):
@@ -142,14 +142,14 @@ class AnchoredFolder:
             self.remove(old)
 
     def try_exchange(self, one: str, other: str) -> bool:
-        """`one` and `other` change places, in one step; False where that cannot be done."""
+        """Swap `one` and `other` in one step; False where that cannot be done."""
         return self._abilities.has_exchange and try_exchange(
             self._at(one), self._at(other), folder=self._descriptor
         )
 
     @contextmanager
     def locked(self, *, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[bool]:
-        """Keep out everybody else who locks this folder, threads too; False if there are no locks.
+        """Keep out all others who lock this folder, threads too; False if there are no locks.
 
         Leaves nothing in the folder. Raises TimeoutError.
         """
@@ -162,11 +162,11 @@ class AnchoredFolder:
                 unlock(self._descriptor)
 
     def remove(self, part: str) -> None:
-        """The file `part` is gone; a link goes, not what it points to."""
+        """Remove the file `part`; of a link the link itself, not its target."""
         os.unlink(self._at(part), dir_fd=self._descriptor)
 
     def make_folder(self, part: str) -> None:
-        """A new folder `part`."""
+        """Make a new folder `part`."""
         os.mkdir(self._at(part), dir_fd=self._descriptor)
 
     def sync(self) -> None:

@@ -11,11 +11,11 @@ if sys.platform == "win32":
     HAS_LOCKS = False
 
     def try_lock(descriptor: int) -> bool:
-        """Always true: two runs at once are not noticed here."""
+        """Return true: without locks, two runs at once are not noticed."""
         return True
 
     def unlock(descriptor: int) -> None:
-        """Nothing was locked."""
+        """Do nothing."""
 
 else:
     import fcntl
@@ -23,7 +23,7 @@ else:
     HAS_LOCKS = True
 
     def try_lock(descriptor: int) -> bool:
-        """True if the lock could be had. Raises OSError where the file system has no locks."""
+        """True if the lock was free. Raises OSError where the file system has no locks."""
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -31,5 +31,5 @@ else:
         return True
 
     def unlock(descriptor: int) -> None:
-        """Let others have the lock."""
+        """Release the lock."""
         fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -1,4 +1,4 @@
-"""What a file is to the system apart from its bytes, for the file that takes its place."""
+"""The properties of a file apart from its bytes, for the file that replaces it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FileRights:
 
     @classmethod
     def of(cls, descriptor: int) -> Self:
-        """Those of an open file."""
+        """The rights of an open file."""
         status = os.fstat(descriptor)
         return cls(
             stat.S_IMODE(status.st_mode),
@@ -40,7 +40,7 @@ class FileRights:
         )
 
     def give_to(self, descriptor: int) -> tuple[str, ...]:
-        """Make an open file like the one that these are of; in words, what could not be kept.
+        """Give these rights to an open file; return in words what could not be kept.
 
         What the system does not allow narrows the rights of the file and never widens them.
         """
@@ -67,7 +67,7 @@ class FileRights:
         return tuple(losses)
 
     def _give_owner(self, descriptor: int) -> tuple[bool, bool]:
-        """True if the file has the user, and the group, afterwards."""
+        """Two flags: the file has the user afterwards, and the group."""
         here = os.fstat(descriptor)
         if (here.st_uid, here.st_gid) == (self.uid, self.gid):
             return True, True
@@ -80,7 +80,7 @@ class FileRights:
         return here.st_uid == self.uid, here.st_gid == self.gid
 
     def _give_attributes(self, descriptor: int, *, has_owner: bool) -> list[str]:
-        """Set the attributes; the names of those that could not be."""
+        """Set the attributes; return the names of those that could not be set."""
         here = _attributes(descriptor)
         lost = []
         if _ACCESS_LIST in here and _ACCESS_LIST not in self.attributes:

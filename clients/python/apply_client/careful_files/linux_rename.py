@@ -1,4 +1,4 @@
-"""The renames of Linux that Python has no function for: swap two files, or never replace one."""
+"""Renames of Linux that Python has no functions for: swap two files, or never replace one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Function = Callable[[int, bytes, int, bytes, int], int]
 
 
 def try_exchange(one: str, other: str, *, folder: int | None) -> bool:
-    """Swap what two names stand for, in one step; False where that cannot be done.
+    """Swap the files of two names in one step; False where that cannot be done.
 
     Names are relative to the descriptor `folder` if there is one. Raises OSError.
     """

@@ -53,7 +53,7 @@ def add_apply_command(subparsers: Any) -> None:
 
 
 def run_apply(args: argparse.Namespace) -> int:
-    """Carry the command out; the exit code. Raises ApplyClientError."""
+    """Carry the command out and return its exit code. Raises ApplyClientError."""
     if args.file == "-" and (args.update == "-" or args.write):
         raise InputError(
             "FILE is stdin, which cannot be the update as well, nor be written; name one of them"
@@ -83,7 +83,7 @@ def _is_text(argument: str) -> bool:
 
 
 def print_findings(findings: tuple[Finding, ...]) -> None:
-    """Findings and their hints, on stderr."""
+    """Print findings and their hints to stderr."""
     for finding in findings:
         print(f"  {finding.severity} {finding.code}: {finding.message}", file=sys.stderr)
         print(f"    {finding.hint}", file=sys.stderr)

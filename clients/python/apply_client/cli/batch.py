@@ -1,4 +1,4 @@
-"""`apply-client batch`: many edits of the files below a folder, to be interrupted at any time."""
+"""`apply-client batch`: many edits of the files below a folder; the run may be interrupted."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def add_batch_command(subparsers: Any) -> None:
 
 
 def run_batch(args: argparse.Namespace) -> int:
-    """Carry the command out; the exit code. Raises ApplyClientError."""
+    """Carry the command out and return its exit code. Raises ApplyClientError."""
     try:
         check_concurrency(args.concurrency)
     except ValueError as error:
@@ -134,7 +134,7 @@ async def _work(
 async def _tell_if_away(
     client: AsyncApplyClient, progress: BatchProgress, timeout_s: float
 ) -> None:
-    """Say at the start that the service is waited for, which otherwise looks like a standstill."""
+    """Say at the start that the command waits for the service, so that it does not seem stuck."""
     try:
         status = await client.status()
     except ApplyClientError as error:
@@ -157,7 +157,7 @@ def _workspace(root: str) -> Workspace:
 
 @contextmanager
 def _journal(args: argparse.Namespace, batch: BatchFile, workspace: Workspace) -> Iterator[Journal]:
-    """The journal of the command; that of a dry run is forgotten at its end."""
+    """The journal of the command; a dry run's journal is forgotten at its end."""
     head = JournalHead(
         edits_sha256=batch.sha256,
         root=os.fspath(workspace.root),

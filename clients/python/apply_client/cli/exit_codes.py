@@ -1,4 +1,4 @@
-"""What the exit codes of `apply-client` mean; `apply-service` uses the same."""
+"""The exit codes of `apply-client`; `apply-service` uses the same."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def add_mcp_command(subparsers: Any) -> None:
 
 
 def run_mcp(args: argparse.Namespace) -> int:
-    """Serve until stdin ends; the exit code. Raises ApplyClientError before that."""
+    """Serve until stdin ends and return the exit code. Raises ApplyClientError before that."""
     workspace = Workspace(args.root, max_file_bytes=args.max_file_bytes)
     policy = WritePolicy(accepts_review=args.accept_review, is_dry_run=args.dry_run)
     address = resolve_address(args.url, None)

@@ -1,4 +1,4 @@
-"""Flags that several commands have: which service is asked, and how edits are done."""
+"""Flags that several commands share: the service's address, and options for edits."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from apply_client.update_text import InputError
 
 
 def add_url_flag(parser: argparse.ArgumentParser) -> None:
-    """Where the service is."""
+    """Add the flag for the service's address."""
     parser.add_argument(
         "--url", help=f"address of the service (default: {URL_VARIABLE}, else {DEFAULT_URL})"
     )
 
 
 def add_edit_flags(parser: argparse.ArgumentParser, *, timeout_s: float) -> None:
-    """Where the service is, how it does edits, and how long one may take."""
+    """Add flags for the service's address, for edits, and for the time limit of one."""
     add_url_flag(parser)
     parser.add_argument("--scope", choices=("auto", "file", "region"))
     parser.add_argument("--use-model", choices=("auto", "always", "never"))
@@ -32,7 +32,7 @@ def add_edit_flags(parser: argparse.ArgumentParser, *, timeout_s: float) -> None
 
 
 def retry_policy_of(timeout_s: float, *, max_retries: int) -> RetryPolicy:
-    """The policy of a `--timeout`. Raises InputError."""
+    """The retry policy of a `--timeout`. Raises InputError."""
     try:
         return RetryPolicy(max_retries=max_retries, timeout_s=timeout_s)
     except ValueError as error:

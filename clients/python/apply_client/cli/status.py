@@ -1,4 +1,4 @@
-"""`apply-client status`: whether a service answers, takes edits, and with which models."""
+"""`apply-client status`: tells if a service answers, takes edits, and with which models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_status_command(subparsers: Any) -> None:
 
 
 def run_status(args: argparse.Namespace) -> int:
-    """Carry the command out; the exit code. Raises ApplyClientError."""
+    """Carry the command out and return its exit code. Raises ApplyClientError."""
     once = RetryPolicy(max_retries=0, timeout_s=_TIMEOUT_S)
     with ApplyClient(args.url, retry=once) as client:
         status = client.status()

@@ -1,4 +1,4 @@
-"""A unified diff in few lines: what changed is kept longest."""
+"""Shortens a unified diff to a few lines, keeping changed lines longest."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def diff_excerpt(diff: str, max_lines: int) -> list[str]:
 
 
 def num_changed(diff: str) -> tuple[int, int]:
-    """Lines that a diff adds and removes."""
+    """Numbers of lines that a diff adds and removes."""
     signs = [line[:1] for line in _body(diff)]
     return signs.count("+"), signs.count("-")
 
 
 def _body(diff: str) -> list[str]:
-    """The lines of the hunks; one that only looks like a file's name is a changed line."""
+    """The lines of the hunks; a changed line may look like a file's name."""
     lines = diff.removesuffix("\n").split("\n") if diff else []
     has_names = len(lines) > 1 and lines[0].startswith("--- ") and lines[1].startswith("+++ ")
     return lines[2:] if has_names else lines
 
 
 def _near_changes(lines: Sequence[str], num_context: int) -> list[str]:
-    """Headers, changed lines, and so many lines around them."""
+    """Headers, changed lines, and `num_context` lines around them."""
     changed = [position for position, line in enumerate(lines) if line[:1] in ("+", "-")]
     near = {
         position + distance

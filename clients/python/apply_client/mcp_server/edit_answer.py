@@ -1,4 +1,4 @@
-"""What a model is told about its edits: at most 40 lines, each of which it can act on."""
+"""Answers that tell a model about its edits: at most 40 lines, all of them useful to it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _REMEDIES: tuple[tuple[type[ApplyClientError], str], ...] = (
 
 
 def answer_text(reports: Sequence[EditReport], *, url: str, max_lines: int = MAX_LINES) -> str:
-    """One line for each edit, under it what to do about it, and its diff as far as it fits."""
+    """One line for each edit, below it advice, and its diff as far as it fits."""
     lines: list[str] = []
     if len(reports) > 1:
         num_written = sum(report.is_written for report in reports)
@@ -67,8 +67,9 @@ def answer_text(reports: Sequence[EditReport], *, url: str, max_lines: int = MAX
 
 
 def fair_shares(wanted: Sequence[int], room: int) -> list[int]:
-    """So much of `room` for each: nobody gets more than is wanted, nor more than a fair part of
-    what those who want less have left.
+    """Divide `room` fairly: each gets at most what it wants.
+
+    Room that small wants leave over is shared equally among the others.
     """
     shares = [0] * len(wanted)
     by_size = sorted(range(len(wanted)), key=lambda position: wanted[position])
@@ -81,7 +82,7 @@ def fair_shares(wanted: Sequence[int], room: int) -> list[int]:
 def _most_telling(
     reports: Sequence[EditReport], max_shown: int
 ) -> tuple[Sequence[EditReport], int]:
-    """What is shown, failures first if not all can be, and how many are not."""
+    """The reports to show, failures first if not all fit, and the number of the others."""
     if len(reports) <= max_shown:
         return reports, 0
     ordered = sorted(reports, key=lambda report: not report.is_failure)
@@ -96,7 +97,7 @@ def _head(report: EditReport) -> str:
 
 
 def _advice(report: EditReport, url: str) -> list[str]:
-    """Why an edit failed or is doubtful, and what to do; the most important first."""
+    """Reasons why an edit failed or is doubtful, and remedies; the most important first."""
     if report.error is not None:
         remedy = next((text for kind, text in _REMEDIES if isinstance(report.error, kind)), "")
         code = getattr(report.error, "code", None)

@@ -1,6 +1,6 @@
 """The MCP server: two tools over stdio that edit files below one folder.
 
-Stdout belongs to the protocol. What goes wrong with a call is told to the model, in the answer.
+Stdout belongs to the protocol. Errors of a call are told to the model, in the answer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ANNOTATIONS = types.ToolAnnotations(
 
 
 def make_server(editor: WorkspaceEditor, *, root: str, url: str) -> Server[dict[str, Any]]:
-    """The server over an editor; `root` and `url` are only named in its answers."""
+    """Make the server over an editor; `root` and `url` only appear in its answers."""
     schemas = {schema["name"]: schema for schema in tool_schemas()}
 
     async def list_tools(

@@ -1,4 +1,4 @@
-"""The tools of the MCP server: their schemas, and arguments as edits.
+"""The tools of the MCP server: their schemas, and the edits in their arguments.
 
 The description of `edit_file` is that of the service (`GET /v1/tools/edit_file?form=mcp`), carried
 along in edit_tool.json, so that a model learns the same wherever it meets the tool.
@@ -41,11 +41,11 @@ _EDIT_FILES_DESCRIPTION = (
 
 
 class ArgumentError(ApplyClientError):
-    """The arguments of a tool call make no edit."""
+    """The arguments of a tool call do not describe an edit."""
 
 
 class EditArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One edit as a model sends it; two arguments have a second name that models use as well."""
+    """One edit as a model sends it; two arguments have a second name that models also use."""
 
     target_file: str | None = None
     path: str | None = None
@@ -69,7 +69,7 @@ class EditFilesArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 def tool_schemas() -> tuple[dict[str, Any], dict[str, Any]]:
-    """`edit_file` and `edit_files` as `tools/list` has them."""
+    """`edit_file` and `edit_files` in the form of `tools/list`."""
     text = resources.files("apply_client.mcp_server").joinpath("edit_tool.json").read_bytes()
     one: dict[str, Any] = msgspec.json.decode(text)
     edit = copy.deepcopy(one["inputSchema"])
@@ -91,7 +91,7 @@ def tool_schemas() -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def orders_of(tool: str, arguments: Mapping[str, Any]) -> tuple[list[EditOrder], bool]:
-    """What a call asks for, and whether it is a dry run. Raises ArgumentError."""
+    """The orders in a call, and whether it is a dry run. Raises ArgumentError."""
     try:
         if tool == EDIT_FILE:
             one = msgspec.convert(arguments, EditFileArguments)

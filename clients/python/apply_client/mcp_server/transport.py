@@ -1,7 +1,7 @@
-"""Stdio for the MCP server, on which a request that cannot be read is answered too.
+"""Stdio for the MCP server that answers unreadable requests too.
 
-The library drops such a line: no JSON-RPC, or half of a surrogate pair in a text, as a language
-model may write it. Whoever sent it would wait for ever.
+The library drops such a line: invalid JSON-RPC, or half of a surrogate pair in a text, as a
+language model may write it. The sender would wait for ever.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Item = SessionMessage | Exception
 
 @asynccontextmanager
 async def answering_stdio() -> AsyncIterator[tuple[MemoryObjectReceiveStream[Item], Any]]:
-    """Streams of messages to read and to write, as the library's `stdio_server` gives them."""
+    """Streams of messages to read and to write, in the form of the library's `stdio_server`."""
     async with stdio_server() as (reader, writer), anyio.create_task_group() as tasks:
         sender, receiver = anyio.create_memory_object_stream[Item](0)
         tasks.start_soon(_relay, reader, writer, sender)
@@ -33,7 +33,7 @@ async def answering_stdio() -> AsyncIterator[tuple[MemoryObjectReceiveStream[Ite
 
 
 async def _relay(reader: Any, writer: Any, sender: MemoryObjectSendStream[Item]) -> None:
-    """Pass on what comes, until one side has gone; what cannot be read is refused here."""
+    """Pass messages on until one side has gone; refuse unreadable ones here."""
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         async with sender:
             async for item in reader:

@@ -1,4 +1,4 @@
-"""What is said over HTTP, without I/O: both clients drive these modules.
+"""The HTTP protocol without I/O: both clients drive these modules.
 
 - requests.py   requests as values; transport.py what both clients tell httpx
 - exchange.py   when a request is tried again, and when no longer

@@ -1,4 +1,4 @@
-"""From an HTTP answer to a typed result or an error."""
+"""Turns an HTTP answer into a typed result or an error."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ T = TypeVar("T")
 
 
 def result_of(answer: Answer, kind: type[Content]) -> ApplyResult[Content]:
-    """The result of an edit whose original was of this type.
+    """The result of an edit; `merged` has the type of the original.
 
-    Raises APIStatusError for a refusal, InvalidResponseError for what is no answer of this API.
+    Raises APIStatusError for a refusal, InvalidResponseError for an answer that is not of this API.
     """
     check_status(answer)
     return result_from(answer.content, kind, request_id=answer.headers.get(REQUEST_ID_HEADER))
@@ -35,7 +35,7 @@ def result_of(answer: Answer, kind: type[Content]) -> ApplyResult[Content]:
 def result_from(
     content: bytes, kind: type[Content], *, request_id: str | None = None
 ) -> ApplyResult[Content]:
-    """The result that a piece of JSON is. Raises InvalidResponseError."""
+    """The result in a piece of JSON. Raises InvalidResponseError."""
     result = decode(content, ApplyResult[str | Base64Content], request_id=request_id)
     merged = result.merged.base64 if isinstance(result.merged, Base64Content) else result.merged
     if not isinstance(merged, kind):
@@ -49,20 +49,20 @@ def result_from(
 
 
 def models_of(answer: Answer) -> tuple[ModelCard, ...]:
-    """The models that are served. Raises APIStatusError or InvalidResponseError."""
+    """The served models. Raises APIStatusError or InvalidResponseError."""
     check_status(answer)
     return decode(answer.content, ModelList).data
 
 
 def check_status(answer: Answer) -> None:
-    """Raise the error that an answer is, if it is one."""
+    """Raise the error that an answer reports, if any."""
     if answer.status == 200:
         return
     raise error_of(problem_of(answer), request_id=answer.headers.get(REQUEST_ID_HEADER))
 
 
 def problem_of(answer: Answer) -> Problem:
-    """The problem of a refusal; what stands between client and service may write another form."""
+    """The problem in a refusal; proxies before the service may write another form."""
     try:
         problem = msgspec.json.decode(answer.content, type=Problem)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -75,7 +75,7 @@ def problem_of(answer: Answer) -> Problem:
 
 
 def decode(content: bytes, kind: type[T], *, request_id: str | None = None) -> T:
-    """JSON of this API. Raises InvalidResponseError with the beginning of what came."""
+    """Decode JSON of this API. Raises InvalidResponseError with the beginning of the text."""
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""What a stream tells while an edit is written."""
+"""The events of a stream while an edit is written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RegionDone(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RegionRestart(msgspec.Struct, frozen=True, kw_only=True):
-    """All that came for a region is to be forgotten."""
+    """All text so far of a region is discarded."""
 
     region: int
 
@@ -58,9 +58,10 @@ class EventReader(Generic[Content]):
         self.is_done = False
 
     def feed(self, piece: bytes) -> list[StreamEvent | ApplyResult[Content]]:
-        """What this piece completes; nothing behind the result. Events of other names are skipped.
+        """The events that this piece completes; none behind the result.
 
-        Raises APIStatusError for an `error` event, InvalidResponseError for garbage.
+        Events of other names are skipped. Raises APIStatusError for an `error` event,
+        InvalidResponseError for garbage.
         """
         items: list[StreamEvent | ApplyResult[Content]] = []
         for event in self._parser.feed(piece):
@@ -72,7 +73,7 @@ class EventReader(Generic[Content]):
         return items
 
     def end(self) -> None:
-        """The stream has ended. Raises APIConnectionError if that was before its result."""
+        """End the stream. Raises APIConnectionError if the result has not come yet."""
         if not self.is_done:
             raise APIConnectionError(
                 "the stream ended before its result; send the edit again",

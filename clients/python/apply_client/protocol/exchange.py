@@ -16,7 +16,7 @@ RETRIED_STATUSES = frozenset({429, 503})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often and how long a request is tried: `timeout_s` is for all tries and waits together.
+    """Limits for retries: `timeout_s` is for all tries and waits together.
 
     The n-th wait is `first_delay_s` doubled n times, at most `max_delay_s`, less a random part of
     up to a half, so that many clients do not come back at the same moment.
@@ -40,14 +40,14 @@ DEFAULT_RETRY = RetryPolicy()
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send the request and tell its outcome within so many seconds."""
+    """Send the request and report its outcome within `timeout_s` seconds."""
 
     timeout_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Wait for so many seconds."""
+    """Wait for `seconds`."""
 
     seconds: float
 
@@ -63,13 +63,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionFailure:
-    """There was no whole answer."""
+    """The connection failed before there was a whole answer."""
 
     reason: str
     is_timeout: bool = False
 
     def as_error(self, note: str = "") -> APIConnectionError:
-        """The error that is raised for it."""
+        """The error to raise for the failure."""
         kind = APITimeoutError if self.is_timeout else APIConnectionError
         return kind(self.reason + note)
 
@@ -86,8 +86,8 @@ def exchange(
 ) -> Generator[Effect, Outcome, Answer]:
     """Send until there is an answer that may not be retried, or the policy says to give up.
 
-    Raises APIConnectionError if the last try had no answer; an answer that is a refusal is
-    returned. `draw` gives a number from 0 to 1.
+    Raises APIConnectionError if the last try had no answer; a refusal is returned as an answer.
+    `draw` gives a number from 0 to 1.
     """
     deadline = clock() + policy.timeout_s
     num_retries = 0

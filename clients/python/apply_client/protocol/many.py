@@ -1,4 +1,4 @@
-"""Many independent edits: what comes of each."""
+"""The outcome of each of many independent edits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_CONCURRENCY = 8
 
 @dataclass(frozen=True, slots=True)
 class EditOutcome(Generic[Content]):
-    """What came of one edit: a result or an error; `position` counts the edits from 0."""
+    """The outcome of one edit: a result or an error; `position` counts the edits from 0."""
 
     position: int
     edit: Edit[Content]
@@ -23,6 +23,6 @@ class EditOutcome(Generic[Content]):
 
 
 def check_concurrency(max_concurrency: int) -> None:
-    """Raise ValueError if so many edits at once make no sense."""
+    """Raise ValueError for a number of simultaneous edits that makes no sense."""
     if not 1 <= max_concurrency <= 256:
         raise ValueError(f"max_concurrency is {max_concurrency}; it must be from 1 to 256")

@@ -1,4 +1,4 @@
-"""Requests as values: what is sent where, before anything is sent."""
+"""Requests as values, before anything is sent."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ class ApiRequest:
 
 
 def apply_request(edit: Edit[Content]) -> ApiRequest:
-    """Ask for the whole answer to an edit. Raises ValueError for text with a lone surrogate."""
+    """The request for the whole answer to an edit. Raises ValueError for a lone surrogate."""
     return _edit_request(edit, stream=False)
 
 
 def stream_request(edit: Edit[Content]) -> ApiRequest:
-    """Ask for the events of an edit. Raises ValueError for text with a lone surrogate."""
+    """The request for the events of an edit. Raises ValueError for a lone surrogate."""
     return _edit_request(edit, stream=True)
 
 
 def models_request() -> ApiRequest:
-    """Ask which models are served."""
+    """The request for the served models."""
     return ApiRequest("GET", "/v1/models", headers={"Accept": JSON})
 
 
 def health_request(name: Literal["live", "ready"]) -> ApiRequest:
-    """Ask whether the service answers, or takes edits."""
+    """The request that asks if the service answers, or takes edits."""
     return ApiRequest("GET", f"/health/{name}", headers={"Accept": JSON})
 
 

@@ -1,4 +1,4 @@
-"""Server-sent events out of bytes that come in pieces."""
+"""Reads server-sent events from bytes that come in pieces."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
-    """One event as the HTML standard has it; without a name it is a `message`."""
+    """One event of the HTML standard; an event without a name is a `message`."""
 
     name: str
     content: bytes
 
 
 class SseParser:
-    """Takes pieces cut anywhere; gives each event once its empty line has come.
+    """Parses pieces cut anywhere; gives each event once its empty line has come.
 
     An event that is not complete when the stream ends is none.
     """
@@ -63,7 +63,7 @@ class SseParser:
 
 
 class SseLines:
-    """Lines that end with LF, CR or CRLF, out of pieces cut anywhere; a first mark is dropped."""
+    """Splits pieces cut anywhere at LF, CR or CRLF; drops a byte-order mark at the start."""
 
     def __init__(self, *, max_line_bytes: int) -> None:
         self._max_line_bytes = max_line_bytes

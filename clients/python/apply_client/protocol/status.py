@@ -1,4 +1,4 @@
-"""True if a service answers and takes edits."""
+"""The status of a service: if it answers and takes edits."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from apply_client.protocol.exchange import Answer
 
 @dataclass(frozen=True, slots=True)
 class ServiceStatus:
-    """`is_ready` is false if the model cannot be loaded or the service drains; `reason` says so."""
+    """The status; `is_ready` is false if the model cannot load or the service drains."""
 
     is_ready: bool
     reason: str | None = None
 
 
 def status_of(live: Answer, ready: Answer) -> ServiceStatus:
-    """What two answers about health say. Raises APIStatusError if they are refusals."""
+    """The status in two answers about health. Raises APIStatusError if they are refusals."""
     check_status(live)
     if ready.status == 503:
         return ServiceStatus(is_ready=False, reason=problem_of(ready).detail)

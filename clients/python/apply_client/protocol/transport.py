@@ -1,4 +1,4 @@
-"""What both clients tell httpx, and what its answers and errors mean to an exchange."""
+"""The settings of httpx for both clients, and the meaning of its answers and errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_CONNECTIONS = 256
 
 
 def http_options(address: Address) -> dict[str, Any]:
-    """Arguments of `httpx.Client` and `httpx.AsyncClient`. No proxy is asked for this machine."""
+    """Arguments of `httpx.Client` and `httpx.AsyncClient`; without a proxy for this machine."""
     return {
         "base_url": address.url,
         "headers": address.headers,
@@ -37,7 +37,7 @@ def build_request(
     timeout_s: float,
     connect_timeout_s: float,
 ) -> httpx.Request:
-    """The request as httpx sends it; no limit of a try is longer than what is left in all."""
+    """The request as httpx sends it; no limit of a try exceeds the total time left."""
     return http.build_request(
         request.method,
         request.path,
@@ -54,7 +54,7 @@ def failure_of(
     *,
     timeout_s: float | None = None,
 ) -> ConnectionFailure:
-    """What an error of the connection means."""
+    """The failure for an error of the connection."""
     what = f"{request.method} {str(http.base_url).rstrip('/')}{request.path}"
     if isinstance(error, httpx.ConnectTimeout):
         return ConnectionFailure(f"{what}: no connection in time")
@@ -65,5 +65,5 @@ def failure_of(
 
 
 def too_late() -> APITimeoutError:
-    """That a stream has used up its time."""
+    """The failure of a stream that has used up its time."""
     return APITimeoutError("the stream did not end in time; allow more time")

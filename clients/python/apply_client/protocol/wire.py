@@ -1,4 +1,4 @@
-"""What the service answers, as its OpenAPI document describes it.
+"""The service's answers, as its OpenAPI document describes them.
 
 Unknown members are ignored, so that a newer service can be asked as well.
 """
@@ -22,7 +22,7 @@ class Base64Content(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that the checks found, with a hint for whoever wrote the update."""
+    """One problem that the checks found, with a hint for the author of the update."""
 
     code: str
     severity: Literal["error", "warning"]
@@ -39,7 +39,7 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TextEdit(msgspec.Struct, frozen=True, kw_only=True):
-    """The text between two places of the original becomes `text`."""
+    """A replacement: `text` takes the place of the original between two places."""
 
     start: Position
     end: Position
@@ -61,7 +61,7 @@ class RemovedLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Branch(msgspec.Struct, frozen=True, kw_only=True):
-    """One way on: the line that it writes, where that comes from, and how probable it was."""
+    """One branch of a decision: the line that it writes, its source, and its probability."""
 
     text: str
     origin: str
@@ -95,7 +95,7 @@ class ReferenceUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Speculation(msgspec.Struct, frozen=True, kw_only=True):
-    """How far drafts carried the answer; `forced` tokens left the model no choice."""
+    """The share of drafts in the answer; `forced` tokens left the model no choice."""
 
     drafted: int
     accepted: int
@@ -120,7 +120,7 @@ class PrefixLookup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds; `total` includes the work on text before and after the model."""
+    """Times in seconds; `total` includes the work on text before and after the model."""
 
     queue: float
     load: float = 0.0
@@ -164,7 +164,7 @@ class ApplyResult(msgspec.Struct, Generic[AnyContent], frozen=True, kw_only=True
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Why the service refused (RFC 9457); `code` is its short name, `id` that of the edit."""
+    """The reason of a refusal (RFC 9457); `code` is its short name, `id` that of the edit."""
 
     status: int
     detail: str

@@ -1,4 +1,4 @@
-"""What became of one edit of a file of a workspace."""
+"""The report of one edit of a workspace file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ReportStatus = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditReport:
-    """One line for people (`name` and its `fate`), and what there is to look at.
+    """One line for people (`name` and its `fate`), and the details.
 
     `losses` say what of the old file could not be kept. `sha256` is that of the file as it is now,
     None if it is not known or there is none. `error` says why an edit `failed`: it never had a
@@ -35,7 +35,7 @@ class EditReport:
 
     @property
     def is_failure(self) -> bool:
-        """True if whoever asked has to do something about it."""
+        """True if the caller has to do something about the edit."""
         if self.status in ("rejected", "failed"):
             return True
         return self.status == "needs_review" and not (self.is_written or self.is_dry_run)

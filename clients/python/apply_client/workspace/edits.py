@@ -23,7 +23,7 @@ MAX_CONCURRENCY = 4
 
 @dataclass(frozen=True, slots=True)
 class EditOrder:
-    """One edit as it was asked for: `name` is the file, `update` may be a patch of several."""
+    """One requested edit: `name` is the file, `update` may be a patch of several."""
 
     name: str
     update: str
@@ -32,7 +32,7 @@ class EditOrder:
 
 
 class WorkspaceEditor:
-    """Carries edits out: those of one file in their order, those of different files side by side.
+    """Carries edits out: those of one file in order, those of different files side by side.
 
     A patch of several files is written whole or not at all.
     """
@@ -55,7 +55,7 @@ class WorkspaceEditor:
     async def carry_out(
         self, orders: Sequence[EditOrder], *, is_dry_run: bool = False
     ) -> list[EditReport]:
-        """What became of each change, in the order in which they were asked for.
+        """Carry edits out; return a report of each change, in the order of the requests.
 
         An edit that fails does not stop others; a patch of which one file fails is not written.
         """
@@ -93,7 +93,7 @@ class WorkspaceEditor:
             return failed_report(order.name, error)
 
     def _steps(self, order: EditOrder) -> list[Step]:
-        """The changes of an order, all of whose names have been looked at."""
+        """The changes of an order, after a check of all their names."""
         target = self._workspace.locate(order.name)
         changes = split_patch(order.update) or (FileChange("update", order.name, order.update),)
         if len(changes) == 1 and changes[0].action == "update":
@@ -117,7 +117,7 @@ class WorkspaceEditor:
 
 
 def _chains(paths_by_number: Mapping[int, set[str]]) -> list[list[int]]:
-    """The numbers, in their order, together with those that share a path with them."""
+    """The numbers in groups that share a path, directly or through others; each group in order."""
     chains: list[tuple[list[int], set[str]]] = []
     for number, paths in paths_by_number.items():
         joined = [chain for chain in chains if chain[1] & paths]

@@ -11,7 +11,7 @@ from apply_client.errors import ApplyClientError
 
 
 class WorkspaceError(ApplyClientError):
-    """Base of what a workspace refuses; `name` is the file as the caller named it."""
+    """Base of the refusals of a workspace; `name` is the file as the caller named it."""
 
     code = "workspace-error"
 
@@ -21,25 +21,25 @@ class WorkspaceError(ApplyClientError):
 
 
 class PathRefusedError(WorkspaceError):
-    """The name leads out of the workspace, into version control, or is no plain name."""
+    """The name leads out of the workspace, into version control, or is not a plain name."""
 
     code = "path-refused"
 
 
 class FileMissingError(WorkspaceError):
-    """No such file."""
+    """The file does not exist."""
 
     code = "file-missing"
 
 
 class FilePresentError(WorkspaceError):
-    """A file that was to be added is there already."""
+    """A file that was to be added exists already."""
 
     code = "file-present"
 
 
 class NotAFileError(WorkspaceError):
-    """A folder, a device, a pipe or a socket."""
+    """The name is that of a folder, a device, a pipe or a socket."""
 
     code = "not-a-file"
 
@@ -51,7 +51,7 @@ class FileTooLargeError(WorkspaceError):
 
 
 class ContentConflictError(WorkspaceError):
-    """The file is not what the edit was made for."""
+    """The file is not the one that the edit was made for."""
 
     code = "content-conflict"
 
@@ -63,6 +63,6 @@ class FileAccessError(WorkspaceError):
 
 
 def _shown(name: str) -> str:
-    """A name that is safe to print, whatever is in it."""
+    """A name made safe to print, whatever it contains."""
     plain = name.encode("utf-8", "backslashreplace").decode()
     return plain if plain.isprintable() and plain else repr(plain)

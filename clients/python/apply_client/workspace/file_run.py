@@ -29,17 +29,17 @@ class Step:
 
     @property
     def name(self) -> str:
-        """The file as it was asked for."""
+        """The file's name in the request."""
         return self.change.path
 
 
 class NotUndoneError(ApplyClientError):
-    """A file of a patch stays written though another one of the patch could not be."""
+    """A file of a patch stays written although another file of the patch failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What a file was and is to be; None is no file."""
+    """The old and the new content of a file; None stands for no file."""
 
     name: str
     before: bytes | None
@@ -47,7 +47,7 @@ class _Change:
 
 
 class FileRun:
-    """The steps of one file in one call: planned one on the other, then written in one step.
+    """The steps of one file in one call: planned in turn, then written in one step.
 
     A dry run keeps what it would have written, for the steps that come later.
     """
@@ -71,11 +71,11 @@ class FileRun:
 
     @property
     def is_removal(self) -> bool:
-        """True if the file is to go."""
+        """True if the file will be removed."""
         return self._change is not None and self._change.after is None
 
     async def plan(self, step: Step) -> EditReport:
-        """What becomes of a step if the file is written; what is wrong with it is in the report."""
+        """Plan a step and report its outcome if the file is written; problems are in the report."""
         try:
             if step.change.action == "add":
                 return await self._plan_new(step)
@@ -93,12 +93,12 @@ class FileRun:
             return failed_report(step.name, error)
 
     def forget(self) -> None:
-        """Nothing is planned any more, unless this is a dry run, which goes on from there."""
+        """Forget the plan, unless this is a dry run, which continues from there."""
         if not self._policy.is_dry_run:
             self._change = None
 
     def write(self) -> tuple[str, ...]:
-        """Make the file what is planned; in words, what could not be kept of it.
+        """Write the planned file; return losses in words.
 
         Raises WorkspaceError; then the file is as it was.
         """
@@ -115,7 +115,7 @@ class FileRun:
         return losses
 
     def undo(self) -> None:
-        """Make the file what it was before `write`. Raises WorkspaceError."""
+        """Restore the file from before `write`. Raises WorkspaceError."""
         change = self._change
         if change is None or change.before == change.after:
             return
@@ -160,7 +160,7 @@ class FileRun:
         )
 
     async def _read(self, step: Step) -> bytes:
-        """The file as the step finds it; a caller may know it from before the call."""
+        """The file at the start of the step; a caller may know it from before the call."""
         if self._change is None:
             content: bytes | None = (
                 await asyncio.to_thread(self._workspace.read, step.name)
@@ -203,7 +203,7 @@ class FileRun:
     def _report_whole(
         self, step: Step, status: Literal["added", "removed"], before: bytes, after: bytes
     ) -> EditReport:
-        """A file that is new or gone."""
+        """Report a file that is new or removed."""
         is_dry_run = self._policy.is_dry_run
         return EditReport(
             name=step.name,
@@ -217,7 +217,7 @@ class FileRun:
 
 
 def failed_report(name: str, error: ApplyClientError) -> EditReport:
-    """The report of an edit that never had a result."""
+    """The report of an edit without a result."""
     return EditReport(name=name, status="failed", fate="was not written", error=error)
 
 

@@ -1,6 +1,6 @@
 """The files below one folder, for edits by a model: nothing outside is read, written or named.
 
-What is written replaces the file in one step, if the file still is what the edit was made for.
+A write replaces the file in one step, if the file still is the one that the edit was made for.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ class Workspace:
         self._abilities = abilities
 
     def locate(self, name: str) -> str:
-        """The path from the root that `name` leads to, links resolved; all may be missing."""
+        """The path from the root that `name` leads to, links resolved; it need not exist."""
         with self._place(name, "name") as place:
             return place.path
 
     def read(self, name: str, *, expected_sha256: str | None = None) -> WorkspaceFile:
-        """The file's bytes, which have the expected hash if there is one."""
+        """The file's bytes; an expected hash is checked."""
         with self._place(name) as place:
             self._check_file(place, name)
             file = WorkspaceFile(place.path, self._content(place, name))
@@ -91,7 +91,7 @@ class Workspace:
             return file
 
     def has(self, name: str) -> bool:
-        """True if there is anything under this name."""
+        """True if anything exists under this name."""
         try:
             with self._place(name) as place:
                 return place.status is not None
@@ -99,18 +99,17 @@ class Workspace:
             return False
 
     def check_replaceable(self, name: str) -> None:
-        """Raise what `replace` would raise, as far as the file says so before it is written."""
+        """Raise the errors of `replace` that can be known before the file is written."""
         with self._place(name) as place:
             self._check_writable(place, name)
 
     def check_removable(self, name: str) -> None:
-        """Raise what `remove` would raise, as far as the file says so before it is removed."""
+        """Raise the errors of `remove` that can be known before the file is removed."""
         with self._place(name) as place:
             self._check_no_link(place, name)
 
     def replace(self, name: str, content: bytes, *, expected_sha256: str) -> tuple[str, ...]:
-        """`content` takes the place of the bytes with the expected hash; in words, what of the
-        file could not be kept.
+        """Replace the bytes with the expected hash by `content`; return losses in words.
 
         The file's owner, mode and attributes stay where that is allowed, and so do symbolic links
         to it.
@@ -124,7 +123,7 @@ class Workspace:
                 return replace_file(place.folder, place.leaf, content, expected=before)
 
     def add(self, name: str, content: bytes, *, rights: FileRights | None = None) -> None:
-        """A new file, and the folders that it needs; what is there already is never replaced."""
+        """Add a new file, and the folders that it needs; an existing file is never replaced."""
         self._check_size(name, len(content))
         with self._place(name, "make") as place:
             is_added = place.status is None and add_file(
@@ -134,7 +133,7 @@ class Workspace:
                 raise FilePresentError(name, "exists already; edit it instead")
 
     def remove(self, name: str, *, expected_sha256: str) -> FileRights:
-        """The file with the expected hash is gone; what it was, for `add` to undo this.
+        """Remove the file with the expected hash; return its rights, for `add` to undo this.
 
         One that is reached by a link is refused.
         """
@@ -195,7 +194,7 @@ class Workspace:
 
 
 def sha256_of(content: bytes) -> str:
-    """The hash by which a file's content is expected, in lower-case hex digits."""
+    """The hash of a file's content, in lower-case hex digits."""
     return hashlib.sha256(content).hexdigest()
 
 

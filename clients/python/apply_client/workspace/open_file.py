@@ -1,4 +1,4 @@
-"""One file of this machine that an edit is for: read now, perhaps replaced later."""
+"""One file of this machine that is to be edited: read now, perhaps replaced later."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """A file as it was read; `label` is what diffs call it."""
+    """A file as it was read; `label` is its name in diffs."""
 
     workspace: Workspace
     file: WorkspaceFile
@@ -28,7 +28,7 @@ class OpenFile:
         return self.file.content
 
     def replace(self, content: bytes) -> tuple[str, ...]:
-        """Put `content` in the place of what was read, in one step; in words, what was lost.
+        """Replace the file by `content` in one step; return losses in words.
 
         Raises ContentConflictError if the file has changed meanwhile, or another WorkspaceError.
         """
@@ -37,13 +37,13 @@ class OpenFile:
         return self.workspace.replace(self.file.path, content, expected_sha256=self.file.sha256)
 
     def replace_and_log(self, content: bytes) -> None:
-        """The same, and what was lost is logged as a warning."""
+        """Replace the file as `replace` does, and log losses as a warning."""
         for loss in self.replace(content):
             _LOG.warning("%s: %s", self.label, loss)
 
 
 def open_file(path: PathLike, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) -> OpenFile:
-    """Read a file; a link is followed to the file itself. Raises WorkspaceError."""
+    """Read a file; links are followed. Raises WorkspaceError."""
     named = Path(path)
     real = Path(os.path.realpath(named))
     workspace = Workspace(real.parent, max_file_bytes=max_file_bytes)

@@ -1,5 +1,6 @@
-"""The changes of one patch: all are planned before the first file is written, and all are written
-or none.
+"""The changes of one patch, written all or none.
+
+All are planned before the first file is written.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from apply_client.workspace.write_policy import WritePolicy
 
 
 class PatchRun:
-    """One order, of one step or more; `runs` has what the steps before it made of each file."""
+    """One order of one or more steps; `runs` has the results of earlier steps by file."""
 
     def __init__(
         self,
@@ -33,7 +34,7 @@ class PatchRun:
         self._slots = slots
 
     async def reports(self) -> list[EditReport]:
-        """Plan the steps, write their files, and say what became of each."""
+        """Plan the steps, write their files, and report each."""
         planned = await self._planned()
         try:
             if any(map(self._blocks, planned)):
@@ -45,7 +46,7 @@ class PatchRun:
                 self._runs[step.path].forget()
 
     async def _planned(self) -> list[EditReport]:
-        """The steps of a file one after the other, different files side by side."""
+        """Plan the steps of each file one after the other, different files side by side."""
         positions: defaultdict[str, list[int]] = defaultdict(list)
         for position, step in enumerate(self._steps):
             positions[step.path].append(position)
@@ -62,13 +63,13 @@ class PatchRun:
         return [reports[position] for position in range(len(self._steps))]
 
     def _blocks(self, report: EditReport) -> bool:
-        """True if this keeps the whole patch from being written."""
+        """True if this report keeps the whole patch from being written."""
         if report.status == "needs_review":
             return not self._policy.would_write(report.status)
         return report.status in ("rejected", "failed")
 
     def _withheld(self, planned: Sequence[EditReport]) -> list[EditReport]:
-        """What is wrong with some changes is why none of the patch is written."""
+        """Reports of a patch that is not written because of some of its changes."""
         names = [report.name for report in planned if self._blocks(report)]
         return [
             report if self._blocks(report) else _left_out(report.name, names) for report in planned
@@ -90,7 +91,7 @@ class PatchRun:
         ]
 
     def _paths(self) -> Iterator[str]:
-        """The files in the order in which they are written: what is to go goes last."""
+        """The files in the order of writing; removals come last."""
         paths = list(dict.fromkeys(step.path for step in self._steps))
         return iter(sorted(paths, key=lambda path: self._runs[path].is_removal))
 
@@ -101,7 +102,7 @@ class PatchRun:
         failed_path: str,
         failed: EditReport,
     ) -> list[EditReport]:
-        """Take back what was written before a file could not be."""
+        """Undo the files written before one failed."""
         stuck: dict[str, EditReport] = {}
         for path in reversed(written):
             try:

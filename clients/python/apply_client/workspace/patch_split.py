@@ -1,4 +1,4 @@
-"""Patches between `*** Begin Patch` and `*** End Patch`, taken apart into one change a file.
+"""Splits patches between `*** Begin Patch` and `*** End Patch` into one change a file.
 
 The service edits one file a request. What a patch says about several files, and that it adds or
 deletes some, is read here; the hunks of a file are left to the service.
@@ -25,12 +25,12 @@ _FENCE = re.compile(r"\s*(?:`{3,}|~{3,}).*")
 
 
 class PatchError(ApplyClientError):
-    """The patch cannot be split into changes of single files; nothing of it was done."""
+    """The patch cannot be split into changes of single files; no part of it was done."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What a patch wants of one file.
+    """A patch's change of one file.
 
     `text` is a whole patch of this file for `update`, the content for `add`, and empty for
     `delete`.
@@ -80,7 +80,7 @@ def split_patch(update: str) -> tuple[FileChange, ...] | None:
 
 
 def _body(update: str) -> Iterator[_Line]:
-    """The lines between begin and end, several patches in a row being one."""
+    """The lines between begin and end; several patches in a row count as one."""
     has_begun = is_open = False
     for number, text in enumerate(update.split("\n"), start=1):
         plain = text.removesuffix("\r")
@@ -158,7 +158,7 @@ def _content(lines: Sequence[_Line]) -> str:
 
 
 def _check_repeats(changes: Sequence[FileChange]) -> None:
-    """Only updates may come again: everything else would depend on how far the patch came."""
+    """Check that only updates repeat: other changes would depend on how far the patch came."""
     actions: dict[str, set[Action]] = {}
     for change in changes:
         before = actions.setdefault(change.path, set())

@@ -1,4 +1,4 @@
-"""Names of files as agents write them: which may be looked up below a root at all."""
+"""Checks names of files as agents write them, before they are looked up below a root."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)(?:\..*)?
 def relative_parts(
     name: str, roots: Sequence[str], *, on_windows: bool = ON_WINDOWS
 ) -> tuple[str, ...]:
-    """The parts of `name` below the root, `..` and links not considered yet.
+    """The parts of `name` below the root, with `..` and links not resolved yet.
 
     An absolute name must begin with one of `roots`, the spellings of the root. Raises
     PathRefusedError.
@@ -53,7 +53,7 @@ def relative_parts(
 
 
 def check_part(part: str, name: str, *, on_windows: bool = ON_WINDOWS) -> None:
-    """Raise PathRefusedError if one part of the path that `name` stands for may not be entered."""
+    """Raise PathRefusedError for a part of the path of `name` that may not be entered."""
     if part == "..":
         raise PathRefusedError(name, "has `..` in it; name the file from the root")
     if is_protected(part):
@@ -89,7 +89,7 @@ def _check_characters(name: str) -> None:
 
 
 def _check_disguise(name: str) -> None:
-    """Refuse what becomes another path when something on the way decodes or normalises it."""
+    """Refuse names that become another path when they are decoded or normalised on the way."""
     decoded = unquote(unquote(name, errors="replace"), errors="replace")
     for form in (decoded, unicodedata.normalize("NFKC", name)):
         has_new_border = any(form.count(one) != name.count(one) for one in "/\\\0")

@@ -1,4 +1,4 @@
-"""Where a name leads: a folder that is held open and the last part in it, links resolved here.
+"""Resolves a name into an open folder and the last part in it; links are resolved here.
 
 The system is never asked to follow a link, so each is judged before it is taken.
 """

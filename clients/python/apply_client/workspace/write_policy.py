@@ -1,4 +1,4 @@
-"""Which results change a file: one rule for every command and tool that writes."""
+"""Decides which results change a file: one rule for every command and tool that writes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class WritePolicy:
     is_dry_run: bool = False
 
     def is_written(self, status: str) -> bool:
-        """True if a result with this status goes into its file."""
+        """True if a result with this status is written to its file."""
         return not self.is_dry_run and self.would_write(status)
 
     def would_write(self, status: str) -> bool:
-        """The same, had this not been a dry run."""
+        """True if a result with this status would be written, were this not a dry run."""
         return status == "applied" or (status == "needs_review" and self.accepts_review)
 
     def fate(self, status: str) -> str:
-        """What becomes of the file, in words that end a sentence with its name."""
+        """The fate of the file, in words that end a sentence with its name."""
         if self.is_written(status):
             return "was written"
         if status == "unchanged":
