@@ -11,9 +11,9 @@ from kernels.verification import Verification
 def greedy_head_reference(
     hidden: Tensor, weight: Tensor, draft_token_ids: Tensor, *, cu_rows: Tensor
 ) -> Verification:
-    """Verify drafts against the argmax of `hidden @ weight.T`, which is rounded to its dtype first.
+    """Verify drafts against the argmax of `hidden @ weight.T`, rounded to its dtype first.
 
-    What `greedy_verify_reference` says of these logits, lists of allowed tokens left out.
+    Verification is that of `greedy_verify_reference` without lists of allowed tokens.
 
     hidden: [num_rows, hidden_size]; weight: [vocab_size, hidden_size], both of one floating type
     draft_token_ids, cu_rows: as for `greedy_verify_reference`

@@ -1,4 +1,4 @@
-"""What the CPU can do, and what the libraries that compute may use of it."""
+"""The CPU's abilities, and the part of them that libraries may use to compute."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def processor_levels() -> tuple[str, ...]:
 
 
 def onednn_levels() -> tuple[str, ...]:
-    """Those of them that oneDNN may use, as `ONEDNN_MAX_CPU_ISA` can forbid the upper ones."""
+    """The processor's levels that oneDNN may use; `ONEDNN_MAX_CPU_ISA` can forbid upper ones."""
     named = [os.environ[name].upper() for name in _CAP_VARIABLES if os.environ.get(name)]
     order = list(_LEVELS)
     if not named or named[0] not in _LEVELS:
@@ -42,7 +42,7 @@ def onednn_levels() -> tuple[str, ...]:
 
 
 def instruction_set() -> str:
-    """A name of all that decides which code computes, equal where the results are."""
+    """A name for everything that decides which code computes: equal names, equal results."""
     levels = onednn_levels()
     caps = [f"{name}={os.environ[name]}" for name in _OTHER_CAPS if os.environ.get(name)]
     return " ".join(
@@ -56,15 +56,15 @@ def instruction_set() -> str:
 
 
 def has_fast_bfloat16() -> bool:
-    """True if this CPU multiplies bfloat16 itself, at twice the speed of float32 and more.
+    """True if this CPU multiplies bfloat16 itself, at least twice as fast as float32.
 
-    False with a torch that does not tell what the CPU can do.
+    False with a torch that does not report the CPU's abilities.
     """
     return _has_onednn() and bool({"AVX512_CORE_BF16", "AVX512_CORE_AMX"} & set(onednn_levels()))
 
 
 def has_bfloat16() -> bool:
-    """True if linear layers in bfloat16 can be computed on this CPU at all."""
+    """True if this CPU can compute linear layers in bfloat16 at all."""
     if not _has_onednn():
         return True  # by torch itself
     try:

@@ -33,7 +33,7 @@ def int8_linear_reference(
 
 
 class Int8Linear(nn.Module):
-    """Computes nearly what `nn.Linear` does, from a quarter of the memory.
+    """Computes nearly the same as `nn.Linear`, from a quarter of the memory.
 
     torch's kernel takes one scale for all rows from the largest numbers among them. Rows are
     therefore divided by their own largest number, and two more rows of 1 and -1 make that scale
@@ -85,7 +85,7 @@ def use_int8_linear(model: nn.Module) -> None:
 
 
 def count_parameters(model: nn.Module) -> int:
-    """Numbers that a model was trained to, those in int8 included; shared ones count once."""
+    """Number of trained parameters, those in int8 included; shared ones count once."""
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     packed = [module for module in model.modules() if isinstance(module, Int8Linear)]
     return num_parameters + sum(module.num_parameters for module in packed)

@@ -13,7 +13,7 @@ from kernels.row_grouping import RowGrouping
 
 
 class OneDnnLinear(nn.Module):
-    """Computes what `nn.Linear` does; torch itself would take MKL, which is slow on AMD CPUs."""
+    """Computes the same as `nn.Linear`; torch itself would take MKL, which is slow on AMD CPUs."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         """weight: [out_features, in_features], plain or reordered; both are parameters."""
@@ -24,13 +24,13 @@ class OneDnnLinear(nn.Module):
 
     @classmethod
     def packed(cls, linear: nn.Linear) -> OneDnnLinear:
-        """With a copy of the weight in the blocks that oneDNN reads fastest."""
+        """Make a layer with a copy of the weight in the blocks that oneDNN reads fastest."""
         weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach())
         return cls(nn.Parameter(weight, requires_grad=False), linear.bias)
 
     @classmethod
     def in_place(cls, linear: nn.Linear) -> OneDnnLinear:
-        """With the weight as it is, for one that others read too; slower for two rows and more."""
+        """Make a layer that shares the weight with others; slower for two rows and more."""
         return cls(linear.weight, linear.bias)
 
     def forward(self, rows: Tensor) -> Tensor:
@@ -78,7 +78,7 @@ def use_onednn_linear(model: nn.Module) -> None:
 
 
 def group_rows(model: nn.Module, grouping: RowGrouping) -> None:
-    """Compute the rows of all its layers in groups of this kind; changes `model`."""
+    """Make all layers of a model compute their rows in these groups; changes `model`."""
     for layer in onednn_linears(model):
         layer.grouping = grouping
 
@@ -89,9 +89,9 @@ def onednn_linears(model: nn.Module) -> list[OneDnnLinear]:
 
 
 def replace_linears(model: nn.Module, make: Callable[[nn.Linear, bool], nn.Module]) -> None:
-    """Put `make(linear, is_shared)` in the place of each linear layer; changes `model`.
+    """Replace each linear layer by `make(linear, is_shared)`; changes `model`.
 
-    `is_shared` where another module has the same weight.
+    `is_shared` is true where another module has the same weight.
     """
     num_owners = Counter(
         id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False)
@@ -103,7 +103,7 @@ def replace_linears(model: nn.Module, make: Callable[[nn.Linear, bool], nn.Modul
 
 
 def copy_mapped_weights(model: nn.Module) -> None:
-    """Copy what is mapped from a file, which stays in memory while one weight of it is needed."""
+    """Copy mapped weights; a mapped file stays in memory while any of its weights is needed."""
     for parameter in model.parameters():
         if not parameter.is_mkldnn:
             parameter.data = parameter.data.clone()

@@ -1,4 +1,4 @@
-"""What a set of operations is: callables with the signatures of the references."""
+"""The type of a set of operations: callables with the signatures of the references."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernels.verification import Verification
 
 @dataclass(frozen=True, slots=True)
 class FusedOps:
-    """What the decoder layers of a known family are computed with instead of their own modules."""
+    """Operations for decoder layers of a known family, in place of their own modules."""
 
     rms_norm: Callable[..., Tensor]
     add_rms_norm: Callable[..., Tensor]
@@ -22,7 +22,7 @@ class FusedOps:
 
 @dataclass(frozen=True, slots=True)
 class Ops:
-    """Implementations with the signatures of the references that they are tested against.
+    """Operations with the signatures of the references that they are tested against.
 
     Without `fused` a model keeps its own modules. Without `greedy_head` logits are always written.
     """

@@ -20,7 +20,7 @@ from kernels.store_kv import store_kv_cpu, store_kv_reference
 
 
 def select_ops(device: torch.device, *, attention_rows: RowGrouping = RowGrouping.ALL) -> Ops:
-    """The fastest implementations for `device`: Triton's on CUDA, if it is installed.
+    """The fastest operations for `device`: Triton's on CUDA, if it is installed.
 
     On the CPU attention computes its rows in groups of `attention_rows`.
     """
@@ -39,7 +39,7 @@ def select_ops(device: torch.device, *, attention_rows: RowGrouping = RowGroupin
 
 
 def reference_ops() -> Ops:
-    """The specification: torch on any device."""
+    """The reference operations: torch on any device."""
     return Ops(
         store_kv=store_kv_reference,
         paged_attention=paged_attention_reference,

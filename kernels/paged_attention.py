@@ -63,7 +63,7 @@ def paged_attention_cpu(
     scale: float,
     grouping: RowGrouping = RowGrouping.ALL,
 ) -> Tensor:
-    """`paged_attention_reference` at CPU speed: K and V are neither repeated nor upcast.
+    """Do as `paged_attention_reference`, faster: K and V are neither repeated nor upcast.
 
     A context in consecutive blocks, which is what an unfragmented pool hands out, is read in place.
     A row has the same bits in any batch and in every context that begins with its own, as far as
@@ -87,14 +87,14 @@ def paged_attention_cpu(
 
 
 def has_stacked_attention(dtype: torch.dtype) -> bool:
-    """True if the faster products of oneDNN are there: in bfloat16, where torch has it."""
+    """True if oneDNN's faster products are there: in bfloat16, where torch has it."""
     return dtype == torch.bfloat16 and bool(
         torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     )
 
 
 def gather_context(cache: Tensor, table: Tensor, context_len: int) -> Tensor:
-    """Cached rows [num_kv_heads, context_len, head_dim]; a view where the blocks are in a row."""
+    """Cached rows [num_kv_heads, context_len, head_dim]; a view if the blocks are consecutive."""
     block_size = cache.shape[1]
     blocks = table[: -(-context_len // block_size)].tolist()
     first = blocks[0]

@@ -120,7 +120,7 @@ def _draw_until_mismatch(
     sampling: SamplingTensors,
     request_index: int,
 ) -> list[int]:
-    """The target's tokens of one request's rows, up to and including the first that is no draft."""
+    """Draw the target's tokens of one request's rows, up to the first that is not the draft."""
     temperature = float(sampling.temperature[request_index])
     top_k = int(sampling.top_k[request_index])
     top_p = float(sampling.top_p[request_index])
@@ -143,7 +143,7 @@ def _draw_until_mismatch(
 
 
 def _invert_cdf(probs: Tensor, uniforms: list[float]) -> list[int]:
-    """For each row the first token whose cumulative share exceeds its uniform draw."""
+    """The first token of each row whose cumulative share exceeds the row's uniform draw."""
     cumulative = probs.cumsum(dim=-1, dtype=torch.float64)  # [num_rows, vocab_size]
     total = cumulative[:, -1:]
     targets = torch.tensor(uniforms, dtype=torch.float64, device=probs.device)[:, None] * total

@@ -9,7 +9,7 @@ from torch import Tensor
 def rms_norm_reference(hidden: Tensor, weight: Tensor, *, eps: float) -> Tensor:
     """`hidden` with rows of mean square 1, times `weight`, in the dtype of `hidden`; contiguous.
 
-    The mean square is taken in float32, and the row is rounded before it meets the weight.
+    The mean square is taken in float32, and the row is rounded before it is multiplied.
 
     hidden: [..., row_size] of two or three dimensions, any strides but 1 for the last
     weight: [row_size]

@@ -1,4 +1,4 @@
-"""True if a row of this processor's products has the same bits in any batch, tried at start."""
+"""Tests at start if a row of this processor's products has the same bits in any batch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PERIOD = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearShape:
-    """What oneDNN chooses the product of a linear layer by."""
+    """The properties of a linear layer by which oneDNN chooses its product."""
 
     in_features: int
     out_features: int
@@ -40,7 +40,7 @@ class LinearShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionShape:
-    """What the products of attention depend on, the context apart."""
+    """The properties that the products of attention depend on, apart from the context."""
 
     num_heads: int
     num_kv_heads: int
@@ -54,7 +54,7 @@ def choose_row_bits(
     dtype: torch.dtype,
     least: RowGrouping = RowGrouping.ALL,
 ) -> RowBits:
-    """The fastest ways, from `least` on, in which no row depends on its neighbours."""
+    """The fastest groupings, from `least` on, in which no row depends on its neighbours."""
     digest = hashlib.sha256()
     reasons = [] if least is RowGrouping.ALL else [f"nothing faster than {least} is allowed"]
     shapes = sorted(set(linears), key=repr)
@@ -91,7 +91,7 @@ def try_linear(
     num_rows: int = _NUM_LINEAR_ROWS,
     row_counts: Sequence[int] = _LINEAR_ROW_COUNTS,
 ) -> tuple[str, Tensor]:
-    """Compute rows in several numbers; the first number that changes them, and all rows.
+    """Compute rows in groups of several sizes; a text on the first that changes them, and all rows.
 
     The text is empty if no row changes.
     """
@@ -117,7 +117,7 @@ def try_attention(
     longest: tuple[int, int] = _LONGEST,
     parts: Sequence[tuple[int, int]] = _PARTS,
 ) -> tuple[str, Tensor]:
-    """As `try_linear`, for requests of (rows, context) that are parts of the `longest`."""
+    """Do as `try_linear`, for requests of (rows, context) that are parts of the `longest`."""
     num_kv_heads = min(shape.num_kv_heads, _MAX_KV_HEADS)
     num_heads = shape.num_heads // shape.num_kv_heads * num_kv_heads
     num_rows, context_len = longest
@@ -162,7 +162,7 @@ def _try_linears(
 
 
 def _cancelling_layer(shape: LinearShape, dtype: torch.dtype) -> OneDnnLinear:
-    """A layer whose outputs cancel but for what rounding leaves, which shows the order of a sum."""
+    """A layer whose outputs cancel up to rounding errors, which show the order of a sum."""
     half = shape.in_features // 2
     drawn = _spread(shape.out_features + half)
     weight = drawn.unfold(0, half, 1)[: shape.out_features]
@@ -186,7 +186,7 @@ def _cancelling_context(
 
 
 def _spread(*shape: int) -> Tensor:
-    """Numbers of many sizes, whose sums round."""
+    """Numbers of many magnitudes, so that their sums round."""
     generator = _generator()
     sizes = torch.randint(-8, 9, shape, generator=generator)
     return torch.randn(shape, generator=generator).ldexp(sizes)

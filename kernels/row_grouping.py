@@ -1,4 +1,4 @@
-"""How many rows one product computes, from the fastest way to the surest one."""
+"""The number of rows that one product computes, from the fastest grouping to the surest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class RowGrouping(StrEnum):
-    """A row's bits must not depend on its neighbours; the processor decides which way ensures it.
+    """Groupings of rows; the processor decides which one makes a row independent of the others.
 
     A library may add up the products of few rows in another order than those of many. ALL computes
     all rows at once, TILES always the same number of rows, and SINGLE each row by itself.
@@ -20,10 +20,10 @@ class RowGrouping(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowBits:
-    """The way that was chosen for each kind of product on this processor.
+    """The grouping chosen for each kind of product on this processor.
 
     reason: why no faster one is taken; empty where the fastest holds.
-    digest: of what the chosen ways computed: where it differs, so do the bits of rows.
+    digest: of the chosen groupings' results: where it differs, so do the bits of rows.
     """
 
     instruction_set: str
@@ -39,5 +39,5 @@ class RowBits:
 
     @property
     def is_fastest(self) -> bool:
-        """True if nothing had to give way to equal bits."""
+        """True if the fastest grouping is used everywhere."""
         return self.linear is self.attention is RowGrouping.ALL

@@ -1,4 +1,4 @@
-"""Attention of one request on the CPU as products by oneDNN, heads that share keys stacked up."""
+"""Attention of one request on the CPU by oneDNN's products, with heads that share keys stacked."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _attend_block(
 
 
 def _multiply_values(weights: Tensor, values: Tensor) -> Tensor:
-    """`weights @ values` of each head, chunk by chunk, added up in float32 in the context's order.
+    """`weights @ values` of each head by chunks, added in float32 in the context's order.
 
     A chunk that a row does not see adds exactly nothing.
 
@@ -125,7 +125,7 @@ def _fill_up(context: Tensor) -> Tensor:
 
 
 def _fill_up_chunks(context: Tensor) -> Tensor:
-    """As `_fill_up`, by chunks: [num_chunks, num_kv_heads, chunk_len, head_dim], contiguous."""
+    """Do as `_fill_up`, by chunks: [num_chunks, num_kv_heads, chunk_len, head_dim], contiguous."""
     num_kv_heads, context_len, head_dim = context.shape
     num_whole, rest = divmod(context_len, _CHUNK_LEN)
     filled = context.new_empty(num_whole + bool(rest), num_kv_heads, _CHUNK_LEN, head_dim)

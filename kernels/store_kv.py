@@ -1,4 +1,4 @@
-"""Writing new keys and values to their slots in the paged cache."""
+"""Writes new keys and values to their slots in the paged cache."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def store_kv_cpu(
     value_cache: Tensor,
     slot_mapping: Tensor,
 ) -> None:
-    """`store_kv_reference` without the copies that choosing the kept tokens takes.
+    """Do as `store_kv_reference` without the copies that choosing the kept tokens takes.
 
     Real steps on the CPU have no padding, so every token is kept.
     """

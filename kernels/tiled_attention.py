@@ -87,7 +87,7 @@ def _attend_block(
 def _attend_whole_chunks(
     rows: Tensor, keys: Tensor, values: Tensor, *, num_chunks: int, scale: float
 ) -> list[tuple[Tensor, Tensor]]:
-    """Attention over each of the first chunks, of which every row sees all.
+    """Attention over each of the first chunks, which every row sees whole.
 
     Returns for each [num_heads, num_rows, head_dim], and the logarithms of its sums.
     """
@@ -111,7 +111,7 @@ def _attend_whole_chunks(
 def _attend_hidden_chunk(
     rows: Tensor, keys: Tensor, values: Tensor, *, first_position: int, scale: float
 ) -> tuple[Tensor, Tensor]:
-    """As `_attend_whole_chunks`, over one chunk, part of which is hidden from some rows.
+    """Do as `_attend_whole_chunks`, over one chunk that is partly hidden from some rows.
 
     `first_position` is that of the first row, counted from the chunk's first key.
     """

@@ -1,4 +1,4 @@
-"""What a verification returns, and the ragged lists that it takes."""
+"""The result of a verification, and the ragged lists that it takes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Outcome of one verification step.
+    """The result of one verification step.
 
     token_ids: [num_rows] int64; the target's own token at each row. Rows behind a request's first
         mismatch may hold -1: their context was wrong, nobody may use them.

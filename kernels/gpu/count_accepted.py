@@ -1,4 +1,4 @@
-"""The length of each request's prefix of drafts that hold, without asking the host."""
+"""Counts each request's drafts that hold, without a round trip to the host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _ROWS_AT_ONCE = 64
 
 
 def count_accepted_triton(token_ids: Tensor, draft_token_ids: Tensor, cu_rows: Tensor) -> Tensor:
-    """As `count_accepted`; `token_ids` [num_rows] behind a request's first mismatch become -1."""
+    """Do as `count_accepted` on the device.
+
+    `token_ids` [num_rows] behind a request's first mismatch become -1.
+    """
     num_requests = cu_rows.shape[0] - 1
     num_accepted = torch.empty(num_requests, dtype=torch.int64, device=token_ids.device)
     _count_accepted[(num_requests,)](

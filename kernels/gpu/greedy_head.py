@@ -1,7 +1,7 @@
 """The language model's head and its argmax in one kernel: the logits are never written.
 
-A program multiplies a tile of rows with a block of the vocabulary and leaves the largest logit of
-each row and its id; what follows is that of `greedy_verify`. Logits are rounded as a matrix
+A program multiplies a tile of rows with a block of the vocabulary and stores the largest logit of
+each row and its id; the rest is done as in `greedy_verify`. Logits are rounded as a matrix
 library would write them, so that ties fall the same way.
 """
 
@@ -24,7 +24,7 @@ _BLOCK_N = 128
 def greedy_head_triton(
     hidden: Tensor, weight: Tensor, draft_token_ids: Tensor, *, cu_rows: Tensor
 ) -> Verification:
-    """As `greedy_head_reference`; rows behind a mismatch hold -1.
+    """Do as `greedy_head_reference`; rows behind a mismatch hold -1.
 
     The last dimensions of `hidden` and `weight` must be contiguous.
     """

@@ -26,7 +26,7 @@ def greedy_verify_triton(
     cu_rows: Tensor,
     allowed: AllowedTokens | None = None,
 ) -> Verification:
-    """As `greedy_verify_reference`; rows behind a mismatch hold -1.
+    """Do as `greedy_verify_reference`; rows behind a mismatch hold -1.
 
     The last dimension of `logits` must be contiguous; they may be in any floating type. Only the
     ids of a list are ever taken, even where all their logits are -inf.

@@ -29,7 +29,7 @@ _LOG2_E = 1.4426950408889634
 
 @dataclass(frozen=True, slots=True)
 class TilePlan:
-    """How one call is cut up; depends on shapes only, so that a captured graph stays right.
+    """The tiles of one call; depends on shapes only, so that a captured graph stays right.
 
     block_m: rows a tile; num_tiles: upper bound over all requests, padding rows included
     num_splits: splits of the longest context that the block tables can hold
@@ -45,7 +45,7 @@ class TilePlan:
 def plan_tiles(
     *, num_tokens: int, num_requests: int, num_groups: int, num_kv_heads: int, max_context: int
 ) -> TilePlan:
-    """The cut for `num_tokens` query tokens of `num_requests` requests, padding tokens included."""
+    """Plan the tiles for `num_tokens` query tokens of `num_requests` requests, padding included."""
     num_rows = num_tokens * num_groups
     # By the rows of all: how they are shared out is known to the device only, and requests that pad
     # a graph would hide a long one.
@@ -68,7 +68,7 @@ def paged_attention_triton(
     context_lens: Tensor,
     scale: float,
 ) -> Tensor:
-    """As `paged_attention_reference`; the last dimension of `query` must be contiguous.
+    """Do as `paged_attention_reference`; the last dimension of `query` must be contiguous.
 
     A request without rows and with a context of 0 is padding too.
     """
@@ -105,7 +105,7 @@ def attend_tiles(
     scale: float,
     split_size: int = SPLIT_SIZE,
 ) -> Tensor:
-    """`paged_attention_triton` under a given plan, whose splits have `split_size` positions."""
+    """Do as `paged_attention_triton` under a given plan, with splits of `split_size` positions."""
     num_tokens, num_heads, head_dim = query.shape
     _, block_size, num_kv_heads, _ = key_cache.shape
     assert query.stride(2) == 1
@@ -173,7 +173,7 @@ def attend_tiles(
 
 @dataclass(frozen=True, slots=True)
 class _Partials:
-    """What each split leaves to the second pass, float32; empty if there is none.
+    """The results of each split for the second pass, float32; empty without a second pass.
 
     sums: [num_tokens, num_heads, num_parts, head_dim], values weighted relative to the maximum
     maxima, totals: [num_tokens, num_heads, num_parts], of the scores in base 2 and their weights
@@ -196,7 +196,7 @@ class _Partials:
 
 @triton.jit
 def _merge(sums, maximum, total, part_sums, part_maximum, part_total):
-    """Two partial softmaxes as one; the parts may be empty (maximum -inf)."""
+    """Merge two partial softmaxes into one; the parts may be empty (maximum -inf)."""
     merged = tl.maximum(maximum, part_maximum)
     finite = tl.where(merged == float("-inf"), 0.0, merged)
     weight = tl.exp2(maximum - finite)

@@ -32,7 +32,7 @@ def rejection_verify_triton(
     sampling: SamplingTensors,
     allowed: AllowedTokens | None = None,
 ) -> Verification:
-    """As `rejection_verify_reference`, same draws; lists of allowed tokens must be ascending.
+    """Do as `rejection_verify_reference`, same draws; lists of allowed tokens must be ascending.
 
     The last dimension of `logits` must be contiguous; they may be in any floating type.
     """
@@ -95,7 +95,7 @@ def _load_logits(
 
 @triton.jit
 def _sum_of_kept(probs_ptr, num_entries, threshold, IS_COUNT: tl.constexpr, BLOCK: tl.constexpr):
-    """How many probabilities are at least `threshold`, or their sum; float64."""
+    """The number of probabilities of at least `threshold`, or their sum; float64."""
     total = tl.zeros([], dtype=tl.float64)
     for start in range(0, num_entries, BLOCK):
         entries = start + tl.arange(0, BLOCK)
@@ -124,7 +124,7 @@ def _find_threshold(probs_ptr, num_entries, wanted, IS_COUNT: tl.constexpr, BLOC
 
 @triton.jit
 def draw_uniform(seed, position):
-    """`philox_uniform`, float64 in [0, 1)."""
+    """Draw as `philox_uniform` does, float64 in [0, 1)."""
     seed_bits = seed.to(tl.uint64, bitcast=True)
     position_bits = position.to(tl.uint64, bitcast=True)
     zero = tl.zeros([], dtype=tl.uint32)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def rms_norm_triton(hidden: Tensor, weight: Tensor, *, eps: float) -> Tensor:
-    """As `rms_norm_reference`."""
+    """Do as `rms_norm_reference`."""
     assert hidden.stride(-1) == 1
     output = torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
     if hidden.dim() == 3:
@@ -35,7 +35,7 @@ def rms_norm_triton(hidden: Tensor, weight: Tensor, *, eps: float) -> Tensor:
 
 
 def add_rms_norm_triton(hidden: Tensor, residual: Tensor, weight: Tensor, *, eps: float) -> Tensor:
-    """As `add_rms_norm_reference`."""
+    """Do as `add_rms_norm_reference`."""
     assert hidden.is_contiguous()
     assert residual.is_contiguous()
     num_tokens, row_size = hidden.shape

@@ -10,7 +10,7 @@ _HEADS_AT_ONCE = 8
 
 
 def rotary_triton(query: Tensor, key: Tensor, *, cos: Tensor, sin: Tensor) -> None:
-    """As `rotary_reference`."""
+    """Do as `rotary_reference`."""
     num_tokens, num_heads, head_dim = query.shape
     num_kv_heads = key.shape[1]
     assert query.stride(2) == key.stride(2) == cos.stride(1) == sin.stride(1) == 1

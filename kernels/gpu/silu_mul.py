@@ -11,7 +11,7 @@ _BLOCK = 1024
 
 
 def silu_mul_triton(gate_up: Tensor) -> Tensor:
-    """As `silu_mul_reference`."""
+    """Do as `silu_mul_reference`."""
     assert gate_up.is_contiguous()
     num_tokens, size = gate_up.shape[0], gate_up.shape[1] // 2
     output = torch.empty((num_tokens, size), dtype=gate_up.dtype, device=gate_up.device)

@@ -1,4 +1,4 @@
-"""Writing new keys and values to their slots in the paged cache, one program a token."""
+"""Writes new keys and values to their slots in the paged cache, one program a token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def store_kv_triton(
     value_cache: Tensor,
     slot_mapping: Tensor,
 ) -> None:
-    """As `store_kv_reference`; the last dimension of `keys` and `values` must be contiguous."""
+    """Do as `store_kv_reference`; the last dimension of `keys` and `values` must be contiguous."""
     num_tokens, num_kv_heads, head_dim = keys.shape
     assert keys.stride(2) == values.stride(2) == 1
     assert key_cache.is_contiguous()

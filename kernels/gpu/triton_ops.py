@@ -14,7 +14,7 @@ from kernels.op_set import FusedOps, Ops
 
 
 def triton_ops() -> Ops:
-    """For NVIDIA GPUs; for CPU tensors only in a process with TRITON_INTERPRET=1."""
+    """The operations for NVIDIA GPUs; for CPU tensors only in a process with TRITON_INTERPRET=1."""
     return Ops(
         store_kv=store_kv_triton,
         paged_attention=paged_attention_triton,
