@@ -1,4 +1,4 @@
-"""The case files of this repository by name, wherever they lie and however they are packed."""
+"""Finds the case files of this repository by name, whatever their folder and packing."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def case_file(name: str) -> Path:
 
 
 def read_records(name: str) -> list[dict[str, Any]]:
-    """Its lines as JSON objects."""
+    """Read a case file's lines as JSON objects."""
     return [json.loads(line) for line in read_lines(case_file(name))]

@@ -1,4 +1,4 @@
-"""Edits that every real client is asked for: files, updates and what must come of them."""
+"""Edits for every real client: files, updates and expected results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _step(number: int, *, note: str = "", check: str = "") -> str:
 def _edit(
     name: str, num_steps: int, *, note: str = "", text: str = "", newline: str = "\n"
 ) -> ClientEdit:
-    """The middle one of several functions gets one more line."""
+    """An edit that adds a line to the middle one of several functions."""
     middle = num_steps // 2
     steps = [_step(number, note=note) for number in range(num_steps)]
     before = "\n\n".join(['"""Steps."""\n', *steps])

@@ -1,4 +1,4 @@
-"""Texts with an edit of each, for tests of the writers of updates."""
+"""Texts, each with an edit of it, for tests of the writers of updates."""
 
 from __future__ import annotations
 

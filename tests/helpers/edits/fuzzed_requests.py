@@ -1,4 +1,4 @@
-"""Requests that are wrong in every way that a generator with a seed can think of, route by route.
+"""Generates invalid requests of many kinds from a seed, route by route.
 
 Half of them are valid bodies with a few changes, so that they come far; the others are hardly JSON.
 """
@@ -128,7 +128,7 @@ _HEADERS: list[tuple[str, list[str]]] = [
 
 @dataclass(frozen=True, slots=True)
 class FuzzedRequest:
-    """One request; `kind` names what is wrong with it."""
+    """One request; `kind` names its fault."""
 
     kind: str
     method: str
@@ -143,7 +143,7 @@ class FuzzedRequest:
 
 
 def fuzzed_requests(route: str, *, count: int, seed: int) -> Iterator[FuzzedRequest]:
-    """The same ones for the same seed, each made by itself."""
+    """The fuzzed requests of a seed; equal seeds give equal requests, each made by itself."""
     for number in range(count):
         generator = random.Random(f"{seed} {route} {number}")
         yield _Fuzzer(route, generator).make()
@@ -311,7 +311,7 @@ class _Fuzzer:
 
 
 def _json(value: Any) -> bytes:
-    """JSON, with NaN and lone surrogates as escapes where they are in it."""
+    """JSON in ASCII; lone surrogates are escapes, NaN stands as it is."""
     return json.dumps(value).encode()
 
 
@@ -320,7 +320,7 @@ def _printable(text: str) -> str:
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every member and item inside, as its holder and its key there."""
+    """The place of every inner member and item, as its holder and its key there."""
     keys = list(value) if isinstance(value, dict) else range(len(value))
     for key in keys:
         yield value, key
@@ -330,14 +330,14 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 @dataclass
 class Tally:
-    """What became of the requests to one route."""
+    """Counts of the answers to the requests of one route."""
 
     statuses: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
 
 
 def send_fuzzed(url: str, request: FuzzedRequest, tally: Tally) -> None:
-    """Send a request on a connection of its own, and note its status and what is wrong with it."""
+    """Send a request on a connection of its own, and note its status and the answer's fault."""
     address = urlsplit(url)
     connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=HANG_S)
     try:
@@ -358,7 +358,7 @@ def send_fuzzed(url: str, request: FuzzedRequest, tally: Tally) -> None:
 
 
 def _fault_of(request: FuzzedRequest, status: int, content: bytes) -> str | None:
-    """What is wrong with an answer, if anything."""
+    """The fault of an answer, or None."""
     if status >= 500 and status != 504:
         return f"{status} {content[:300]!r}"
     if b'"code":"internal"' in content or b"server_error" in content:

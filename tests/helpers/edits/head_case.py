@@ -1,4 +1,4 @@
-"""Hidden rows and a head with plain winners, and drafts that mostly hold."""
+"""Hidden rows and a head with clear winners, and drafts that mostly hold."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class HeadCase:
 def make_head_case(
     num_drafts: list[int], *, vocab_size: int, hidden_size: int, dtype: torch.dtype
 ) -> HeadCase:
-    """Small whole numbers, whose sums are the same in any order, with many ties among them.
+    """Make a case of small whole numbers, with many ties and sums exact in any order.
 
     Memory behind each row of hidden numbers and of weights is NaN.
     """

@@ -27,7 +27,7 @@ _OURS = (
 
 @dataclass(frozen=True, slots=True)
 class MorphRecord:
-    """One edit and the request that the SDK makes of it."""
+    """One edit and the request that the SDK makes for it."""
 
     name: str
     original: str
@@ -39,7 +39,7 @@ class MorphRecord:
 
     @property
     def content(self) -> str:
-        """The message."""
+        """The text of the message."""
         content: str = self.body["messages"][0]["content"]
         return content
 
@@ -49,12 +49,12 @@ class MorphRecord:
 
 
 def morph_records() -> list[MorphRecord]:
-    """All of them, in the order of the file."""
+    """All records, in the order of the file."""
     return [MorphRecord(**record) for record in read_records("morph_compacted")]
 
 
 def in_our_words(content: str) -> str:
-    """A message of the SDK, with our words in the place of those that explain the form."""
+    """A message of the SDK in which our words explain the form."""
     paragraph = _PARAGRAPH.search(content)
     assert paragraph is not None
     number = paragraph["number"]

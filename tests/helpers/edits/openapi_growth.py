@@ -1,4 +1,4 @@
-"""What a newer OpenAPI document took away from an older one, or asks for more."""
+"""Compares OpenAPI documents: members a newer one took away, and new requirements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PREFIX = "#/components/schemas/"
 
 
 def losses(old: Document, new: Document) -> list[str]:
-    """Everything that a client of the old document would miss, one line each."""
+    """Each loss for a client of the old document, one line each."""
     return list(_Comparison(old, new).losses())
 
 

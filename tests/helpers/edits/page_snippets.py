@@ -1,4 +1,4 @@
-"""The snippets of the project's pages: everything that stands between code fences."""
+"""The snippets of the project's pages: all text between code fences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FENCE = re.compile(
 
 @dataclass(frozen=True)
 class PageSnippet:
-    """One snippet; `info` is what stands behind the opening fence."""
+    """One snippet; `info` is the text behind the opening fence."""
 
     page: str
     line: int
@@ -30,19 +30,19 @@ class PageSnippet:
         return self.body.partition("\n")[0].strip()
 
     def at(self, url: str) -> str:
-        """The snippet, with the address of another service in the place of the default."""
+        """The snippet, with another service's address in place of the default."""
         return self.body.replace(DEFAULT_URL, url)
 
 
 def pages() -> list[Path]:
-    """All pages for people who use the project."""
+    """All pages for users of the project."""
     folders = (ROOT.glob("*.md"), ROOT.glob("docs/**/*.md"), ROOT.glob("clients/**/*.md"))
     paths = (path for folder in folders for path in folder)
     return sorted(path for path in paths if "node_modules" not in path.parts)
 
 
 def snippets_of(path: Path) -> list[PageSnippet]:
-    """All snippets of a page, in its order."""
+    """All snippets of a page, in order."""
     text = path.read_text(encoding="utf-8")
     return [
         PageSnippet(

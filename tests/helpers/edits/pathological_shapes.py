@@ -1,4 +1,4 @@
-"""Edits that are cheap to send and dear to plan: long lines, equal lines, nesting, many parts.
+"""Edits that are cheap to send and costly to plan: long lines, equal lines, nesting, many parts.
 
 `SHAPES` builds each of them by name at a size between 0 and 1, where 1 is about what the default
 limits on files and updates let through. `LEAN_SIZES` are for a suite that has to be quick.
@@ -25,7 +25,7 @@ LEAN_SIZES: dict[str, float] = {}
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """An original and an update; the path says the language."""
+    """An original and an update; the language follows from the path."""
 
     original: str
     update: str
@@ -33,7 +33,7 @@ class Shape:
 
     @property
     def edit(self) -> EditRequest:
-        """As the pipeline takes it, without a model."""
+        """The edit for the pipeline, without a model."""
         return EditRequest(
             original=TextFile.from_text(self.original),
             update=self.update,

@@ -1,4 +1,4 @@
-"""Requests as clients of other services send them, and how to read the answers to them.
+"""Recorded requests of other services' clients, and readers of the answers.
 
 `tests/cases/compat_requests` has one a line: name, path, body and the answer's text.
 """
@@ -14,7 +14,7 @@ from case_files import read_records
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """One request, and the text that must come back."""
+    """One request, and the expected text of its answer."""
 
     name: str
     path: str
@@ -27,12 +27,12 @@ class RecordedRequest:
 
 
 def recorded_requests() -> list[RecordedRequest]:
-    """All of them, in the order of the file."""
+    """All requests, in the order of the file."""
     return [RecordedRequest(**record) for record in read_records("compat_requests")]
 
 
 def events_of(text: str) -> list[dict[str, Any]]:
-    """The events of a stream, which must be closed as OpenAI's are."""
+    """The events of a stream, after a check that it is closed as OpenAI's are."""
     *blocks, end, nothing = text.split("\n\n")
     assert (end, nothing) == ("data: [DONE]", "")
     assert all(block.startswith("data: ") for block in blocks)
@@ -40,7 +40,7 @@ def events_of(text: str) -> list[dict[str, Any]]:
 
 
 def streamed_text(events: list[dict[str, Any]]) -> str:
-    """The text of a stream, whose only reason to end stands in the last piece."""
+    """The text of a stream, after a check that only its last piece has a finish reason."""
     choices = [event["choices"][0] for event in events if event["choices"]]
     reasons = [choice["finish_reason"] for choice in choices]
     assert reasons[:-1] == [None] * (len(reasons) - 1)
@@ -50,7 +50,7 @@ def streamed_text(events: list[dict[str, Any]]) -> str:
 
 
 def text_of(request: RecordedRequest, answer: str) -> str:
-    """The text in the body of an answer, which must have the form that its path promises."""
+    """The text in the body of an answer, after a check of the form that its path promises."""
     if request.is_streamed:
         return streamed_text(events_of(answer))
     content = json.loads(answer)

@@ -1,4 +1,4 @@
-"""A small case that leaves a choice: the update fits two methods alike."""
+"""A small edit with two possible places: the update fits two methods equally well."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def changed(method: str) -> str:
 
 
 def merge_case(method: str = "save", *, update: str = UPDATE, name: str = "a") -> TrainingCase:
-    """An edit of one of the two methods; with a sure place if `update` names it."""
+    """An edit of one of the two methods; its place is sure if `update` names the method."""
     return TrainingCase(
         id=name,
         path="store.py",
@@ -52,12 +52,12 @@ def merge_case(method: str = "save", *, update: str = UPDATE, name: str = "a") -
 
 
 def changed_part(text: str, region: Region) -> list[str]:
-    """What becomes of a region of the original in the whole `text` of a result."""
+    """The new text of a region of the original, cut out of the `text` of a result."""
     lines = text.splitlines()
     return lines[region.start : len(lines) - len(ORIGINAL.splitlines()) + region.end]
 
 
 def sure_update(method: str) -> str:
-    """An update that says in which method the new line belongs."""
+    """An update that names the method of the new line."""
     head, rest = UPDATE.split("\n", 1)
     return f"{head}\n    def {method}(self):\n{rest}"

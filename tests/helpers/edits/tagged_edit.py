@@ -23,7 +23,7 @@ def tagged(original: str = ORIGINAL, update: str = UPDATE) -> list[Any]:
 
 
 def tells_both_places(message: str) -> bool:
-    """True if a doubt about `UNSURE_UPDATE` says which place was taken and which fits as well."""
+    """True if a doubt about `UNSURE_UPDATE` names the place taken and the other one that fits."""
     first, second = UNSURE_PLACES
     return any(
         f"took the place of line {taken} of the original; the place of line {other} fits" in message

@@ -20,7 +20,7 @@ _PIECE = re.compile(
 
 @dataclass(frozen=True)
 class Example:
-    """One example: three texts, and the code that must (or must not) be found.
+    """One example: three texts, and the finding code that must (or must not) appear.
 
     `told` is what the model says of the result, if it is the model's: "sure 0.4".
     """
@@ -39,7 +39,7 @@ def lines_of(body: str) -> list[str]:
 
 
 def patched(lines: list[str], diff: list[str]) -> list[str]:
-    """Apply one hunk without line numbers; its old lines stand in one place only."""
+    """Apply one hunk without line numbers, whose old lines stand in one place only."""
     if not diff:
         return lines
     old = [line[1:] for line in diff if not line.startswith("+")]
@@ -87,12 +87,12 @@ def read_examples() -> Iterator[Example]:
 
 
 def _sections(page: str) -> list[str]:
-    """What stands before the first finding of a page, and the part of each finding."""
+    """The text before the first finding of a page, and the section of each finding."""
     return re.split(r"^### (?=`)", page, flags=re.MULTILINE)
 
 
 def _told(info: str) -> tuple[str, float] | None:
-    """What follows "python answer" in the info string of a block."""
+    """The words behind "python answer" in the info string of a block."""
     if not info.startswith("python answer "):
         return None
     what, value = info.removeprefix("python answer ").split()

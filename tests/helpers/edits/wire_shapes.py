@@ -1,4 +1,4 @@
-"""Types of a wire format in one plain form, so that a schema and other descriptions compare equal.
+"""Reduces types of a wire format to one plain form, so that different descriptions compare equal.
 
 A shape is the name of a simple type ("string", "integer", "number", "boolean", "null"),
 {"const": value}, {"array": shape}, {"map": shape}, {"any": shapes in order}, or {"object": shapes
@@ -52,7 +52,7 @@ def _object_shape(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Shap
 
 
 def any_of(shapes: list[Shape]) -> Shape:
-    """One of several shapes; unions in it are made flat, and the order does not count."""
+    """The union of several shapes; nested unions are flattened, and the order does not count."""
     flat: list[Shape] = []
     for shape in shapes:
         flat += shape["any"] if isinstance(shape, dict) and "any" in shape else [shape]
@@ -62,24 +62,24 @@ def any_of(shapes: list[Shape]) -> Shape:
 
 
 def in_order(shape: Shape) -> Shape:
-    """A shape that was described elsewhere, with its unions in our order."""
+    """A shape from another description, with its unions in our order."""
     return _rebuilt(shape, lambda one: one)
 
 
 def without_integers(shape: Shape) -> Shape:
-    """A shape as languages see it that have one kind of numbers."""
+    """A shape as languages with a single kind of number see it."""
     return _rebuilt(shape, lambda one: "number" if one == "integer" else one)
 
 
 def without_null(shape: Shape) -> Shape:
-    """A shape whose null means the same as a missing member."""
+    """A shape in which null means the same as a missing member."""
     if not isinstance(shape, dict) or "any" not in shape:
         return shape
     return any_of([one for one in shape["any"] if one != "null"])
 
 
 def all_optional(shape: Shape) -> Shape:
-    """A shape of which only names and types are compared, and not what may be missing."""
+    """A shape with all members optional, to compare names and types alone."""
     if isinstance(shape, dict) and "object" in shape:
         members = shape["object"].items()
         return {"object": {name.rstrip("?"): all_optional(member) for name, member in members}}
@@ -91,7 +91,7 @@ def all_optional(shape: Shape) -> Shape:
 
 
 def required_names(shape: Shape, place: str = "") -> set[str]:
-    """The members, as paths, that may not be missing."""
+    """The paths of the members that must be present."""
     if not isinstance(shape, dict) or "const" in shape:
         return set()
     if "object" not in shape:

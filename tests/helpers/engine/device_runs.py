@@ -1,4 +1,4 @@
-"""The same requests on a device in different ways: with drafts and without, in graphs or not."""
+"""Runs the same requests on a device with drafts and without, in graphs or not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from batching.request import EngineRequest, SamplingParams
 
 @dataclass(frozen=True)
 class DeviceRuns:
-    """A model, a device, and how much is asked of them."""
+    """A model, a device, and the requests to run."""
 
     model_dir: Path
     device: Device
@@ -23,7 +23,7 @@ class DeviceRuns:
     max_tokens: int = 80
 
     def make_requests(self, scripts: Sequence[Sequence[int]] | None = None) -> list[EngineRequest]:
-        """Short and long prompts; with `scripts` these are the drafts."""
+        """Short and long prompts; `scripts`, if given, are the drafts."""
         generator = random.Random(4)
         lens = [generator.choice([5, 64, 700]) for _ in range(self.num_requests)]
         return [
@@ -43,7 +43,7 @@ class DeviceRuns:
         scripts: Sequence[Sequence[int]] | None = None,
         use_cuda_graphs: bool = True,
     ) -> list[list[int]]:
-        """The tokens that an engine writes, up to 16 requests at once."""
+        """The tokens that an engine writes for up to 16 simultaneous requests."""
         config = EngineConfig(
             model_path=self.model_dir,
             device=self.device,
@@ -57,7 +57,7 @@ class DeviceRuns:
 
 
 def wrong_now_and_then(answers: Sequence[Sequence[int]]) -> list[list[int]]:
-    """One token in ten is another one."""
+    """Replace one token in ten by another one."""
     generator = random.Random(5)
     return [
         [(token + 1) % 259 if generator.random() < 0.1 else token for token in tokens]
@@ -68,7 +68,7 @@ def wrong_now_and_then(answers: Sequence[Sequence[int]]) -> list[list[int]]:
 def share_behind_a_difference(
     left: Sequence[Sequence[int]], right: Sequence[Sequence[int]]
 ) -> float:
-    """The share of tokens that stand at or behind the first difference of their answer."""
+    """The share of tokens at or behind the first difference of their answer."""
     num_same = sum(
         next((at for at, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), len(ours))
         for ours, theirs in zip(left, right, strict=True)

@@ -19,13 +19,13 @@ WAIT_S = 60.0
 
 
 def forced_rows() -> RowGroupingMode:
-    """The way of computing rows that the environment forces, as it does on a server."""
+    """The row grouping that the environment forces, as it does on a server."""
     return load_settings(flags={}, environment=os.environ).settings.row_grouping
 
 
 @dataclass
 class Outcome:
-    """All that one request's events said."""
+    """All events of one request."""
 
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[TokenLogprob] = field(default_factory=list)
@@ -71,7 +71,7 @@ class RunningEngine:
         return self.outcomes
 
     def run(self, requests: Sequence[EngineRequest]) -> list[Outcome]:
-        """Submit all at once and wait; outcomes in the order of the requests."""
+        """Submit all requests and wait; return outcomes in the order of the requests."""
         for request in requests:
             self.submit(request)
         self.wait_all()
@@ -80,7 +80,7 @@ class RunningEngine:
 
 @contextmanager
 def running_engine(config: EngineConfig) -> Iterator[RunningEngine]:
-    """A started engine that is stopped at the end."""
+    """Start an engine, and stop it at the end."""
     if config.row_grouping == "auto":
         config = replace(config, row_grouping=forced_rows())
     engine = build_engine(config)
@@ -92,14 +92,14 @@ def running_engine(config: EngineConfig) -> Iterator[RunningEngine]:
 
 
 class ScriptedProposer:
-    """Drafts what stands at the same place of a script, right or wrong."""
+    """Drafts the script's tokens at the current place, right or wrong."""
 
     def __init__(self, script: Sequence[int]) -> None:
         self._script = tuple(script)
         self._num_committed = 0
 
     def build(self) -> None:
-        """Nothing to index."""
+        """Do nothing: there is no index."""
 
     def propose(self, max_tokens: int) -> Draft:
         """The next piece of the script."""
@@ -108,5 +108,5 @@ class ScriptedProposer:
         return Draft(token_ids, "script", 0) if token_ids else EMPTY_DRAFT
 
     def commit(self, token_ids: Sequence[int]) -> None:
-        """Move on by as many tokens as were written."""
+        """Move on by the number of tokens written."""
         self._num_committed += len(token_ids)

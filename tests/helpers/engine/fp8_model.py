@@ -1,4 +1,4 @@
-"""A tiny model with weights in fp8, as published models have them: numbers, and a scale a block."""
+"""A tiny model with weights in fp8 in the published form: numbers, and a scale for each block."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ NUM_LAYERS = 2
 
 
 def write_gguf(path: Path, *, seed: int = 0) -> dict[str, np.ndarray]:
-    """Write the file; the weights that it holds, by their names in GGUF."""
+    """Write the file; return its weights by name."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokens = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *alphabet, "ab"]
     writer = gguf.GGUFWriter(path, "llama")

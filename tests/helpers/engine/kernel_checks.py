@@ -1,4 +1,4 @@
-"""Checks of all kernels against float32 references, on a GPU or in the interpreter.
+"""Checks all kernels against float32 references, on a GPU or in the interpreter.
 
 `tests/gpu` runs them compiled and in full sizes; on the CPU smaller sizes show that they run and
 would fail.
@@ -29,7 +29,7 @@ TOLERANCES = {torch.float32: 1e-5, torch.bfloat16: 2e-2, torch.float16: 3e-3}
 
 @contextmanager
 def poisoned_memory() -> Iterator[None]:
-    """New tensors hold NaN, or the largest integer, until a kernel has written them."""
+    """Fill new tensors with NaN, or the largest integer, until a kernel has written them."""
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         yield
@@ -38,7 +38,7 @@ def poisoned_memory() -> Iterator[None]:
 
 
 def move_case(case: PagedCase, device: torch.device) -> tuple[Tensor, dict[str, Any]]:
-    """Query and arguments of a case of attention."""
+    """Move the query and the arguments of an attention case to a device."""
     arguments = {
         name: value.to(device) if isinstance(value, Tensor) else value
         for name, value in case.arguments.items()
@@ -47,7 +47,7 @@ def move_case(case: PagedCase, device: torch.device) -> tuple[Tensor, dict[str, 
 
 
 def check_attention(ops: Ops, case: PagedCase, device: torch.device) -> None:
-    """Within tolerance of the reference, and zeros behind the last request."""
+    """Check that attention is near the reference, and zero behind the last request."""
     query, arguments = move_case(case, device)
     output = ops.paged_attention(query, **arguments)
     expected = paged_attention_reference(query, **arguments)
@@ -58,7 +58,7 @@ def check_attention(ops: Ops, case: PagedCase, device: torch.device) -> None:
 
 
 def check_same_bits(ops: Ops, case: PagedCase, device: torch.device, *, num_repeats: int) -> None:
-    """Attention gives the same bits every time."""
+    """Check that attention gives the same bits every time."""
     query, arguments = move_case(case, device)
     first = ops.paged_attention(query, **arguments)
     for _ in range(num_repeats):
@@ -66,7 +66,7 @@ def check_same_bits(ops: Ops, case: PagedCase, device: torch.device, *, num_repe
 
 
 def check_store_kv(ops: Ops, num_tokens: int, dtype: torch.dtype, device: torch.device) -> None:
-    """Views of packed rows, one token in five without a slot; bit by bit, all of the cache."""
+    """Check views of packed rows, one token in five without a slot: bit by bit, the whole cache."""
     packed = torch.randn(num_tokens, 12, 80, device=device).to(dtype)
     cache = torch.randn(2, 40, 16, 4, 80, device=device).to(dtype)
     expected = cache.clone()
@@ -86,7 +86,7 @@ def check_store_kv(ops: Ops, num_tokens: int, dtype: torch.dtype, device: torch.
 def check_greedy_verify(
     ops: Ops, vocab_size: int, constraint: str, device: torch.device, *, num_repeats: int
 ) -> None:
-    """The reference's tokens every time, with lists of allowed tokens too."""
+    """Check for the reference's tokens every time, with lists of allowed tokens too."""
     case = make_verify_case(
         [0, 64, 3, 1],
         vocab_size=vocab_size,
@@ -104,7 +104,7 @@ def check_greedy_verify(
 def check_rejection_verify(
     ops: Ops, vocab_size: int, constraint: str, device: torch.device, *, num_repeats: int
 ) -> None:
-    """The reference's draws every time, under all filters."""
+    """Check for the reference's draws every time, under all filters."""
     case = make_verify_case(
         [0, 9, 3, 1, 0, 0], vocab_size=vocab_size, seed=6, constraint=constraint, filters=FILTERS
     )
@@ -124,7 +124,7 @@ def check_greedy_head(
     hidden_size: int,
     num_repeats: int,
 ) -> None:
-    """Whole numbers, of which all sums are exact in any order: the reference's tokens."""
+    """Check for the reference's tokens on whole numbers, whose sums are exact in any order."""
     assert ops.greedy_head is not None
     case = make_head_case(num_drafts, vocab_size=vocab_size, hidden_size=hidden_size, dtype=dtype)
     expected = greedy_head_reference(
@@ -154,7 +154,7 @@ def _pair(ops: Ops, name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
 def check_norms_and_gate(
     ops: Ops, num_tokens: int, size: int, dtype: torch.dtype, *, device: torch.device
 ) -> None:
-    """Norms of rows and heads, with a residual and without, and the gate."""
+    """Check norms of rows and heads, with a residual and without, and the gate."""
     hidden = torch.randn(num_tokens, size, device=device).to(dtype)
     weight = torch.randn(size, device=device).to(dtype)
     ours, reference = _pair(ops, "rms_norm")
@@ -172,7 +172,7 @@ def check_norms_and_gate(
 def check_rotary(
     ops: Ops, num_tokens: int, head_dim: int, dtype: torch.dtype, *, device: torch.device
 ) -> None:
-    """In place on packed rows, of which the values stay as they are."""
+    """Check rotation in place on packed rows; their values stay as they are."""
     packed = torch.randn(num_tokens, 11, head_dim, device=device).to(dtype)
     expected = packed.clone()
     angles = torch.rand(num_tokens, head_dim // 2, device=device).repeat(1, 2) * 6

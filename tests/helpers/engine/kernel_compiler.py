@@ -1,4 +1,4 @@
-"""Compiles every kernel for a GPU that need not be there, for example for compute capability 9.0.
+"""Compiles every kernel for a GPU that may be absent, for example for compute capability 9.0.
 
     python tests/helpers/engine/kernel_compiler.py 90
 
@@ -43,7 +43,7 @@ _OPTIONS = ("num_warps", "num_stages")
 
 
 class Compiler:
-    """Takes the place of launches."""
+    """Compiles kernels instead of launching them."""
 
     def __init__(self, arch: int) -> None:
         self._target = GPUTarget("cuda", arch, 32)
@@ -87,7 +87,7 @@ def _type_of(value: Any, *, is_constant: bool) -> str:
 
 
 def launch_all() -> None:
-    """One call of each kernel with sizes of a 7B model, of attention in three cuts."""
+    """Launch each kernel once with the sizes of a 7B model, attention in three cuts."""
     cache = torch.zeros(2, 16, 4, 128, dtype=BF16)
     for num_tokens, max_blocks in ((1, 512), (65, 512), (65, 32)):
         paged_attention_triton(

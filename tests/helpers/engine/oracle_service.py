@@ -1,4 +1,4 @@
-"""A service whose model is an oracle: the real engine and pipeline, with answers that are told."""
+"""A service whose model is an oracle: the real engine and pipeline, with prescribed answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODEL_NAME = "oracle"
 
 
 class OracleRunner:
-    """Stands where the model runner does and writes `answer`, whatever the prompt.
+    """Takes the place of the model runner and writes `answer`, whatever the prompt.
 
     `step_s` slows every step down; `gate` holds every step while it is cleared. Under a constraint
     it takes the token of its answer among those that are allowed with probability `sureness`, after
@@ -54,17 +54,17 @@ class OracleRunner:
         self.gate.set()
 
     def answer_to(self, request_id: str) -> tuple[int, ...]:
-        """All that the model writes to one request, which is named after its region."""
+        """The model's whole answer to one request, which is named after its region."""
         region = "-".join(request_id.split("-")[-2:])
         return self.answer_by_region.get(region, self.answer)
 
     def launch(self, plan: StepPlan) -> FinishedStep:
-        """A step that is over on return."""
+        """Run a step to its end before returning."""
         began = time.perf_counter()
         return FinishedStep(self.execute(plan), time.perf_counter() - began)
 
     def execute(self, plan: StepPlan) -> StepResult:
-        """The answer's tokens at every row with logits, drafts verified against them."""
+        """Write the answer's tokens at every row with logits, and verify drafts against them."""
         self.gate.wait(timeout=30)
         time.sleep(self.step_s)
         verified = []
@@ -122,7 +122,7 @@ class OracleRunner:
 
 
 class WritesFreely:
-    """A profile whose answers are not bound to merges unless a request asks for it."""
+    """A profile whose answers are free text unless a request asks for valid merges."""
 
     default_constraint: Literal["none", "merge"] = "none"
 
@@ -134,7 +134,7 @@ class WritesFreely:
 
 
 class OracleService:
-    """An `ApplyService` over an `OracleRunner`, and the ways to tell it what to answer."""
+    """An `ApplyService` over an `OracleRunner`, with methods that prescribe its answers."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class OracleService:
         )
 
     def load(self) -> LoadedModel:
-        """What the service is given as its model loader."""
+        """Load the model on behalf of the service."""
         return LoadedModel(name=MODEL_NAME, engine=self.make_engine(), profile=self.profile)
 
     def make_engine(self) -> Engine:

@@ -1,4 +1,4 @@
-"""Inputs of paged attention, NaN wherever nothing may be read, and a check against an oracle."""
+"""Inputs of paged attention, NaN wherever reading is forbidden, and a check against an oracle."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def make_case(
     is_scrambled: bool = True,
     dtype: torch.dtype = torch.float32,
 ) -> PagedCase:
-    """Requests of (num_rows, context_len) in a cache that is NaN wherever no context stands."""
+    """Make requests of (num_rows, context_len) in a cache that is NaN outside their contexts."""
     generator = torch.Generator().manual_seed(len(shapes) * 1000 + shapes[0][1])
 
     def make(*shape: int) -> Tensor:
@@ -89,7 +89,7 @@ def make_case(
 
 
 def check_case(attention: Callable[..., Tensor], case: PagedCase) -> None:
-    """Outputs within tolerance of the oracle, padding rows zero."""
+    """Check that outputs are within tolerance of the oracle and padding rows are zero."""
     output = attention(case.query, **case.arguments)
     assert output.shape == case.query.shape
     assert output.dtype == case.query.dtype

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def pairwise(**columns: Sequence[Any]) -> list[dict[str, Any]]:
-    """Rows that hold all pairs of values, some twice; the same rows every time.
+    """Rows that contain all pairs of values, some twice; the same rows every time.
 
     Each row is the candidate with the most pairs that no row before it has.
     """
@@ -41,7 +41,7 @@ def pairwise(**columns: Sequence[Any]) -> list[dict[str, Any]]:
 def _num_pairs(
     chosen: Sequence[int], at: int, value: int, missing: set[tuple[tuple[int, int], ...]]
 ) -> tuple[int, int]:
-    """Missing pairs of a value with those chosen before it, and then with those to come."""
+    """Number of missing pairs of a value: with those chosen before, then with those to come."""
     here = sum(((before, other), (at, value)) in missing for before, other in enumerate(chosen))
     later = sum(pair[0] == (at, value) for pair in missing)
     return here, later

@@ -1,4 +1,4 @@
-"""Compares two runs of the same requests token by token; what differs must be a near-tie."""
+"""Compares two runs of the same requests token by token; differences must be near-ties."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_DIFFERENCE_RATE = 1e-4
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two runs part: output position, both tokens, and the gap between the top two logits."""
+    """The first difference of two runs: position, both tokens, gap of the top two logits."""
 
     case: int
     position: int

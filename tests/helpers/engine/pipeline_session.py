@@ -1,4 +1,4 @@
-"""A pipeline over an oracle's engine for the length of a test, and the promises of every run."""
+"""A pipeline over an oracle's engine for one test, and checks that hold for every run."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Session:
     engine: AsyncEngine
 
     async def collect(self, edit: EditRequest) -> list[RunEvent | Outcome]:
-        """All that a run tells, checked; raises what it raises."""
+        """Collect all events of a run, checked; raise the run's error."""
         items = await self.follow(await self.start(edit))
         check_items(items)
         return items
 
     async def start(self, edit: EditRequest) -> EventStream:
-        """A run that the engine has taken, or that has its outcome; raises why it has neither."""
+        """Start a run; it is in the engine or has its outcome on return. Raises the run's error."""
         events = EventStream()
         events.start(self.pipeline.apply(edit, events))
         await events.wait_until_begun()
@@ -59,14 +59,14 @@ class Session:
         return [item async for item in run]
 
     async def wait_until_idle(self) -> None:
-        """Every block is free soon, and no request is left."""
+        """Wait until every block is free and no request is left."""
         deadline = time.monotonic() + IDLE_LIMIT_S
         while not self.is_idle:
             assert time.monotonic() < deadline, self.engine.stats()
             await asyncio.sleep(0.005)
 
     async def wait_until_ended(self, *, num_cancelled: int, num_finished: int) -> None:
-        """So many requests have ended in these two ways, and nothing is left of them."""
+        """Wait until the given numbers of requests have ended and nothing is left of them."""
         deadline = time.monotonic() + IDLE_LIMIT_S
         while (stats := self.engine.stats()).cancelled < num_cancelled or not self.is_idle:
             assert time.monotonic() < deadline, stats
@@ -84,7 +84,7 @@ class Session:
 async def session(
     oracle: OracleService, text_work: TextWork | None = None
 ) -> AsyncIterator[Session]:
-    """A started engine that must be idle when the test has had what it wants."""
+    """Start an engine, and check at the end of the test that it is idle."""
     engine = AsyncEngine(oracle.make_engine())
     engine.start()
     pipeline = ApplyPipeline.on_engine(engine, oracle.profile, oracle.limits, text_work=text_work)
@@ -113,7 +113,7 @@ def outcome_of(items: Items) -> Outcome:
 
 
 def check_items(items: Items) -> None:
-    """One outcome, at the end; each region begins, grows, and is done or thrown away, once.
+    """Check for one outcome, at the end; each region begins, grows, and is done or discarded, once.
 
     What is done may still be thrown away.
     """
@@ -149,7 +149,7 @@ def make_plan(edit: EditRequest) -> EditPlan:
 
 
 def make_edit(original: str | bytes, update: str, **options: object) -> EditRequest:
-    """An edit of a text or of the bytes of a file; in Python, by the model's word, if not told."""
+    """An edit of a text or of a file's bytes; by default in Python and with the model."""
     if isinstance(original, str):
         file = TextFile.from_text(original)
     else:
@@ -194,7 +194,7 @@ def functions(names: Sequence[str]) -> str:
 
 
 def hopeless_edit() -> tuple[str, str]:
-    """An original and an update whose only likely merge drops most of the file, and is rejected.
+    """An original and an update whose likeliest merge drops most of the file, and is rejected.
 
     Behind what would be dropped the file is so large that there is more than one try.
     """

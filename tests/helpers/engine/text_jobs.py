@@ -1,4 +1,4 @@
-"""Work for a text worker that shows what becomes of it: it fails, dies, waits, or tells."""
+"""Jobs for a text worker that fail, die, wait, or report."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ ENDLESS = "endless"
 
 
 def refuse() -> None:
-    """Find a limit passed."""
+    """Raise the error of a passed limit."""
     raise FileTooLargeError("the original has 7 bytes", value=7, limit=5, remedy="send less")
 
 
 def die() -> None:
-    """End as the kernel ends a process when memory is short."""
+    """Die as a process does that the kernel ends when memory is short."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def die_once(mark: Path) -> int:
-    """End the first process that tries, and tell the id of the second."""
+    """Kill the first process that tries, and return the id of the second."""
     if not mark.exists():
         mark.touch()
         die()
@@ -39,14 +39,14 @@ def die_once(mark: Path) -> int:
 
 
 def wait_after(mark: Path) -> None:
-    """Say that it has begun, and go on for longer than any test; not so the second time."""
+    """Report the start, and run longer than any test; return at once the second time."""
     if not mark.exists():
         mark.write_text(str(os.getpid()))
         time.sleep(WAIT_S)
 
 
 def spin_until(mark: Path, begun: Path) -> int:
-    """Say where it has begun, and compute until there is a mark."""
+    """Report the process, and compute until a mark exists."""
     begun.mkdir(exist_ok=True)
     (begun / str(os.getpid())).touch()
     while not mark.exists():
@@ -55,7 +55,7 @@ def spin_until(mark: Path, begun: Path) -> int:
 
 
 def wait_until(mark: Path, begun: Path) -> int:
-    """Say where it has begun, and wait until there is a mark, without computing."""
+    """Report the process, and wait without computing until a mark exists."""
     begun.mkdir(exist_ok=True)
     (begun / str(os.getpid())).touch()
     while not mark.exists():
@@ -83,18 +83,18 @@ def take_memory() -> int:
 
 
 def note(name: str, journal: Path) -> None:
-    """Write down that it was done."""
+    """Write down that the job was done."""
     with journal.open("a") as lines:
         lines.write(f"{name}\n")
 
 
 def process_id() -> int:
-    """Where it is done."""
+    """The id of the process that does the job."""
     return os.getpid()
 
 
 def module_names() -> list[str]:
-    """What its process has imported."""
+    """The names of the modules that the process has imported."""
     return sorted(sys.modules)
 
 

@@ -1,4 +1,4 @@
-"""Writes a tiny random Llama with a byte-level tokenizer: real files, real code paths, no merit."""
+"""Writes a tiny random Llama with a byte-level tokenizer: real files for the real code."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def write_tiny_model(
 
 
 def _make_tokenizer() -> Tokenizer:
-    """One token a byte behind the special tokens; nothing is merged."""
+    """Make a tokenizer with one token a byte behind the special tokens, and no merges."""
     vocab = {token: token_id for token_id, token in enumerate(SPECIAL_TOKENS)}
     for symbol in sorted(pre_tokenizers.ByteLevel.alphabet()):
         vocab[symbol] = len(vocab)

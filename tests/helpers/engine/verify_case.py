@@ -1,4 +1,4 @@
-"""Random inputs of the verifiers, whose drafts often hold, and a comparison of two outcomes."""
+"""Random inputs of the verifiers with drafts that often hold, and a comparison of two outcomes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def make_verify_case(
     is_coarse: bool = False,
     filters: tuple[tuple[float, int, float], ...] = ((0.8, 0, 1.0),),
 ) -> VerifyCase:
-    """Random logits; about two thirds of the drafts are what the model would write."""
+    """Make random logits; about two thirds of the drafts are the model's own tokens."""
     generator = torch.Generator().manual_seed(seed)
     numbers = random.Random(seed)
     num_rows = sum(num_drafts) + len(num_drafts)
@@ -131,7 +131,7 @@ def sampled(verifier: Callable[..., Verification], case: VerifyCase) -> Verifica
 
 
 def check_same(ours: Verification, expected: Verification, cu_rows: Tensor) -> None:
-    """The same counts, and the same tokens up to each first mismatch."""
+    """Check for equal counts, and equal tokens up to each first mismatch."""
     assert ours.num_accepted.tolist() == expected.num_accepted.tolist()
     bounds = cu_rows.tolist()
     for request, accepted in enumerate(expected.num_accepted.tolist()):

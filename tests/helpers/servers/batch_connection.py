@@ -12,7 +12,7 @@ WAIT_S = 20.0
 
 
 class BatchConnection:
-    """Lines are sent one by one; leaving the block closes the connection whatever is under way."""
+    """Sends lines one by one; leaving the block closes the connection at once."""
 
     def __init__(self, url: str, *, timeout_s: float = WAIT_S) -> None:
         parts = urlsplit(url)
@@ -32,17 +32,17 @@ class BatchConnection:
         self._http.close()
 
     def send(self, line: dict[str, Any] | bytes) -> None:
-        """One line with its end, or bytes as they are."""
+        """Send one line with its end, or bytes as they are."""
         piece = line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n"
         self._http.send(b"%x\r\n%s\r\n" % (len(piece), piece))
 
     def send_all(self, lines: Iterable[dict[str, Any]]) -> None:
-        """One line after the other, without a look at answers."""
+        """Send one line after the other, without looking at answers."""
         for line in lines:
             self.send(line)
 
     def end(self) -> None:
-        """No more lines."""
+        """End the body."""
         self._http.send(b"0\r\n\r\n")
 
     def answers(self) -> Iterator[dict[str, Any]]:

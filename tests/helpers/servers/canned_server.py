@@ -1,4 +1,4 @@
-"""An HTTP server that answers `POST /v1/apply` with what it is told, whole or streamed."""
+"""An HTTP server that gives prescribed answers to `POST /v1/apply`, whole or streamed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass
 class CannedServer:
-    """`bodies` are the requests that came in; the rest is what they are answered with."""
+    """`bodies` are the received requests; the other members are the answers."""
 
     port: int
     result: dict[str, Any]
@@ -37,7 +37,7 @@ def canned_server(result: Mapping[str, Any]) -> Iterator[CannedServer]:
                 self._answer(200, "application/json", json.dumps(canned.result).encode())
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Nothing: tests read stderr."""
+            """Print nothing: tests read stderr."""
 
         def _events(self) -> Iterator[bytes]:
             for piece in canned.pieces:

@@ -1,4 +1,4 @@
-"""Both clients behind one synchronous face, so that one suite tests them."""
+"""Both clients behind one synchronous interface, so that one suite tests them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FEW_RETRIES = RetryPolicy(max_retries=3, timeout_s=30.0, first_delay_s=0.01, max
 
 
 class Caller(Protocol):
-    """What is asked of a client in tests."""
+    """The methods of a client that tests call."""
 
     def apply(self, edit: Edit[Any]) -> ApplyResult[Any]: ...
 

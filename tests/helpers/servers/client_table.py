@@ -1,4 +1,4 @@
-"""The table of real clients in docs/compatibility.md: what each of them makes of each edit."""
+"""The table of real clients in docs/compatibility.md: the result of each edit with each client."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def _cells_of(line: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The row of one client, which its tests fill in; each cell must be the page's."""
+    """The row of one client, filled in by its tests; each cell must equal the page's."""
 
     client: str
     version: str
     record: Callable[[str, object], None] = field(repr=False)
 
     def begin(self, column: str) -> None:
-        """Say what a test is about; what fails from here on stands in the table too."""
+        """Begin the cell of a test; failures from here on stand in the table too."""
         for name, text in (("client", self.client), ("version", self.version), ("column", column)):
             self.record(name, text)
 
     def came(self, column: str, what: str) -> None:
-        """Say what came of it."""
+        """Write the result into the cell."""
         self.record("came", what)
         assert documented()[self.client][column] == what, f"{PAGE.name} says something else"
 

@@ -38,7 +38,7 @@ class Received:
 
 @dataclass
 class EditEndpoint:
-    """`script` holds the answers by path, each used once but the last, which is repeated."""
+    """`script` has the answers by path, each used once; the last one is repeated."""
 
     port: int
     script: dict[str, list[Scripted]] = field(default_factory=dict)
@@ -68,7 +68,7 @@ def edit_endpoint() -> Iterator[EditEndpoint]:
             self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Nothing: tests read stderr."""
+            """Print nothing: tests read stderr."""
 
         def _answer(self, body: Any) -> None:
             endpoint.received.append(

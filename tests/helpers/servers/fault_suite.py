@@ -1,4 +1,4 @@
-"""What can happen to a Redis while requests load from it, each as a block around the requests."""
+"""Faults of a Redis while requests load from it, each as a block around the requests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Fault = Callable[[RedisProcess], AbstractContextManager[str]]
 
 @contextmanager
 def _repeating(action: Callable[[], object], every_s: float) -> Iterator[None]:
-    """Do something again and again beside the block."""
+    """Repeat an action beside the block."""
     is_over = threading.Event()
 
     def repeat() -> None:
@@ -59,7 +59,7 @@ def nobody_listens(redis: RedisProcess) -> Iterator[str]:
 
 @contextmanager
 def address_that_swallows(redis: RedisProcess) -> Iterator[str]:
-    """Connections are taken, and nothing is ever said."""
+    """Accept connections, and never answer."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"redis://127.0.0.1:{listener.getsockname()[1]}"
 
@@ -76,7 +76,7 @@ def restarts(redis: RedisProcess) -> Iterator[str]:
 
 @contextmanager
 def hangs(redis: RedisProcess) -> Iterator[str]:
-    """Half of the time the server does not answer."""
+    """Stop the server from answering half of the time."""
     is_paused = False
 
     def toggle() -> None:
@@ -108,7 +108,7 @@ def evicts(redis: RedisProcess) -> Iterator[str]:
 
 @contextmanager
 def holes(redis: RedisProcess) -> Iterator[str]:
-    """Some key is deleted all the time."""
+    """Delete keys all the time."""
     generator = random.Random(1)
 
     def delete() -> None:
@@ -121,7 +121,7 @@ def holes(redis: RedisProcess) -> Iterator[str]:
 
 
 def _rewriting(change: Callable[[bytes], bytes]) -> Fault:
-    """All values are changed, again and again, whatever is written meanwhile."""
+    """Change all values again and again, whatever is written meanwhile."""
 
     def rewrite_all(redis: RedisProcess) -> None:
         for key in redis.all_keys(CHUNKS):
@@ -156,7 +156,7 @@ zeroed_values = _rewriting(lambda value: bytes(len(value)))
 
 @contextmanager
 def swapped_values(redis: RedisProcess) -> Iterator[str]:
-    """Each key holds the whole and sound value of another one."""
+    """Give each key the whole and sound value of another one."""
     keys = redis.all_keys(CHUNKS)
     values = [redis.get(key) for key in keys]
     for key, value in zip(keys, values[1:] + values[:1], strict=True):
@@ -203,7 +203,7 @@ def locked(redis: RedisProcess) -> Iterator[str]:
 
 
 def _over_link(*, on_reply: Change | None = None, on_request: Change | None = None) -> Fault:
-    """A sound server behind a link that changes what it carries."""
+    """A sound server behind a link that changes the bytes it carries."""
 
     @contextmanager
     def fault(redis: RedisProcess) -> Iterator[str]:
@@ -215,7 +215,7 @@ def _over_link(*, on_reply: Change | None = None, on_request: Change | None = No
 
 @contextmanager
 def flaps(redis: RedisProcess) -> Iterator[str]:
-    """The link is cut for 100 ms, whole for 100 ms, and so on."""
+    """Cut the link for 100 ms, restore it for 100 ms, and so on."""
     with faulty_link(redis.port) as link:
 
         def toggle() -> None:
@@ -227,7 +227,7 @@ def flaps(redis: RedisProcess) -> Iterator[str]:
 
 @contextmanager
 def restarts_with_other_data(redis: RedisProcess) -> Iterator[str]:
-    """Another server takes the place, with wrong values under the same keys."""
+    """Replace the server by one with wrong values under the same keys."""
     keys = redis.all_keys(CHUNKS)
     values = [redis.get(key) for key in keys]
     redis.kill()
@@ -239,7 +239,7 @@ def restarts_with_other_data(redis: RedisProcess) -> Iterator[str]:
 
 @contextmanager
 def clock_jumps(redis: RedisProcess) -> Iterator[str]:
-    """For the server a day passes again and again: whatever it holds expires at once."""
+    """Let a day pass for the server again and again, so that all its keys expire at once."""
 
     def expire_all() -> None:
         for key in redis.all_keys(CHUNKS):
@@ -250,7 +250,7 @@ def clock_jumps(redis: RedisProcess) -> Iterator[str]:
 
 
 def _saying(answer: Answer) -> Fault:
-    """No Redis at all, but something that gives these answers."""
+    """A server that is not a Redis and gives these answers."""
 
     @contextmanager
     def fault(_redis: RedisProcess) -> Iterator[str]:
@@ -261,12 +261,12 @@ def _saying(answer: Answer) -> Fault:
 
 
 def _error(text: bytes) -> Fault:
-    """A server that greets, and has an error for every command."""
+    """A server that greets, and answers every command with an error."""
     return _saying(greeting_with(GREETING, b"-" + text + b"\r\n"))
 
 
 def _new_error_each_time() -> Fault:
-    """No two errors are alike."""
+    """Give a different error each time."""
     numbers = itertools.count()
     return _saying(lambda _command: b'-E%d"}\n# \x1b[1m x\r\n' % next(numbers))
 

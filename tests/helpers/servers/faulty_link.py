@@ -1,4 +1,4 @@
-"""A TCP link to a real server that loses, delays or changes what it carries, as it is told."""
+"""A TCP link to a real server that loses, delays or changes bytes as prescribed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _PIECE_BYTES = 1 << 14
 
 
 class LinkBrokenError(Exception):
-    """Both ends of this connection are closed."""
+    """The link is broken: both ends of this connection are closed."""
 
 
 @dataclass
 class Connection:
-    """What one connection has carried since its client last spoke."""
+    """The traffic of one connection since its client last spoke."""
 
     num_reply_bytes: int = 0
     num_asked_bytes: int = 0
@@ -54,7 +54,7 @@ class FaultyLink:
 
     @property
     def url(self) -> str:
-        """Where a Redis seems to be."""
+        """The URL of the Redis behind the link."""
         return f"redis://127.0.0.1:{self._listener.getsockname()[1]}"
 
     def close(self) -> None:
@@ -119,7 +119,7 @@ def unchanged(_connection: Connection, piece: bytes) -> bytes:
 
 
 def stalling_after(num_bytes: int) -> Change:
-    """What is more than this in one answer (or request) never comes."""
+    """Never deliver the bytes of an answer (or request) beyond this number."""
 
     def change(connection: Connection, piece: bytes) -> bytes:
         if max(connection.num_reply_bytes, connection.num_asked_bytes) > num_bytes:
@@ -130,7 +130,7 @@ def stalling_after(num_bytes: int) -> Change:
 
 
 def dropping_after(num_bytes: int) -> Change:
-    """The connection ends within an answer that is longer."""
+    """Close the connection within an answer that is longer."""
 
     def change(connection: Connection, piece: bytes) -> bytes:
         if connection.num_reply_bytes > num_bytes:
@@ -141,7 +141,7 @@ def dropping_after(num_bytes: int) -> Change:
 
 
 def delayed_by(seconds: float) -> Change:
-    """Every piece comes so much later."""
+    """Deliver every piece later by this time."""
 
     def change(connection: Connection, piece: bytes) -> bytes:
         connection.wait(seconds)
@@ -151,7 +151,7 @@ def delayed_by(seconds: float) -> Change:
 
 
 def flipping_bits(connection: Connection, piece: bytes) -> bytes:
-    """Values change on their way, and nothing else does."""
+    """Change values on their way, and nothing else."""
     if connection.num_reply_bytes <= _PIECE_BYTES:
         return piece
     middle = len(piece) // 2

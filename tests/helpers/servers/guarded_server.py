@@ -37,7 +37,7 @@ PRIVATE = AccessRules(is_private=True, allows_anonymous=False, metrics_need_key=
 
 @dataclass(frozen=True)
 class GuardedServer:
-    """A server that runs, and its file of keys."""
+    """A running server, and its file of keys."""
 
     url: str
     keys: KeyFile
@@ -50,7 +50,7 @@ class GuardedServer:
 
 
 def protection_of(folder: Path, **changes: Any) -> Protection:
-    """A private server's protection, with its keys in a folder, and without limits of rate."""
+    """A private server's protection, with its keys in a folder and without rate limits."""
     protection = Protection(
         keys=KeyRing(KeyFile(folder / "keys.json"), reload_s=RELOAD_S),
         rules=PRIVATE,
@@ -69,7 +69,7 @@ def guarded(
     connections: ConnectionLimits = LIMITS,
     **changes: Any,
 ) -> Iterator[GuardedServer]:
-    """The service behind its guard; `changes` are to the protection."""
+    """Run the service behind its guard; `changes` are to the protection."""
     protection = protection_of(folder, **changes)
     app = create_app(service, max_body_bytes=MAX_BODY_BYTES, protection=protection)
     with serving_app(app, connections) as url:
@@ -82,7 +82,7 @@ def guarded(
 
 @contextmanager
 def serving_app(app: ASGIApp, connections: ConnectionLimits = LIMITS) -> Iterator[str]:
-    """Any app under the guarded protocol."""
+    """Run any app under the guarded protocol."""
     listener = listen("127.0.0.1", 0)
     config = uvicorn.Config(
         cast(Any, app),

@@ -1,4 +1,4 @@
-"""Asks a path of a server again and again, as a program of its own so that nothing delays it.
+"""Asks a path of a server repeatedly, as a program of its own so that nothing delays it.
 
 `python health_probe.py URL RATE` prints "ready" and then, for each answer, its status and its
 milliseconds, until its input is closed.
@@ -19,20 +19,20 @@ from urllib.parse import urlsplit
 
 @dataclass
 class Probed:
-    """What a probe saw: milliseconds of good answers, and the statuses of the others."""
+    """The results of a probe: milliseconds of good answers, and the statuses of the others."""
 
     milliseconds: list[float] = field(default_factory=list)
     failures: list[int] = field(default_factory=list)
 
     def percentile(self, share: float) -> float:
-        """The milliseconds that so large a share of the good answers does not pass."""
+        """The milliseconds that this share of the good answers does not exceed."""
         ordered = sorted(self.milliseconds)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 @contextmanager
 def probing(url: str, *, per_s: int) -> Iterator[Probed]:
-    """Ask while the block runs; what was seen is complete when it has ended."""
+    """Ask while the block runs; the results are complete when it has ended."""
     probed = Probed()
     with subprocess.Popen(
         [sys.executable, __file__, url, str(per_s)],

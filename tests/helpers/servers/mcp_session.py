@@ -1,4 +1,4 @@
-"""A real MCP client, that of the official package, and a process of `apply-client mcp`."""
+"""A real MCP client, from the official package, and a process of `apply-client mcp`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class McpSession:
         self.queue = asyncio.Queue()
 
     def run(self, work: Work) -> Any:
-        """What the client makes of it."""
+        """Run a function of the client and return its result."""
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
         self.loop.call_soon_threadsafe(self.queue.put_nowait, (work, future))
         return future.result(timeout=self.answer_limit_s)
@@ -43,7 +43,7 @@ class McpSession:
         return result
 
     async def serve(self, parameters: StdioServerParameters, errors: Path) -> None:
-        """Do what is asked for until there is None."""
+        """Run the requested calls until None comes."""
         with errors.open("w") as stream:
             transport = stdio_client(parameters, errlog=stream)
             async with Client(transport, read_timeout_seconds=self.answer_limit_s) as client:
@@ -72,7 +72,7 @@ def mcp_process(
     errors: Path,
     answer_limit_s: float = ANSWER_LIMIT_S,
 ) -> Iterator[McpSession]:
-    """A client of the server that a command starts; little of our environment is handed on."""
+    """A client of the server that a command starts, with few of our environment variables."""
     parameters = StdioServerParameters(
         command=command[0], args=list(command[1:]), env=dict(environment)
     )

@@ -1,4 +1,4 @@
-"""A server on a plain socket that does to each connection what it is told, right or wrong."""
+"""A server on a plain socket that treats each connection as prescribed, right or wrong."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WAIT_S = 20.0
 
 @dataclass(frozen=True)
 class Reply:
-    """What one request gets: bytes as they are, then an orderly end, a reset, or silence."""
+    """The reply to one request: bytes as they are, then an orderly end, a reset, or silence."""
 
     content: bytes = b""
     is_reset: bool = False
@@ -39,7 +39,10 @@ def stream_reply(body: bytes, *, is_reset: bool = False) -> Reply:
 
 @dataclass
 class MisbehavingServer:
-    """`script` has the replies in order; the last one is repeated. `requests` is what came."""
+    """`script` has the replies in order; the last one is repeated.
+
+    `requests` are the received requests.
+    """
 
     url: str
     script: list[Reply] = field(default_factory=list)
@@ -55,7 +58,7 @@ class MisbehavingServer:
 
 @contextmanager
 def misbehaving_server() -> Iterator[MisbehavingServer]:
-    """Serves one connection after the other, one request each."""
+    """Serve one connection after the other, one request each."""
     is_over = threading.Event()
     listener = socket.create_server(("127.0.0.1", 0))
     server = MisbehavingServer(f"http://127.0.0.1:{listener.getsockname()[1]}")

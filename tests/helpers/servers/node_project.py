@@ -1,4 +1,4 @@
-"""Node.js for tests of the TypeScript client: what is there of it, the build, and runs.
+"""Node.js for tests of the TypeScript client: the installed parts, the build, and runs.
 
 A test that needs it is skipped, with the reason, where Node.js or the packages are missing.
 """
@@ -23,7 +23,7 @@ _PASSED = re.compile(r"^# Subtest: .*\nok .*\n  ---\n(?:  .*\n)*?  \.\.\.\n", re
 
 
 class NodeRunError(AssertionError):
-    """Node.js did not do what was asked of it; the text is what it printed."""
+    """A run of Node.js failed; the text is its output."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class NodeProject:
 
     @cached_property
     def is_built(self) -> bool:
-        """True, once `dist` has been built from the sources as they are."""
+        """True if `dist` was built from the present sources."""
         digest, stamp = _digest_of_sources(), FOLDER / "dist" / ".sources"
         if not (stamp.is_file() and stamp.read_text() == digest):
             shutil.rmtree(FOLDER / "dist", ignore_errors=True)
@@ -43,12 +43,12 @@ class NodeProject:
         return True
 
     def run(self, *arguments: str, **environment: str) -> str:
-        """What a run prints to its standard output, begun in the folder of the client."""
+        """The standard output of a run in the client's folder."""
         assert self.is_built
         return self._run(*arguments, **environment)
 
     def run_tests(self, name: str, **environment: str) -> None:
-        """Run a file of tests; they must all pass and none be skipped."""
+        """Run a file of tests; all must pass and none be skipped."""
         printed = self.run("--test", "--test-reporter=tap", f"test/{name}", **environment)
         counts = {word: int(count) for word, count in _COUNT.findall(printed)}
         assert counts.pop("pass") > 0, printed
@@ -71,7 +71,7 @@ class NodeProject:
 
 
 def missing_reason() -> str | None:
-    """Why the client cannot be tested here; None if it can."""
+    """The reason why the client cannot be tested here; None if it can."""
     node = shutil.which("node")
     if node is None:
         return "no node in the PATH"
@@ -93,12 +93,12 @@ def open_project() -> NodeProject:
 
 
 def _without_passed(printed: str) -> str:
-    """What tests printed, less those that passed."""
+    """The output of tests without those that passed."""
     return _PASSED.sub("", printed)
 
 
 def _digest_of_sources() -> str:
-    """Names and contents of all that the build depends on."""
+    """The digest of the names and contents of all files that the build depends on."""
     digest = hashlib.sha256()
     for path in sorted([*FOLDER.glob("src/**/*"), *FOLDER.glob("*.json")]):
         digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
@@ -114,6 +114,6 @@ def _versions(lock: Path) -> dict[str, str]:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, without what would change where the client asks and how Node.js runs."""
+    """Our environment, without variables that change the client's address or Node.js."""
     dropped = ("APPLY_", "NODE_", "OPENAI_", "npm_")
     return {name: value for name, value in os.environ.items() if not name.startswith(dropped)}

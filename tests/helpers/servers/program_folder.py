@@ -1,4 +1,4 @@
-"""The programs of this tree as an installation would make them, and shell scripts that use them."""
+"""The programs of this tree as an installation would make them, and a runner of shell scripts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_programs(folder: Path) -> None:
 def run_shell(
     script: str, *arguments: str, folder: Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a script in a folder, whatever comes of it."""
+    """Run a script in a folder and return the result, also of a failure."""
     return subprocess.run(
         ["sh", "-c", script, "script", *arguments],
         cwd=folder,

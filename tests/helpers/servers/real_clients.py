@@ -1,4 +1,4 @@
-"""Clients of other makers behind one face: an edit in, the file and a complaint out.
+"""Clients of other makers behind one interface: an edit in, the file and a complaint out.
 
 Some hand the merged text to their caller: a driver of a few lines in `drivers/` calls them and
 prints it. Others write the file themselves. What is compared is always the whole file, as bytes.
@@ -38,7 +38,7 @@ Home = Literal["service", "clients", "node"]
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running service, and the key that its clients send."""
+    """A running service, and the key for its clients."""
 
     url: str
     key: str
@@ -46,7 +46,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An edit that a client is to do by a server."""
+    """An edit for a client to do with a server."""
 
     server: Server
     edit: ClientEdit
@@ -70,7 +70,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class RealClient:
-    """A client in the one version that is pinned."""
+    """A client in its one pinned version."""
 
     name: str
     package: str
@@ -81,7 +81,7 @@ class RealClient:
     own_limits: Mapping[str, str] = field(default_factory=dict)
 
     def version(self) -> str | None:
-        """The installed version; None if there is none."""
+        """The installed version; None if the client is not installed."""
         if self.home == "node":
             about = MODULES / self.package / "package.json"
             return str(json.loads(about.read_text())["version"]) if about.is_file() else None
@@ -113,14 +113,14 @@ def node_driver(name: str) -> Callable[[Task], Outcome]:
 
 
 def environment_of(folder: Path, **more: str) -> dict[str, str]:
-    """Little of our environment; settings of the user are not read, and proxies not asked."""
+    """A small part of our environment, without the user's settings and proxies."""
     kept = {name: os.environ[name] for name in ("LANG", "SSL_CERT_FILE") if name in os.environ}
     path = f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}"
     return {**kept, "PATH": path, "HOME": str(folder.parent), **more}
 
 
 def _drive(command: list[str], task: Task) -> Outcome:
-    """Have a driver do a task, which it reads as one object of JSON; it prints another."""
+    """Give a driver a task as one JSON object; it prints another."""
     edit = task.edit
     told = {
         "url": task.server.url,
@@ -150,7 +150,7 @@ def _drive(command: list[str], task: Task) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
-    """An MCP server of a tool that edits files, called by the official client."""
+    """An MCP server with a tool that edits files, called by the official client."""
 
     command: Callable[[Task], list[str]]
     environment: Callable[[Task], dict[str, str]]
@@ -173,7 +173,7 @@ class McpServer:
 
     @staticmethod
     def _has_failed(said: str, is_error: bool | None) -> bool:
-        """Some servers say it in the text alone."""
+        """True if the answer is an error; some servers say so in the text alone."""
         return bool(is_error) or '"status":"error"' in said.replace(" ", "")
 
 
@@ -196,7 +196,7 @@ INSPECTOR = MODULES / "@modelcontextprotocol" / "inspector" / "clients" / "launc
 
 
 def inspect(task: Task) -> Outcome:
-    """Call our MCP server by the inspector's command line."""
+    """Call our MCP server with the inspector's command line."""
     server = OUR_MCP_SERVER
     command = [str(NODE), str(INSPECTOR / "index.js"), "--cli", "--method", "tools/call"]
     command += ["--tool-name", server.tool]
@@ -220,7 +220,7 @@ def inspect(task: Task) -> Outcome:
 
 
 def have_opencode_edit(task: Task) -> Outcome:
-    """Run the agent with the settings of our page, and a model that has it call `edit_file`."""
+    """Run the agent with our page's settings, and a model that calls `edit_file`."""
     home = task.folder.parent
     write_programs(home / "client-venv" / "bin")
     (snippet,) = [

@@ -1,4 +1,4 @@
-"""A server that is built anew for each Redis URL on stdin, around one model that stays in memory.
+"""A server rebuilt for each Redis URL on stdin, around one model that stays in memory.
 
 It stands in for `apply-service serve` where starting dozens of processes would take an hour: the
 HTTP stack, the guard, its limits and the engine with its cache are the real ones, and all of them
@@ -44,7 +44,7 @@ SETTINGS = Settings(
 
 
 class FaultServer:
-    """The process, seen from the one that gives it its URLs. `key` is an API key with limits."""
+    """The process, for the caller who gives it its URLs; `key` is an API key with limits."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="keys-")
@@ -60,7 +60,7 @@ class FaultServer:
         )
 
     def restart(self, redis_url: str | None) -> str:
-        """End the server that runs and start one with this Redis; its address."""
+        """End the running server and start one with this Redis; return its address."""
         assert self._process.stdin is not None, "it is a pipe"
         assert self._process.stdout is not None, "it is a pipe"
         self._process.stdin.write((redis_url or "") + "\n")

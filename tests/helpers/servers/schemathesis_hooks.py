@@ -1,4 +1,4 @@
-"""Loaded by schemathesis: bodies of lines, and what a body that fits the document is owed."""
+"""Hooks for schemathesis: bodies of lines, and the duty to accept bodies that fit the document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def lines_of(_context: Any, value: Any) -> bytes:
 
 @schemathesis.deserializer(NDJSON)
 def last_answer(_context: Any, response: Any) -> Any:
-    """One line stands for all: the document describes one."""
+    """Take one line for all: the document describes one."""
     lines = response.content.splitlines()
     return json.loads(lines[-1]) if lines else {"id": None, "line": 1}
 
@@ -32,7 +32,7 @@ def events(_context: Any, response: Any) -> str:
 
 @schemathesis.hook
 def map_body(_context: Any, body: Any) -> Any:
-    """Gives each edit time enough: one that has too little ends in 504, as it should."""
+    """Give each edit time enough: with too little it ends in 504, as it should."""
     time = body.get("deadline_s") if isinstance(body, dict) else None
     if type(time) in (int, float) and 0 < time < 30:
         body["deadline_s"] = 30
@@ -41,7 +41,7 @@ def map_body(_context: Any, body: Any) -> Any:
 
 @schemathesis.check
 def fitting_bodies_are_read(_context: Any, response: Any, case: Any) -> None:
-    """The native routes find nothing wrong with the form of a body that fits the document."""
+    """Check that the native routes accept the form of a body that fits the document."""
     is_fitting = case.meta and case.meta.generation.mode == GenerationMode.POSITIVE
     if not is_fitting or response.status_code != 400:
         return

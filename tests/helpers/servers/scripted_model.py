@@ -1,4 +1,4 @@
-"""A model of OpenAI's API that an agent can ask: it calls one tool once, whatever it is told."""
+"""A model behind OpenAI's API for an agent: it calls one tool once, whatever it is told."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @contextmanager
 def scripted_model(tool: str, arguments: Mapping[str, str]) -> Iterator[str]:
-    """The base address of a model that calls a tool as soon as it is offered, and then stops."""
+    """Serve a model that calls a tool once one is offered, and then stops; give its address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -22,7 +22,7 @@ def scripted_model(tool: str, arguments: Mapping[str, str]) -> Iterator[str]:
             self._answer(_call(tool, arguments) if tool in offered and not has_called else _DONE)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Nothing: the agent says what happens."""
+            """Print nothing: the agent reports its work."""
 
         def _answer(self, choice: Mapping[str, Any]) -> None:
             chunk = {

@@ -20,7 +20,7 @@ START_LIMIT_S = 180.0
 
 
 class ServeProcess:
-    """One server process and what it has written to stderr."""
+    """One server process and its stderr."""
 
     def __init__(self, *flags: str) -> None:
         environment = {
@@ -44,7 +44,7 @@ class ServeProcess:
             self.log.extend(iter(stream.readline, ""))
 
     def wait_for(self, pattern: str) -> re.Match[str]:
-        """Wait until the log has a line like this."""
+        """Wait until the log matches `pattern`."""
         deadline = time.monotonic() + START_LIMIT_S
         while time.monotonic() < deadline:
             match = re.search(pattern, "".join(self.log))
@@ -55,13 +55,13 @@ class ServeProcess:
         raise AssertionError(f"no {pattern!r} in " + "".join(self.log))
 
     def end(self) -> int:
-        """Wait for the exit code."""
+        """Wait for the end and return the exit code."""
         code = self.process.wait(START_LIMIT_S)
         self._reader.join(START_LIMIT_S)
         return code
 
     def kill(self) -> None:
-        """End it the hard way; harmless if it has ended."""
+        """Kill the process; harmless if it has ended."""
         self.process.kill()
         self.end()
 
@@ -75,7 +75,7 @@ def wait_until_ready(url: str, *, limit_s: float = START_LIMIT_S) -> None:
 
 
 def _hear_ctrl_c() -> None:
-    """A shell's background job ignores SIGINT, and so would everything that it starts."""
+    """Restore SIGINT, which a shell's background job and its children ignore."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

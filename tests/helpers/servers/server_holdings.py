@@ -1,4 +1,4 @@
-"""What a server process holds: threads, open files, children, memory, blocks of the KV cache."""
+"""The resources that a server process holds: threads, files, children, memory, KV cache blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_POOL_THREADS = min(32, (os.cpu_count() or 1) + 4)
 
 @dataclass(frozen=True)
 class Holdings:
-    """What a process holds: threads, open files and children."""
+    """The resources of a process: threads, open files and children."""
 
     num_threads: int
     num_files: int
@@ -41,11 +41,11 @@ class Server:
         )
 
     def children(self) -> list[int]:
-        """The ids of all processes that it has started and that are there, and of theirs."""
+        """The ids of all running processes that it has started, and of theirs."""
         return _children_of(self._folder)
 
     def memory_bytes(self) -> int:
-        """Its resident memory, without that of its children."""
+        """The server's resident memory, without that of its children."""
         return _memory_of(self._folder)
 
     def children_bytes(self) -> int:
@@ -60,7 +60,7 @@ class Server:
 
 
 def _memory_of(folder: Path) -> int:
-    """The resident memory of a process; nothing of one that has ended."""
+    """The resident memory of a process; 0 for one that has ended."""
     try:
         pages = (folder / "statm").read_text().split()[1]
     except (FileNotFoundError, ProcessLookupError):
@@ -77,7 +77,7 @@ def _children_of(folder: Path) -> list[int]:
 
 
 def is_running(process_id: int) -> bool:
-    """True if there is such a process that has not ended; one that nobody has asked for has."""
+    """True if the process exists and has not ended; a zombie has ended."""
     try:
         return ") Z " not in (Path("/proc") / str(process_id) / "stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -92,7 +92,7 @@ def wait_until(is_so: Callable[[], bool], what: Callable[[], object]) -> None:
 
 
 def check_as_before(server: Server, before: Holdings) -> None:
-    """Nothing is held that was not held before, once everybody has left."""
+    """Check that nothing more is held than before, once all clients have left."""
 
     def is_as_before() -> bool:
         now = server.holdings()
@@ -107,5 +107,5 @@ def check_as_before(server: Server, before: Holdings) -> None:
 
 
 def slope_of(values: Sequence[int]) -> float:
-    """How much a value grows from one sample to the next, by least squares."""
+    """The growth of a value from one sample to the next, by least squares."""
     return statistics.linear_regression(range(len(values)), values).slope

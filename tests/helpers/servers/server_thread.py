@@ -18,7 +18,7 @@ START_LIMIT_S = 20.0
 
 @contextmanager
 def serving(service: ApplyService) -> Iterator[str]:
-    """The server's address; it has drained and stopped at the end."""
+    """Serve and give the address; the server has drained and stopped at the end."""
     listener = listen("127.0.0.1", 0)
     config = uvicorn.Config(
         create_app(service, max_body_bytes=100_000),

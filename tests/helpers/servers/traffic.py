@@ -1,4 +1,4 @@
-"""Requests of all kinds to a server, as many clients send them, and what became of each."""
+"""Requests of all kinds from many clients to a server, and counts of their ends."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LARGE_FUNCTIONS = 2500
 
 @dataclass
 class Tally:
-    """What became of requests: answers by status and, in streams, by the last event."""
+    """Counts of requests: by status and, in streams, by the last event."""
 
     endings: Counter[str] = field(default_factory=Counter)
     seconds: dict[Kind, list[float]] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Tally:
 
     @property
     def num_lost(self) -> int:
-        """Requests that did not end, or ended in a way that no server says."""
+        """Number of requests that did not end, or ended as no server would end them."""
         return self.num_sent - sum(self.endings.values())
 
     def count(self, kind: Kind, ending: str, seconds: float) -> None:
@@ -56,7 +56,7 @@ class Tally:
 
 
 def module_of(num_functions: int, first: int = 0) -> str:
-    """A Python module of so many functions of six lines, all of them different."""
+    """A Python module of `num_functions` different functions, six lines each."""
     return "\n\n".join(
         f"def step_{number}(value, scale={number}):\n"
         f"    total_{number} = value * scale\n"
@@ -68,7 +68,7 @@ def module_of(num_functions: int, first: int = 0) -> str:
 
 
 def edit_of(number: int, num_functions: int) -> dict[str, Any]:
-    """An edit of one function, another one for each number."""
+    """An edit of one function; each number gives another edit."""
     first = number % 50
     at = first + number % num_functions
     update = (
@@ -85,7 +85,7 @@ def edit_of(number: int, num_functions: int) -> dict[str, Any]:
 
 
 async def send(client: httpx.AsyncClient, kind: Kind, number: int) -> str:
-    """One request to its end: a status, with the last event of a stream or the code of an error."""
+    """Send one request and return its end: a status, with the last event or the error's code."""
     if kind == "leave":
         return await _leave(client, number)
     if kind == "cut_off":
@@ -133,7 +133,7 @@ def _ending_of(response: httpx.Response) -> str:
 
 
 async def _leave(client: httpx.AsyncClient, number: int) -> str:
-    """Go away: half of the time in a stream, half while the answer is made."""
+    """Leave early: half of the time in a stream, half while the answer is made."""
     body = edit_of(number, SMALL_FUNCTIONS) | {"stream": number % 2 == 0}
     body |= {"constraint": "none", "speculation": "off"}
     try:
@@ -146,7 +146,7 @@ async def _leave(client: httpx.AsyncClient, number: int) -> str:
 
 
 async def _batch(client: httpx.AsyncClient, number: int) -> str:
-    """A good line, one that is no JSON and one that is nested; each must have its answer."""
+    """Send a good line, one of invalid JSON and one that is nested; each must have its answer."""
     good = json.dumps({"id": str(number), **edit_of(number, SMALL_FUNCTIONS)}).encode()
     response = await client.post("/v1/batches", content=b"\n".join([good, b"{", DEEP]))
     num_answers = len(response.content.splitlines())
@@ -154,7 +154,7 @@ async def _batch(client: httpx.AsyncClient, number: int) -> str:
 
 
 async def _cut_off(client: httpx.AsyncClient) -> str:
-    """Go away in the middle of a body."""
+    """Leave in the middle of a body."""
     url = client.base_url
     _, writer = await asyncio.open_connection(url.host, url.port)
     head = f"POST /v1/apply HTTP/1.1\r\nHost: {url.host}\r\nContent-Length: 1000\r\n\r\n"
@@ -168,7 +168,7 @@ async def _cut_off(client: httpx.AsyncClient) -> str:
 async def run_clients(
     url: str, kinds: Sequence[Kind], *, num_clients: int, num_requests: int = 0, for_s: float = 0.0
 ) -> Tally:
-    """So many clients, each with one request at a time, for so many requests or seconds."""
+    """Run several clients, each with one request at a time, for a number of requests or seconds."""
     tally = Tally()
     numbers = iter(range(num_requests or 1 << 30))
     end = time.monotonic() + (for_s or float("inf"))
