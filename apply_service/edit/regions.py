@@ -200,7 +200,7 @@ class _Grid:
 
 
 def _cut_depths(lines: Sequence[str], tree: SyntaxTree | None) -> list[int]:
-    """How bad a cut before each line is; 0 is best.
+    """The cost of a cut before each line; 0 is best.
 
     A border before blank lines moves behind them, so cells begin with text.
     """
@@ -223,7 +223,7 @@ def _cut_depths(lines: Sequence[str], tree: SyntaxTree | None) -> list[int]:
 
 
 def _line_depth(line: str, *, is_after_blank: bool) -> int:
-    """How bad a cut before a line is by its indentation; blank lines are never cut off first."""
+    """The cost of a cut before a line by its indentation; blank lines are never cut off first."""
     text = line.lstrip(" \t")
     if not text:
         return _ANY_LINE_DEPTH + _MAX_INDENT_DEPTH + 1

@@ -35,7 +35,7 @@ def _check_nothing_changed(comparison: Comparison) -> Iterator[Finding]:
 
 
 def _check_marker_left(comparison: Comparison) -> Iterator[Finding]:
-    """No marker is in the result, and none of the original's marker lines more often than there."""
+    """Check that the result has no marker; the original's marker lines are no more frequent."""
     known = Counter(map(str.strip, comparison.original))
     texts = frozenset(known)
     for number, line in enumerate(comparison.result, start=1):

@@ -23,7 +23,7 @@ MAX_EXPLAINED_LOSS = 10
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Lines of the original, from 0, of which the update replaces only so many."""
+    """Lines of the original, from 0, of which the update replaces only a part."""
 
     places: tuple[int, ...]
     num_replaced: int
@@ -246,7 +246,7 @@ class Comparison:
         return unnamed
 
     def is_cut_out(self, hunk: Hunk, *, num_lost: int) -> bool:
-        """Whether the update has the hunk's lines, and those around it, just as they stand now.
+        """Whether the update itself has these lines and their neighbours as they stand now.
 
         Then a small loss is meant: lines of the original that it leaves out between its own.
         `num_lost` are the hunk's unnamed losses.

@@ -1,4 +1,4 @@
-"""A decision tree as it is stored, and as it is walked down."""
+"""A decision tree in its stored form and in the form for walking down."""
 
 from __future__ import annotations
 

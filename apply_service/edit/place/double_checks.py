@@ -1,4 +1,4 @@
-"""Definitions that stand twice in a result, where the original has one."""
+"""Finds definitions that stand twice in a result and once in the original."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Key = tuple[tuple[str, ...], str, int]
 
 
 def check_defined_twice(comparison: Comparison) -> Iterator[Finding]:
-    """An update that defines a name of the original anew replaces it, and does not add a second."""
+    """Check that a new version of a definition replaces the old one instead of joining it."""
     if comparison.tree is None or comparison.result_tree is None:
         return
     language = comparison.tree.language

@@ -1,4 +1,4 @@
-"""A marker between two segments stands for something: hardly do they follow one another."""
+"""Lowers the weight of placements that leave nothing for the marker between two segments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TAKEN_GAP_COST = 10.0
 def without_empty_gaps(
     candidates: Sequence[Sequence[Placement]], order: Sequence[int], index: LineIndex
 ) -> list[list[Placement]]:
-    """The candidates of all segments, those lighter that touch the best one of a neighbour.
+    """The candidates, with less weight for those that touch the best one of a neighbour.
 
     Of two neighbours it is the one that loses less by moving. Only where the best path leaves a
     marker nothing. What changes nothing stays as it is: it stands where it stood.
@@ -51,7 +51,7 @@ def without_empty_gaps(
 def _cost_of_moving(
     placement: Placement, others: Sequence[Placement], are_apart: Sequence[bool], index: LineIndex
 ) -> float:
-    """How much lighter the best one that leaves a gap is; infinite if there is none to take."""
+    """The weight lost by the best candidate that leaves a gap; infinite if there is none."""
     if _is_idle(placement, index):
         return math.inf
     apart = (one.weight for one, is_apart in zip(others, are_apart, strict=True) if is_apart)

@@ -24,7 +24,7 @@ MIN_NEAR_SHARE = 0.7
 
 
 class ExplicitPlacements:
-    """Finds the old lines of segments: as they are, indented differently, then without blanks."""
+    """Finds the old lines of segments: exact, then indented differently, then without blanks."""
 
     def __init__(self, index: LineIndex, similarity: Similarity) -> None:
         self._index = index
@@ -152,7 +152,7 @@ class ExplicitPlacements:
         ]
 
     def _near(self, number: int, segment: Segment, old: Sequence[str]) -> list[Placement]:
-        """The old lines stand almost so: most of them are there, the others are alike."""
+        """Placements where most old lines stand and the others are similar."""
         filled = [place for place, text in enumerate(old) if text.strip()]
         core = list(old[filled[0] : filled[-1] + 1])
         spots = LazyPlacer(core, self._index, similarity=self._similarity).spots()

@@ -1,4 +1,4 @@
-"""Lines above an update that begins without a marker: do they stay, or are they meant to go?
+"""Decides if lines above an update without a leading marker stay or are meant to go.
 
 What names the file, opens a comment or ends a block stays, and so does what binds a name that the
 result uses. An import goes of which the update takes the last use away, or which it writes anew.
@@ -40,7 +40,7 @@ def is_code(text: str) -> bool:
 
 
 def first_lines_fate(original_lines: Sequence[str], path: MergePath) -> Fate:
-    """What becomes of the lines above the first placement of a merge.
+    """The fate of the lines above the first placement of a merge.
 
     They go only if all of them do.
     """
@@ -60,7 +60,7 @@ def first_lines_fate(original_lines: Sequence[str], path: MergePath) -> Fate:
 
 
 def says_again(original_lines: Sequence[str], path: MergePath) -> bool:
-    """Whether a merge begins with new lines that have the words of the few lines above them.
+    """Whether a merge begins with new lines that repeat the words of the few lines above them.
 
     As a new comment does that is meant to take the place of the one at the head of the file.
     Definitions stay.

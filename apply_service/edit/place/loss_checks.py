@@ -1,4 +1,4 @@
-"""What of the original is gone without the update saying so: lines, imports, definitions."""
+"""Finds lines, imports and definitions that the result lost without the update saying so."""
 
 from __future__ import annotations
 

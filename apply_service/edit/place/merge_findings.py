@@ -49,7 +49,7 @@ def ambiguous_place(segment: Segment, places: Sequence[int], index: LineIndex) -
 
 
 def border_unclear(segment: Segment) -> Finding:
-    """An update without markers lacks a piece of what it shows: is that forgotten or removed?"""
+    """An update without markers lacks a part of the lines it shows: forgotten or removed?"""
     sides = ("first", segment.has_gap_before), ("last", segment.has_gap_after)
     named = " and ".join(name for name, is_missing in sides if is_missing)
     what = (

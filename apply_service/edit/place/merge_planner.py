@@ -1,4 +1,4 @@
-"""Draws up a merge: placements of every segment, their order, what is cut, what is in doubt."""
+"""Draws up a merge: the placements of every segment, their order, cuts and doubts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ CROWDED_MARGIN = 7.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnMerge:
-    """What a plan is made of; see `MergePlan`."""
+    """The parts of a plan; see `MergePlan`."""
 
     candidates: tuple[tuple[Placement, ...], ...]
     order: tuple[int, ...]
@@ -110,7 +110,7 @@ class MergePlanner:
         self._ending_inside: set[int] = set()
 
     def draw(self) -> DrawnMerge:
-        """All that a plan needs."""
+        """Draw up all parts of the plan."""
         if len(self._snippet.segments) > MAX_SEGMENTS:
             return self._too_many()
         candidates = self._candidates()
@@ -166,7 +166,7 @@ class MergePlanner:
         return candidates
 
     def _with_rest(self, segment: Segment, found: list[Placement]) -> list[Placement]:
-        """Unless one is certain: after the others those that leave a marker nothing to stand for.
+        """Add, unless one is certain, placements that leave a marker nothing to stand for.
 
         In the block where the marker is written, that is.
         """
@@ -223,7 +223,7 @@ class MergePlanner:
     def _passed_over(
         self, room: Room, inside: Sequence[Placement], found: Sequence[Placement]
     ) -> list[Placement]:
-        """What follows the end of a block in the update follows it: lines between them are to go.
+        """Placements directly behind a block's end, as the update shows; lines between are to go.
 
         That is if all lines of the segment stand further down as they are, behind the end of
         another block.
@@ -345,7 +345,7 @@ class MergePlanner:
         order: Sequence[int],
         removed: Sequence[RemovedSpan],
     ) -> list[list[Placement]]:
-        """Without the lines at the start of the file that go though no marker stands for them."""
+        """The candidates, after a decision on lines at the file's start without a marker."""
         placements = PathSearch([candidates[number] for number in order]).best_path()
         if not placements or order[0]:
             return list(candidates)

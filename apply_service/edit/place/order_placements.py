@@ -1,4 +1,4 @@
-"""Guesses for segments that nothing in the original looks like: their neighbours tell the place."""
+"""Guesses places for segments unlike anything in the original, from their neighbours."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class OrderPlacements:
         return placements
 
     def changed(self, number: int, texts: Sequence[str], *, low: int, high: int) -> list[Placement]:
-        """Lines in `[low, high)` that the new ones hardly are anything but changed versions of."""
+        """Lines in `[low, high)` of which the new ones are almost surely changed versions."""
         found = self._variants_of(number, _core(texts), low, high)
         return found if found and found[0].reason == "variant" else []
 
@@ -148,7 +148,7 @@ class OrderPlacements:
     def _variants_of(
         self, number: int, core: Sequence[str], low: int, high: int
     ) -> list[Placement]:
-        """Lines that the new ones are changed versions of; "variant" if they hardly are others."""
+        """Lines that the new ones rewrite; "variant" if almost nothing else is possible."""
         placements = []
         found = self._variants.find(list(map(self._similarity.with_old_names, core)), low, high)
         balance = balance_of(core)
@@ -171,7 +171,7 @@ class OrderPlacements:
         return placements
 
     def _header_of(self, number: int, core: Sequence[str], low: int, high: int) -> list[Placement]:
-        """The header of a definition with another name and a body that a marker stands for."""
+        """The header of a block whose name differs and whose body a marker stands for."""
         if len(core) > 1:
             return []
         ratios = {
@@ -224,7 +224,7 @@ class OrderPlacements:
     def _after_imports(
         self, number: int, core: Sequence[str], low: int, high: int
     ) -> list[Placement]:
-        """Where the order of the alphabet says, if the imports keep it, then after each block."""
+        """The alphabetical place, if the imports keep that order; then after each block."""
         places: list[int] = []
         for start, end in self._imports:
             if low <= end and start <= high:

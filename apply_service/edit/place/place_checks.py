@@ -1,4 +1,4 @@
-"""Is the result a merge of the update at all, and does each segment stand where it belongs?"""
+"""Checks that the result is a merge of the update, with each segment in its place."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def check_place(
     *,
     confirmed: Mapping[int, Collection[Placement]],
 ) -> Iterator[Finding]:
-    """What is in doubt about a result that is the valid merge `path`.
+    """Doubts about a result that is the valid merge `path`.
 
     A segment is not in doubt if its place was chosen among the `confirmed` and all its rivals are
     among these.
@@ -56,7 +56,7 @@ def check_place(
 
 
 def unclear_placements(comparison: Comparison, plan: MergePlan, path: MergePath) -> list[Placement]:
-    """Those whose segment fits nearly as well where it takes fewer filled lines."""
+    """Placements whose segment fits nearly as well where it takes fewer filled lines."""
     if plan.is_unique and path == plan.best:
         return []
     field = _RivalField(comparison, plan, path)
@@ -102,7 +102,7 @@ class _RivalField:
         self._budget = MAX_PARSED_IN_DOUBT
 
     def others(self, number: int) -> Iterator[Placement]:
-        """All that the segment of placement `number` could be but for the other segments."""
+        """All placements of the segment of placement `number`, given the other segments."""
         placements = self._path.placements
         low = placements[number - 1].end if number else 0
         is_last = number + 1 == len(placements)
@@ -112,7 +112,7 @@ class _RivalField:
                 yield other
 
     def rivals(self, number: int) -> list[Placement]:
-        """What fits about as well as placement `number` and does not break the syntax.
+        """Placements that fit about as well as placement `number` and keep the syntax.
 
         Where the placement changes nothing, another one that changes nothing is no rival, nor is
         one that writes all of it a second time.
@@ -221,7 +221,7 @@ def _neighbours(comparison: Comparison, placement: Placement) -> str:
 def check_membership(
     comparison: Comparison, plan: MergePlan, best_lines: Sequence[str] | None
 ) -> Iterator[Finding]:
-    """What to say of a result that is no valid merge; `best_lines` is the best of those."""
+    """Findings for a result that is not a valid merge; `best_lines` is the best merge."""
     yield from _other_findings(plan)
     if best_lines is None:
         return

@@ -38,7 +38,7 @@ class Placement:
         return list(self.lines) == list(original_lines[self.start : self.end])
 
     def makes_same_text(self, other: Placement, original_lines: Sequence[str]) -> bool:
-        """Whether another placement makes the same lines of the original, but for blank ones."""
+        """Whether another placement gives the same text, but for blank lines."""
         low, high = min(self.start, other.start), max(self.end, other.end)
 
         def made(placement: Placement) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a placement changes: the lines it shares with the original, and those between them."""
+"""The change that a placement makes: lines in common with the original, and those between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What speaks for a placement of a lazy segment and against it, as numbers to be weighed."""
+"""Features that speak for or against a placement of a lazy segment, as numbers to be weighed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decision trees that correct the weights of a segment's placements by how these compare.
+"""Decision trees that correct the weights of a segment's placements by comparing them.
 
 `python tests/oracle.py edits.fit_placement_trees TRAIN --out placement_trees.json` fits them
 to real edits: boosted trees whose sum, added to the weights, makes the true placement as likely as
@@ -93,7 +93,7 @@ def corrected(placements: Sequence[Placement], lines: Sequence[str]) -> list[Pla
 
 
 def confirmed(placements: Sequence[Placement], lines: Sequence[str]) -> list[Placement]:
-    """The placements of a segment whose first one is certain, which the trees may doubt.
+    """The placements of a segment with a certain first one, after the trees may have doubted it.
 
     Where they give it less than `MIN_CERTAIN_SHARE` it is no longer certain. It stays the first by
     `DOUBTED_LEAD`: what seemed certain is right far more often than what the trees prefer to it.

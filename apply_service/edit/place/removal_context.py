@@ -1,4 +1,4 @@
-"""Lines around a directive that stay as they are: they say where the removed definition stood."""
+"""Keeps the lines around a directive, because they say where the removed definition stood."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What removal directives take away: a definition, or a line that stands for a name."""
+"""Finds the lines that removal directives take away: definitions, or lines for a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that an update gives to what has another name in the original.
+"""Finds names that an update changes.
 
 Where a changed line is an old one but for one word, which is new to the file, while the update does
 not show the old word any more, it renames. A line that defines, assigns or imports the name tells
@@ -95,7 +95,7 @@ def _compared(
 def _everywhere(
     renames: Mapping[str, str], new_lines: Collection[str], old_lines: Sequence[str]
 ) -> dict[str, str]:
-    """The renames that leave hardly a line that uses the old name."""
+    """The renames after which almost no line still uses the old name."""
     uses: dict[str, set[str]] = {former: set() for former in renames.values()}
     for line in set(old_lines) if uses else ():
         for former in uses.keys() & NAME.findall(line):

@@ -1,4 +1,4 @@
-"""Where a segment may begin and end, once it is known which of its lines stand in the original."""
+"""Finds where a segment may begin and end, once its lines in the original are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markers inside blocks: what follows one stands in the block that the segment before left open.
+"""Keeps the code behind a marker in the block that the segment before left open.
 
 A segment may show the header of a block and a marker deeper than it; the next segment then stands
 inside that block or closes it. Blocks are told by indentation: a line opens one if the line or the

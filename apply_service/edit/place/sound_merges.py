@@ -1,4 +1,4 @@
-"""Placements that break the syntax of the file make way for those that keep it."""
+"""Prefers placements that keep the syntax of the file to those that break it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class SoundMerges:
         return [[one for one in layer if _key(one) not in broken] for layer in settled]
 
     def _is_doubtful(self, placement: Placement) -> bool:
-        """Whether it is a guess, takes brackets of other blocks, or drops what is not named."""
+        """Whether a placement is a guess, takes others' brackets, or drops unnamed definitions."""
         if placement.reason == "order" or not self._check.keeps_blocks(placement):
             return True
         words = words_of(placement.lines)
@@ -132,7 +132,7 @@ class SoundMerges:
 
 
 def _rivals(layers: Layers, path: Sequence[Placement]) -> Iterator[Placement]:
-    """What may be chosen instead of the placements of a path, the likeliest first."""
+    """Alternatives to the placements of a path, the likeliest first."""
     found = [
         (one.weight - other.weight, one.segment, place)
         for one in path

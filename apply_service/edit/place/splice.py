@@ -1,4 +1,4 @@
-"""Puts placements into an original, and finds out which placements made a given result."""
+"""Puts placements into an original, and finds the placements that made a given result."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Where a reading of the result stands: before which line of it, and how it came there."""
+    """The state of a reading of the result: the next line, and the placements so far."""
 
     place: int
     read: int

@@ -38,7 +38,7 @@ class SyntaxCheck:
         self._known: dict[tuple[str, ...], Sequence[int] | None] = {}
 
     def of_placement(self, placement: Placement) -> Soundness:
-        """What the syntax is with this placement and without those of other segments."""
+        """The syntax with this placement and without those of other segments."""
         errors = self.error_lines([placement])
         if errors is None:
             return "unknown"

@@ -1,4 +1,4 @@
-"""Changed lines sent without any context: they take the place of the lines they are variants of."""
+"""Places changed lines sent without context: they replace the lines they are variants of."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SURE_KEPT = 0.85
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Lines `[start, end)` of the original, of whose words the new ones keep the share `kept`.
+    """Lines `[start, end)` of the original; `kept` is the share of their words in the new lines.
 
     `score` orders variants of the same lines; it is at most 1.
     """
@@ -113,7 +113,7 @@ class VariantFinder:
 
 
 class _Overlap:
-    """What old lines have in common with new ones, line by line."""
+    """The words that old lines and new ones have in common, counted line by line."""
 
     def __init__(self, new: Counter[str], weights: WordWeights) -> None:
         self.words: set[str] = set()
@@ -135,11 +135,11 @@ class _Overlap:
 
     @property
     def kept(self) -> float:
-        """What the common words weigh against the old ones."""
+        """The weight of the common words against the old ones."""
         return self._common_weight / self._old_weight if self._old_weight else 0.0
 
     @property
     def common(self) -> float:
-        """What they weigh against both."""
+        """The weight of the common words against the words of both."""
         total = self._old_weight + self._new_weight
         return 2 * self._common_weight / total if total else 0.0

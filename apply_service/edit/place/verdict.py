@@ -1,4 +1,4 @@
-"""May a result be trusted? Deterministic checks of (original, update, result), as findings.
+"""Judges if a result may be trusted, by deterministic checks of (original, update, result).
 
 Two questions. Is the result a valid merge at all (`MergePlan.accepts`)? If so, only its place can
 be wrong; if not, the checks say what is. The status follows from the worst finding: an error
@@ -50,7 +50,7 @@ class RemovedLine:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The status of a result, what led to it, and what of the original is gone."""
+    """The status of a result, the findings behind it, and the lines that the result lost."""
 
     status: Status
     findings: tuple[Finding, ...] = ()
@@ -67,7 +67,7 @@ def judge(
     tree: SyntaxTree | None = None,
     confirmed: Mapping[int, Collection[Placement]] | None = None,
 ) -> Verdict:
-    """Check one result. An answer that did not end properly is judged by that alone.
+    """Check one result; an answer that did not end properly is judged by that alone.
 
     `update` are the lines as they were sent, or what `read_snippet` made of them. `plan` is the
     merge of the same original and update: without it the place of the new lines is not judged.
@@ -151,7 +151,7 @@ def _removed_lines(comparison: Comparison) -> Iterator[RemovedLine]:
 
 
 def _read(update_lines: Sequence[str], original_lines: Sequence[str]) -> Snippet:
-    """The update as a snippet; one that cannot be read is cut at its markers and no more."""
+    """The update as a snippet; an unreadable one is only cut at its markers."""
     try:
         return read_snippet(update_lines, original_lines)
     except SnippetError:

@@ -84,7 +84,7 @@ class _Finder:
         return len(self.runs) >= MAX_RUNS or self._num_compared > MAX_COMPARED_LINES
 
     def near(self, places: Sequence[int]) -> list[int]:
-        """Those of many `places` that lie close to the weightiest runs."""
+        """The places, out of many, that lie close to the weightiest runs."""
         strong = sorted(self.runs, key=lambda run: -run.weight)[:MAX_STRONG]
         reach = len(self._stripped) + NEAR_LINES
         found: list[int] = []

@@ -37,7 +37,7 @@ Change = Callable[[Connection, bytes], bytes]
 
 
 class FaultyLink:
-    """Carries connections to a port of the loopback address; `on_reply` and `on_request` may be
+    """Carries connections to a port of the loopback address, as its members say.
     exchanged at any time. While `is_cut`, connections are closed as they come."""
 
     def __init__(

@@ -33,7 +33,7 @@ _MAX_CALL_DEPTH = 6
 
 
 def _value_kind(value: Node | None, text: Text) -> str:
-    """What `name = value` defines; `memo(() => ...)` defines a function."""
+    """The kind of definition in `name = value`; `memo(() => ...)` defines a function."""
     for _ in range(_MAX_CALL_DEPTH):
         if value is None:
             break

@@ -1,4 +1,4 @@
-"""What can be wrong with a file of a workspace; nothing was written when one of these is raised.
+"""Errors of a workspace's files; nothing was written when one of these is raised.
 
 ApplyClientError ← WorkspaceError
 WorkspaceError ← PathRefusedError, FileMissingError, FilePresentError, NotAFileError,
