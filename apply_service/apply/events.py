@@ -20,7 +20,7 @@ class RegionStarted:
 
 @dataclass(frozen=True, slots=True)
 class RegionText:
-    """The next piece of a region's new text, with "\n" between lines whatever the file has."""
+    """The next piece of a region's new text, with "\\n" between lines whatever the file has."""
 
     index: int
     text: str

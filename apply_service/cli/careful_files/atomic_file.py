@@ -135,7 +135,7 @@ def _look_at(folder: AnchoredFolder, name: str, *, max_bytes: int) -> _SeenFile:
 
 
 def _try_look_at(folder: AnchoredFolder, name: str, seen: _SeenFile) -> _SeenFile | None:
-    """The same, None for what is no regular file or not there; `seen` says how much to read."""
+    """A file as found, None if absent or not regular; `seen` says how much to read."""
     try:
         return _look_at(folder, name, max_bytes=len(seen.content) + 1)
     except OSError:

@@ -47,8 +47,10 @@ class SoundMerges:
         self._removed = removed
 
     def settle(self, candidates: Layers) -> list[list[Placement]]:
-        """The candidates with the guilty placements lowered, and without those that break the
-        syntax beside a best merge that keeps it; as they were if no such merge is found.
+        """The candidates, with less weight for placements that cause syntax errors.
+
+        Those that break the syntax beside a best merge that keeps it are left out; the candidates
+        stay as they were if no such merge is found.
         """
         unsettled = [list(layer) for layer in candidates]
         settled = unsettled

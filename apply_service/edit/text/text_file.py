@@ -44,7 +44,7 @@ class EncodingLostError(TextFileError):
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """Lines split at "\n" alone, with everything needed to write the same bytes again.
+    """Lines split at "\\n" alone, with everything needed to write the same bytes again.
 
     `lines` hold neither "\\n" nor the CR of a CRLF; a lone CR is text. `has_cr[i]` says whether
     line i ended in CRLF. An empty file has no lines; the last line may lack its newline.
@@ -136,7 +136,7 @@ class TextFile:
 
 
 def split_lines(text: str) -> tuple[list[str], bool]:
-    """Split at "\n" only, and say if the last line is ended: "" has no line, "\n" one."""
+    """Split at "\\n" only, and say if the last line is ended: "" has no line, "\\n" one."""
     if not text:
         return [], False
     has_final_newline = text.endswith("\n")

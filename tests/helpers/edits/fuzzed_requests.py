@@ -1,6 +1,7 @@
 """Generates invalid requests of many kinds from a seed, route by route.
 
-Half of them are valid bodies with a few changes, so that they come far; the others are hardly JSON.
+Half of them are valid bodies with a few changes, so that they come far; most others are not even
+JSON.
 """
 
 from __future__ import annotations

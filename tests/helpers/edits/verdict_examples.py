@@ -22,7 +22,7 @@ _PIECE = re.compile(
 class Example:
     """One example: three texts, and the finding code that must (or must not) appear.
 
-    `told` is what the model says of the result, if it is the model's: "sure 0.4".
+    `told` is the model's judgement of the result, if the result is the model's: "sure 0.4".
     """
 
     code: str

@@ -196,7 +196,7 @@ def functions(names: Sequence[str]) -> str:
 def hopeless_edit() -> tuple[str, str]:
     """An original and an update whose likeliest merge drops most of the file, and is rejected.
 
-    Behind what would be dropped the file is so large that there is more than one try.
+    Behind the dropped lines the file is so large that there is more than one attempt.
     """
     steps = [f"    step_{number}({number}, {number * 7})" for number in range(24)]
     rest = [

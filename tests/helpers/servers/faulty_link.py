@@ -37,8 +37,11 @@ Change = Callable[[Connection, bytes], bytes]
 
 
 class FaultyLink:
-    """Carries connections to a port of the loopback address, as its members say.
-    exchanged at any time. While `is_cut`, connections are closed as they come."""
+    """Carries connections to a port of the loopback address.
+
+    `on_reply` and `on_request` may be exchanged at any time. While `is_cut`, connections are closed
+    as they come.
+    """
 
     def __init__(
         self, target_port: int, *, on_reply: Change | None = None, on_request: Change | None = None

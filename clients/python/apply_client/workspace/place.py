@@ -45,7 +45,7 @@ def open_place(
     missing_folders: MissingFolders = "refuse",
     abilities: Abilities = PLATFORM,
 ) -> Iterator[Place]:
-    """Walk from `root` along `parts`; `name` is what the caller calls the file.
+    """Walk from `root` along `parts`; `name` is the caller's name of the file.
 
     Folders that are missing are refused, made, or only named. Raises PathRefusedError for a link
     that leads out, FileMissingError, NotAFileError, OSError.
