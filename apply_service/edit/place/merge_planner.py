@@ -225,7 +225,7 @@ class MergePlanner:
     ) -> list[Placement]:
         """Placements directly behind a block's end, as the update shows; lines between are to go.
 
-        That is if all lines of the segment stand further down as they are, behind the end of
+        Empty unless all lines of the segment stand further down as they are, behind the end of
         another block.
         """
         lines = self._index.lines

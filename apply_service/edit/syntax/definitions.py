@@ -214,7 +214,7 @@ class SymbolTable:
     ) -> bool:
         """True if the segment's definition ends with a line from the middle of the old one.
 
-        It does not if the segment goes on behind it, or with a marker beside its header.
+        False if the segment goes on behind it, or with a marker beside its header.
         """
         if any(map(str.strip, texts[new.end :])):
             return False
