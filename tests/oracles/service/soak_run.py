@@ -81,8 +81,8 @@ def soak(server: Server, *, num_clients: int, for_s: float) -> bool:
             f" {endings.total()} requests"
         )
         sys.stdout.flush()
-    third = len(own) // 3
-    growth = min(own[-third:]) - min(own[third:-third])
+    third = max(1, len(own) // 3)
+    growth = min(own[-third:]) - min(own[third:-third] or own)
     faults = {
         ending: count
         for ending, count in endings.items()
