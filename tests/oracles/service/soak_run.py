@@ -89,9 +89,7 @@ def soak(server: Server, *, num_clients: int, for_s: float) -> bool:
         if count and not ending.startswith(GOOD_STATUSES)
     }
     print(f"at first {before}, in the end {server.holdings()}")
-    print(
-        f"from the middle third to the last memory grew by {growth / 2**20:.2f} MiB; faults {faults or 0}"
-    )
+    print(f"from middle third to last {growth / 2**20:+.2f} MiB; faults {faults or 0}")
     print(f"endings {dict(endings.most_common())}")
     return growth <= MAX_GROWTH_BYTES and not faults
 
