@@ -79,7 +79,7 @@ def test_a_flag_that_is_like_no_other_gets_no_guess(
     ("program", "arguments", "exit_code", "said"),
     [
         ("apply_service", ["apply", "-", "--update", "a.py"], 0, ""),
-        ("apply_service", ["apply", "a.py", "--update", "-"], 1, "none of them is text"),
+        ("apply_service", ["apply", "a.py", "--update", "-"], 1, "lines and no text"),
         ("apply_service", ["key", "list"], 0, ""),
         (
             "apply_client",

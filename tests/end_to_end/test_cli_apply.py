@@ -290,7 +290,7 @@ def test_errors_are_one_line_and_exit_1(file: Path, capfd: pytest.CaptureFixture
     assert "is a folder; name a file in it" in failure()
     file.with_name("update.py").write_text("\n\n")
     assert run(file) == 1
-    assert "the update has 2 lines and none of them is text" in failure()
+    assert "the update has 2 lines and no text" in failure()
     file.write_bytes(b"\x7fELF\0")
     assert run(file) == 1
     assert f"{file}: NUL at byte 4" in failure()

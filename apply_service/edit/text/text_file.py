@@ -148,7 +148,7 @@ def check_not_binary(content: bytes) -> None:
     position = content.find(b"\0", 0, BINARY_PROBE_BYTES)
     if position >= 0:
         raise BinaryFileError(
-            f"NUL stands at byte {position}, and a text file has none in its first"
+            f"NUL at byte {position} makes the file binary; a text file has none in its first"
             f" {BINARY_PROBE_BYTES} bytes (UTF-16 and UTF-32 need a byte order mark); send a text"
             " file"
         )

@@ -159,8 +159,8 @@ def test_a_toss_up_is_for_review(oracle: OracleService) -> None:
     finding = result.verdict.findings[-1]
     assert (finding.code, finding.line) == ("low_confidence", 2)
     assert finding.message == (
-        "on line 2 of the result the model chose `b = 1` (keeps line 2 of the original), with"
-        " 40.0 %, before `print(a, end=None)` (takes line 3 of the update)"
+        "the model chose `b = 1` (keeps line 2 of the original) for line 2 of the result with"
+        " 40.0 %, over `print(a, end=None)` (takes line 3 of the update)"
     )
 
 

@@ -288,7 +288,7 @@ def test_a_deadline_in_a_later_try_leaves_the_best_so_far(oracle: OracleService)
     result = outcome_of(items)
     assert (result.verdict.status, result.source) == ("needs_review", "merge")
     (dropped,) = [one for one in result.verdict.findings if one.code == "retry_dropped"]
-    assert "the deadline came first" in dropped.message
+    assert "the deadline left no time" in dropped.message
     assert sum(isinstance(item, RegionStarted) for item in items) == 2
     assert [item for item in items if isinstance(item, RegionRestart)] == [
         RegionRestart(0),
@@ -400,7 +400,7 @@ def test_a_queue_that_is_full_for_a_wider_try_leaves_the_best_so_far(
     result = outcome_of(items)
     assert (result.verdict.status, result.source) == ("needs_review", "merge")
     (dropped,) = [one for one in result.verdict.findings if one.code == "retry_dropped"]
-    assert "too much to do" in dropped.message
+    assert "too busy" in dropped.message
 
 
 class ShowsLinesOfFilesOnly:

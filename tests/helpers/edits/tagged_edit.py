@@ -26,7 +26,7 @@ def tells_both_places(message: str) -> bool:
     """Whether a doubt about `UNSURE_UPDATE` says which place was taken and which fits as well."""
     first, second = UNSURE_PLACES
     return any(
-        f"took the place of line {taken} of the original; the place of line {other} fits" in message
+        f"in place of line {taken} of the original; it fits in place of line {other}" in message
         for taken, other in ((first, second), (second, first))
     )
 
