@@ -105,8 +105,8 @@ class DiffReader:
             segments.extend(reader.segments(hunk))
         if not segments:
             raise MalformedSnippetError(
-                f"the diff has {len(lines)} lines and none of them begins with + or -; send the"
-                " lines of its hunks too"
+                f"none of the {len(lines)} lines of the diff begins with + or -; send the lines of"
+                " its hunks too"
             )
         return Snippet(
             format="diff", segments=tuple(self._lazy.with_optional(one) for one in segments)

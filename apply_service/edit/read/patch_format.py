@@ -54,8 +54,8 @@ class PatchReader:
         hunks = self._hunks(body)
         if not any(line.text[:1] in ("+", "-") for hunk in hunks for line in hunk.lines):
             raise MalformedSnippetError(
-                f"the patch has {len(body)} lines and none of them begins with + or -; send the"
-                " lines of its hunks too"
+                f"none of the {len(body)} lines of the patch begins with + or -; send the lines of"
+                " its hunks too"
             )
         reader = HunkReader(self._original, hunks, is_spaced=True)
         segments: list[Segment] = []
