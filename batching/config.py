@@ -100,7 +100,7 @@ def resolve_num_blocks(kv_memory_bytes: int, *, kv_bytes_per_token: int, block_s
     num_blocks = kv_memory_bytes // (kv_bytes_per_token * block_size)
     if num_blocks < 1:
         raise ModelLoadError(
-            f"the KV cache of {kv_memory_bytes} bytes holds no block: one takes"
+            f"the KV cache of {kv_memory_bytes} bytes holds no block, and a block takes"
             f" {kv_bytes_per_token * block_size} bytes; give it more memory"
         )
     return num_blocks

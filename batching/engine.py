@@ -329,14 +329,14 @@ class Engine:
         if num_prompt < 1 or request.sampling.max_tokens < 1:
             raise RequestTooLongError(
                 f"a prompt of {num_prompt} and an answer of {request.sampling.max_tokens} tokens"
-                " cannot be served; both must have at least 1"
+                " cannot be served; both need at least 1"
             )
         if num_tokens > limit:
             raise RequestTooLongError(
                 f"a prompt of {num_prompt} and an answer of up to {request.sampling.max_tokens}"
-                f" tokens are {num_tokens}, the limit is {limit} (context of the model"
-                f" {info.max_position}, KV cache {info.num_kv_tokens}); send less, or give the"
-                " KV cache more memory"
+                f" tokens are {num_tokens} together, the limit is {limit} (context of the model"
+                f" {info.max_position}, KV cache {info.num_kv_tokens}); send less, or give the KV"
+                " cache more memory"
             )
 
 

@@ -36,7 +36,7 @@ class MachineFile:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            _LOGGER.warning("%s is of no use and measured again: %s", self._path, error)
+            _LOGGER.warning("%s cannot be used, so it is measured again: %s", self._path, error)
             return None
 
     def store(self, content: Mapping[str, Any]) -> None:

@@ -71,7 +71,7 @@ class Admission:
             late_s += own_s
         if late_s > 0:
             raise OverloadedError(
-                f"the requests before this one will take about {ahead_s:.1f} s, and it has"
+                f"the requests before this one take about {ahead_s:.1f} s, and this one has"
                 f" {max(left_s, 0):.1f} s left; send it again after `Retry-After`",
                 retry_after_s=round(min(MAX_WAIT_S, late_s), 3),
             )

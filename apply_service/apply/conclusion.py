@@ -19,16 +19,16 @@ from batching.events import RequestStats
 _UNCONFIRMED = Finding(
     code="place_unconfirmed",
     severity="warning",
-    message="no model has confirmed this merge, and anchors alone do not decide where all parts of"
-    " the update go",
+    message="no model confirmed this merge, and the unchanged lines of the update leave a choice"
+    " of places",
     hint="check the places in the diff, or add an unchanged line before and after each part",
 )
 # A wider region or the file may have one, so this is of one attempt only.
 _NO_VALID_MERGE = Finding(
     code="no_valid_merge",
     severity="warning",
-    message="the model wrote freely, because the valid merges of this part of the file could not be"
-    " offered to it",
+    message="the model wrote this part of the file freely, because its valid merges could not be"
+    " offered",
     hint="compare the result with the update line by line, or send a shorter update",
 )
 
@@ -43,20 +43,19 @@ def _dropped_retry(reason: str, hint: str) -> Finding:
 
 
 _DROPPED_FOR_TIME = _dropped_retry(
-    "the deadline came first", "send the edit again, with more time if the service takes a deadline"
+    "the deadline left no time",
+    "send the edit again, with a longer deadline if the service takes one",
 )
-_DROPPED_FOR_ROOM = _dropped_retry(
-    "the server has too much to do", "send the edit again in a while"
-)
+_DROPPED_FOR_ROOM = _dropped_retry("the server is too busy", "send the edit again later")
 
 
 def _unjudged(limit: int) -> Finding:
     return Finding(
         code="too_much_to_compare",
         severity="warning",
-        message="to check the result would take more comparisons than an edit may make; the limit"
+        message="the check of the result takes more comparisons than an edit may make; the limit"
         f" is {limit}",
-        hint="check the places in the diff, or send the update in several requests",
+        hint="check the places in the diff, or split the update into several requests",
     )
 
 
@@ -159,7 +158,7 @@ def try_conclude_unasked(plan: EditPlan, reason: LimitError) -> Outcome | None:
     """
     if not plan.edit.has_fallback:
         return None
-    message = f"{_UNCONFIRMED.message}; it could not be asked: {reason}"
+    message = f"{_UNCONFIRMED.message}; the model could not be asked: {reason}"
     merged = try_conclude_merge(plan, unconfirmed=replace(_UNCONFIRMED, message=message))
     return None if merged is None or merged.verdict.status == "rejected" else merged
 

@@ -108,9 +108,9 @@ def _low_confidence(decision: Decision) -> Finding:
     return Finding(
         code="low_confidence",
         severity="warning",
-        message=f"on line {decision.line} of the result the model chose"
-        f" {_quoted(decision.chosen)}, with {_percent(decision.certainty)}, before {others}",
-        hint="compare the places, or send an unchanged line before and after the new ones",
+        message=f"the model chose {_quoted(decision.chosen)} for line {decision.line} of the"
+        f" result with {_percent(decision.certainty)}, over {others}",
+        hint="compare the places, or send an unchanged line before and after the new lines",
         line=decision.line,
     )
 
@@ -119,10 +119,10 @@ def _model_disagrees(disagreement: Disagreement) -> Finding:
     return Finding(
         code="model_disagrees",
         severity="warning",
-        message=f"the model wanted to write something else than line {disagreement.line} of the"
-        f" result, {shown(disagreement.text)}, with {_percent(disagreement.outside_mass)};"
-        " no valid merge has it",
-        hint="see whether the update says all that is meant, and where it belongs",
+        message=f"the model gave {_percent(disagreement.outside_mass)} to other text than line"
+        f" {disagreement.line} of the result, {shown(disagreement.text)}; no valid merge has that"
+        " text",
+        hint="check that the update says all that you mean, and where",
         line=disagreement.line,
     )
 

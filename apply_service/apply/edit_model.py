@@ -112,7 +112,8 @@ class EditModel:
                 value=num_needed,
                 limit=limit,
                 remedy=f"{_shorter(edit)}, or use a longer context (the model has"
-                f" {info.max_position} tokens, its KV cache {info.num_kv_tokens}: see kv_memory)",
+                f" {info.max_position} tokens, its KV cache {info.num_kv_tokens}; raise kv_memory"
+                " for more)",
             )
         if edit.sampling.max_tokens is not None:
             return edit.sampling.max_tokens
@@ -162,7 +163,7 @@ def _shorter(edit: EditRequest) -> str:
     if edit.sampling.max_tokens is not None:
         return "lower max_tokens"
     if edit.scope == "file":
-        return 'leave scope at "auto", which rewrites only what changes'
+        return 'leave scope at "auto" to rewrite only the changed parts'
     if not edit.has_fallback:
-        return 'leave checks "on", which may do without the model, or send one change at a time'
+        return 'leave checks "on" to allow a merge without the model, or send one change at a time'
     return "send one change at a time, with an unchanged line before and after it"

@@ -272,6 +272,6 @@ def _cap_explained(edit: EditRequest) -> Iterator[None]:
         if not edit.is_deadline_capped:
             raise
         raise DeadlineExceededError(
-            f"{error}; deadline_s asked for more than the {edit.deadline_s:g} s that this server"
-            " gives an edit (max_deadline_s)"
+            f"{error}; deadline_s is over the {edit.deadline_s:g} s that this server allows"
+            " (max_deadline_s)"
         ) from error

@@ -123,7 +123,7 @@ def _check_flags(args: argparse.Namespace) -> None:
     """Raise UsageError for what stdin cannot be, and for bytes that are no text."""
     for flag, text in (("--instruction", args.instruction), ("--path", args.path)):
         if text is not None and text != _as_text(text):
-            raise UsageError(f"{flag} has bytes that are no UTF-8: {text!r}; send text in UTF-8")
+            raise UsageError(f"{flag} has bytes that are not UTF-8: {text!r}; send text in UTF-8")
     if args.file != _STDIN:
         return
     if Path(args.update) == _STDIN:

@@ -19,7 +19,7 @@ class CacheCommandError(ApplyError):
 def add_cache_commands(subparsers: Any) -> None:
     """Register `cache`."""
     parser = subparsers.add_parser(
-        "cache", help="count or clear what is kept in Redis", description=__doc__
+        "cache", help="count or clear the prompts in Redis", description=__doc__
     )
     parser.add_argument("action", choices=("stats", "clear"), help="count it, or delete it")
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file with settings")

@@ -56,7 +56,7 @@ _USAGE = "%(prog)s [flags]"
 _PLUGGED_COMMANDS = {
     "key": "create, list and revoke API keys",
     "model": "prepare, list, inspect and remove models",
-    "cache": "count or clear what is kept in Redis",
+    "cache": "count or clear the prompts in Redis",
     "bench": "measure accuracy, latency and settings on your own code",
 }
 # OpenMP's threads spin while they wait, by default for milliseconds. Beside another busy process
@@ -126,7 +126,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
         _add_setting_flags(add_doctor_command(subparsers), setting_fields())
     else:
-        subparsers.add_parser("doctor", help="look whether everything is in place to serve")
+        subparsers.add_parser("doctor", help="check that everything is in place to serve")
     config = subparsers.add_parser(
         "config", usage=_USAGE, help="show the settings and where they come from"
     )

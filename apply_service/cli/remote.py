@@ -54,8 +54,8 @@ def apply_remotely(
     except (OSError, http.client.HTTPException, msgspec.DecodeError, ValueError) as error:
         reason = getattr(error, "reason", None) or str(error) or type(error).__name__
         raise RemoteError(
-            f"the server at {url} did not answer to the end: {reason}; see whether it runs, or"
-            " unset APPLY_SERVICE_URL to load the model here"
+            f"the server at {url} gave no complete answer: {reason}; check that it runs, or unset"
+            " APPLY_SERVICE_URL to load the model here"
         ) from error
 
 
@@ -104,8 +104,8 @@ def _problem(content: bytes, status: int) -> Problem:
         problem = msgspec.json.decode(content, type=Problem)
     except msgspec.DecodeError as error:
         raise RemoteError(
-            f"the server answered {status} with something else than JSON; see whether"
-            " APPLY_SERVICE_URL is that of an apply-service"
+            f"the server answered {status} without JSON; check that APPLY_SERVICE_URL is the"
+            " address of an apply-service"
         ) from error
     if status != _UNAUTHORIZED:
         return problem

@@ -201,9 +201,9 @@ def _shuffled_cases(options: LatencyOptions) -> list[Case]:
     cases = [case for case in read_cases(options.cases) if not case.must_refuse]
     if not cases or not options.limit + options.long_limit:
         raise LatencyBenchError(
-            f"{options.cases} has {len(cases)} cases with an answer, of which --limit"
-            f" {options.limit} and --long-limit {options.long_limit} are wanted; there must be at"
-            " least one"
+            f"{options.cases} has {len(cases)} cases with an answer, and --limit {options.limit}"
+            f" and --long-limit {options.long_limit} ask for some of them; at least 1 case is"
+            " needed"
         )
     random.Random(options.seed).shuffle(cases)
     return cases

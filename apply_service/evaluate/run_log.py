@@ -46,7 +46,7 @@ class RunLog(Generic[Row]):
             ) from error
         except msgspec.DecodeError as error:
             raise RunLogError(
-                f"{path} is no file of finished runs: {error}; name another"
+                f"{path} is not a file of finished runs: {error}; name another"
             ) from error
 
     def add(self, row: Row) -> None:

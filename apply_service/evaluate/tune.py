@@ -240,7 +240,7 @@ def _check(options: TuneOptions) -> None:
             f"{options.out} exists and is not overwritten; name another file, or remove it"
         )
     if not options.out.parent.is_dir():
-        raise TuneError(f"{options.out.parent} is no folder; make it, or name a file elsewhere")
+        raise TuneError(f"{options.out.parent} is not a folder; make it, or name a file elsewhere")
     formats = msgspec.json.schema(Settings)["$defs"]["Settings"]["properties"]["dtype"]["enum"]
     for name in options.dtypes:
         if name not in formats:

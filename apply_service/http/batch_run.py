@@ -245,8 +245,8 @@ def _too_many_lines(value: int, limit: int) -> ProblemError:
             413,
             code="batch-too-long",
             title="The batch has too many lines",
-            detail=f"the batch has {value} lines or more, the limit is {limit}; this line and those"
-            " behind it were not begun",
+            detail=f"the batch has {value} lines or more, the limit is {limit}; this line and all"
+            " later lines were not begun",
             value=value,
             limit=limit,
             remedy="send them in another batch, or raise max_batch_lines",
@@ -260,8 +260,8 @@ def _out_of_time(limit_s: float) -> ProblemError:
             504,
             code="batch-timed-out",
             title="The batch took too long",
-            detail=f"the batch was not done after {limit_s:g} s; lines that have no answer before"
-            " this one's were given up or not begun",
+            detail=f"the batch was not done after {limit_s:g} s; all lines without an earlier"
+            " answer were given up or not begun",
             limit=limit_s,
             remedy="send them in another batch, or raise max_batch_s",
         )

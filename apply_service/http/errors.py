@@ -41,7 +41,7 @@ _EXPECTED = (
     WithdrawnError,
 )
 
-_REMEDY = "GET /schema says which addresses there are and what they take"
+_REMEDY = "GET /schema lists the addresses and their fields"
 _HTTP_KINDS = {
     404: ("not-found", "There is nothing at this address"),
     405: ("method-not-allowed", "The address does not take this method"),

@@ -88,7 +88,7 @@ def _too_deep() -> ProblemError:
             400,
             code="too-deeply-nested",
             title="The JSON is nested too deeply",
-            detail=f"arrays and objects stand inside one another more than {MAX_DEPTH} deep",
+            detail=f"arrays and objects are nested more than {MAX_DEPTH} deep",
             limit=MAX_DEPTH,
             remedy=f"send at most {MAX_DEPTH} levels; /schema describes the body",
         )

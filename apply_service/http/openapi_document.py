@@ -54,7 +54,7 @@ _REFERENCE = "#/components/schemas/{name}"
 _KEY: Document = {
     "type": "http",
     "scheme": "bearer",
-    "description": "An API key; needed once the server has any, except by /health.",
+    "description": "An API key. All addresses but /health need it once the server has keys.",
 }
 _STREAMING_ENDS = ("/apply", "/chat/completions")
 _EVENTS: Document = {

@@ -52,17 +52,17 @@ from batching.errors import (
 
 _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (EmptySnippetError, 400, "empty-update", "The update is empty"),
-    (NothingToKeepError, 400, "markers-without-file", "Markers without an original"),
+    (NothingToKeepError, 400, "markers-without-file", "The original is empty"),
     (NoMarkerError, 422, "no-marker", "The update does not say where it belongs"),
     (MalformedSnippetError, 422, "malformed-update", "The update breaks the rules of its format"),
-    (UnsupportedOperationError, 422, "unsupported-update", "The update is no edit of this file"),
+    (UnsupportedOperationError, 422, "unsupported-update", "The update does not edit this file"),
     (SnippetError, 422, "unreadable-update", "The update cannot be read"),
     (UnavailableOptionError, 400, "unavailable-option", "The option is not available"),
     (UnknownModelError, 404, "unknown-model", "The model is not served"),
     (FileTooLargeError, 413, "file-too-large", "The file is too large"),
     (PromptTooLongError, 413, "prompt-too-long", "The prompt is too long"),
     (ShuttingDownError, 503, "shutting_down", "The server is shutting down"),
-    (EngineStalledError, 503, "engine-stalled", "The engine does not work"),
+    (EngineStalledError, 503, "engine-stalled", "The engine is stuck"),
     (TextWorkerError, 503, "text-worker-failed", "The work on the text failed"),
     (TextWorkStuckError, 503, "text-work-stuck", "Too many edits wait"),
     (TextMemoryError, 413, "too-much-memory", "The edit takes too much memory"),
@@ -76,7 +76,7 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (TextNotEncodableError, 422, "text-not-encodable", "The model cannot read the text"),
     (PromptError, 500, "prompt-failed", "The prompt could not be built"),
     (RequestTooLongError, 413, "prompt-too-long", "The prompt is too long"),
-    (OverloadedError, 503, "overloaded", "The server has too much to do"),
+    (OverloadedError, 503, "overloaded", "The server is too busy"),
     (QueueFullError, 429, "queue-full", "The queue is full"),
     (EngineStoppedError, 503, "shutting_down", "The server is shutting down"),
     (DeadlineExceededError, 504, "deadline-exceeded", "The deadline passed"),
@@ -139,7 +139,7 @@ class RejectedError(VerdictError):
             outcome,
             code="rejected",
             title="The result failed its checks",
-            remedy='see the hint of each finding; checks "off" returns the text as it is',
+            remedy='follow the hint of each finding; checks "off" returns the text as it is',
         )
 
 

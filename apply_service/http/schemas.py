@@ -57,15 +57,15 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         Literal["merge", "none"] | None,
         Meta(
             description="`merge`: the answer is one of the valid merges; `none`: the model writes"
-            " freely. Unset, what suits the model."
+            " freely. Unset, the default of the model."
         ),
     ] = None
     use_model: Annotated[
         Literal["auto", "always", "never"] | None,
         Meta(
-            description="`never`: the deterministic merge with its verdict; `auto`: that, where it"
-            " is known to need no model; `always`: the model is asked. Unset, what the server is"
-            " set to, by default `auto`."
+            description="`never`: the deterministic merge with its verdict; `auto`: the model only"
+            " where that merge is not certain; `always`: the model. Unset, the server's setting,"
+            " by default `auto`."
         ),
     ] = None
     sampling: SamplingBody = SamplingBody()
@@ -78,21 +78,21 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     response: Annotated[
         Literal["file", "diff", "both", "edits"],
         Meta(
-            description="Which form the result is wanted in; `edits` are text edits as in the"
-            " Language Server Protocol."
+            description="Form of the result; `edits` are text edits as in the Language"
+            " Server Protocol."
         ),
     ] = "both"
     include: Annotated[
         list[Literal["decisions"]],
-        Meta(description="What else the answer should have: the `decisions` of the model."),
+        Meta(description="More members of the answer: the `decisions` of the model."),
     ] = []
     deadline_s: (
         Annotated[
             float,
             Meta(
                 gt=0,
-                description="Seconds until the edit is given up, waiting included; of more than the"
-                " server's `max_deadline_s` that is taken, and the answer says so.",
+                description="Seconds until the edit is given up, waiting included. The server cuts"
+                " a deadline over its `max_deadline_s`, and the answer says so.",
             ),
         ]
         | None

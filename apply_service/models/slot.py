@@ -78,8 +78,8 @@ class ModelSlot(Generic[T]):
                 await self._is_settled.wait()
         except TimeoutError:
             raise NotReadyError(
-                "the edit needs the model, which was still being loaded when the edit's deadline"
-                ' passed; send it again later, or with use_model "never"'
+                "the edit needs the model, and the deadline passed while the model was being"
+                ' loaded; send the edit again later, or with use_model "never"'
             ) from None
         finally:
             self._num_waiting -= 1
@@ -92,8 +92,8 @@ def model_failed() -> ModelFailedError:
     The reason may name paths of the server, so it stands in the log.
     """
     return ModelFailedError(
-        "the model could not be loaded, the server's log says why; edits that need no model are"
-        ' done, and use_model "never" gives the deterministic merge with its verdict'
+        "the model could not be loaded, the server's log says why; edits without a model still"
+        ' work: use_model "never" gives the deterministic merge with its verdict'
     )
 
 

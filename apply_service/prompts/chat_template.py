@@ -104,8 +104,8 @@ class ChatTemplate:
         pieces = re.split(f"{mark}n([0-9]+)n", text)
         if pieces[1::2] != [str(position) for position in range(len(messages))]:
             raise ChatTemplateError(
-                "the model's chat template drops, repeats or reorders messages;"
-                " send one user message"
+                "the model's chat template drops, repeats or reorders messages; send one user"
+                " message"
             )
         return pieces[::2]
 

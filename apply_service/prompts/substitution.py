@@ -75,5 +75,5 @@ def _utf8(character: str) -> bytes:
         return character.encode()
     except UnicodeEncodeError:
         raise TextNotEncodableError(
-            f"U+{ord(character):04X} is a lone surrogate and no text; send the bytes instead"
+            f"U+{ord(character):04X} is a lone surrogate, not text; send the bytes instead"
         ) from None

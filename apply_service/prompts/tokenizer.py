@@ -198,6 +198,6 @@ def _utf8(text: str) -> bytes:
     except UnicodeEncodeError as error:
         code_point = ord(text[error.start])
         raise TextNotEncodableError(
-            f"U+{code_point:04X} at character {error.start} is a lone surrogate and no text;"
-            " send the bytes instead"
+            f"U+{code_point:04X} at character {error.start} is a lone surrogate, not text; send"
+            " the bytes instead"
         ) from None

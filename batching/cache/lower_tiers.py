@@ -85,7 +85,7 @@ class LowerTiers:
         value_bytes = value_format.value_bytes
         if config.memory_bytes < value_bytes:
             raise CacheConfigError(
-                f"the cache memory of {config.memory_bytes} bytes holds no chunk: one of"
+                f"the cache memory of {config.memory_bytes} bytes holds no chunk, and a chunk of"
                 f" {config.chunk_tokens} tokens takes {value_bytes} bytes; give it more, or 0"
             )
         address = None if config.redis_url is None else parse_redis_url(config.redis_url)

@@ -114,7 +114,7 @@ class RedisConnection:
         while num_filled < len(memory):
             num_filled += self._receive(memory[num_filled:])
         if self._read_line():
-            raise RedisProtocolError("a value goes on behind its length")
+            raise RedisProtocolError("a value is longer than its announced length")
         return True
 
     def skip_bulk(self, *, max_bytes: int) -> int:
@@ -139,7 +139,7 @@ class RedisConnection:
             self._start += num_skipped
             num_left -= num_skipped
         if self._read_line():
-            raise RedisProtocolError("a value goes on behind its length")
+            raise RedisProtocolError("a value is longer than its announced length")
         return num_bytes
 
     def _log_in(self, address: RedisAddress) -> None:
@@ -205,7 +205,7 @@ class RedisConnection:
                 self._start = stop + 2
                 return line
             if self._end - self._start > _BUFFER_BYTES // 2:
-                raise RedisProtocolError("a reply has a line without end")
+                raise RedisProtocolError("a line of a reply has no end")
             self._fill(_BUFFER_BYTES // 2)
 
     def _fill(self, num_wanted: int) -> None:

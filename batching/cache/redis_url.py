@@ -67,8 +67,8 @@ class RedisAddress:
         if not lacks:
             return None
         return (
-            f"{self} has no {' and no '.join(lacks)}: cached keys and values reveal source code to"
-            " whoever reads them, and who writes them can change answers"
+            f"{self} has no {' and no '.join(lacks)}: whoever reads the cache can see source code,"
+            " and whoever writes to it can change answers"
         )
 
 
@@ -91,7 +91,9 @@ def parse_redis_url(url: str) -> RedisAddress:
     is_unix = scheme == "unix"
     ca_path = options.get("ssl_ca_certs")
     if ca_path is not None and not Path(ca_path).is_file():
-        raise RedisUrlError(f"ssl_ca_certs of the Redis URL is {ca_path!r}, which is no file")
+        raise RedisUrlError(
+            f"ssl_ca_certs of the Redis URL is {ca_path!r}, not a file; name a file of certificates"
+        )
     requirement = options.get("ssl_cert_reqs", "required")
     if requirement not in ("required", "none"):
         raise RedisUrlError(f"ssl_cert_reqs is {requirement!r}; it may be required or none")

@@ -72,7 +72,7 @@ def load_model(path: Path, *, dtype: Dtype, device: torch.device) -> tuple[nn.Mo
         raise ModelLoadError(f"{path} holds no config.json; give a folder with a prepared model")
     if dtype == "int8" and device.type != "cpu":
         raise ModelLoadError(
-            f"int8 is computed on the CPU alone, and the device is {device.type}; choose bfloat16"
+            f"int8 is computed only on a CPU, and the device is {device.type}; choose bfloat16"
         )
     weight_format = _check_weight_format(path, dtype=dtype, device=device)
     model, config = _read_weights(path, weight_format, dtype=dtype, device=device)
@@ -216,12 +216,12 @@ def check_is_supported(config: Any) -> None:
     rope_type = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
     if rope_type in _POSITION_DEPENDENT_ROPE:
         raise ModelLoadError(
-            f"{family} uses {rope_type} rotary embeddings, which change with the length of the"
+            f"{family} uses {rope_type} rotary embeddings, and they change with the length of the"
             " context; cached keys would become wrong"
         )
     for name, neutral in _NEUTRAL_SETTINGS.items():
         if getattr(config, name, None) not in neutral:
-            raise ModelLoadError(f"{family} sets {name}, which the engine does not compute")
+            raise ModelLoadError(f"{family} sets {name}, and the engine does not compute it")
 
 
 def fingerprint_model(path: Path) -> str:

@@ -147,8 +147,8 @@ class ModelRunner:
         if not cache.memory_bytes:
             if cache.redis_url is not None:
                 raise CacheConfigError(
-                    "the cache memory is 0 bytes and there is a Redis URL: all that comes from"
-                    " Redis goes through this memory; give it some, such as 256MiB"
+                    "the cache memory is 0 bytes, and values from Redis go through this memory;"
+                    " give it some, such as 256MiB, or leave the Redis URL out"
                 )
             return None
         if cache.chunk_tokens < 1 or cache.chunk_tokens % self._block_size:

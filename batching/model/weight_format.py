@@ -54,13 +54,12 @@ class WeightFormat:
         method = _METHODS.get(self.method)
         if method is None:
             raise ModelLoadError(
-                f"weights quantised by {self.method} cannot be served; those that can are"
-                f" {', '.join(sorted(_METHODS))}; take such a model, or one in bfloat16"
+                f"weights quantised by {self.method} cannot be served, weights by"
+                f" {' or '.join(sorted(_METHODS))} can; take such a model, or one in bfloat16"
             )
         if dtype == "int8":
             raise ModelLoadError(
-                f"the weights are {self} already, and int8 is made from plain ones; leave dtype at"
-                " auto"
+                f"the weights are {self} already, and int8 needs plain weights; leave dtype at auto"
             )
         if device not in method.devices:
             raise ModelLoadError(
@@ -70,7 +69,7 @@ class WeightFormat:
         if find_spec(method.package) is None:
             name = method.package.replace("_", "-")
             raise ModelLoadError(
-                f"weights in {self} need the package {name}, which is not installed; run"
+                f"weights in {self} need the package {name}, and it is not installed; run"
                 f" `pip install {name}`, or take the model in bfloat16"
             )
 

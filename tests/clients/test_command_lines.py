@@ -79,7 +79,7 @@ def test_a_flag_that_is_like_no_other_gets_no_guess(
     ("program", "arguments", "exit_code", "said"),
     [
         ("apply_service", ["apply", "-", "--update", "a.py"], 0, ""),
-        ("apply_service", ["apply", "a.py", "--update", "-"], 1, "none of them is text"),
+        ("apply_service", ["apply", "a.py", "--update", "-"], 1, "lines and no text"),
         ("apply_service", ["key", "list"], 0, ""),
         (
             "apply_client",
@@ -135,7 +135,7 @@ def test_a_name_that_is_no_utf_8_is_shown_with_a_mark(
 def test_an_instruction_that_is_no_text(main: Main, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["apply", "a.py", "--update", "a.py", "--instruction", os.fsdecode(b"\xff")]
     assert main(arguments) == 2
-    assert "--instruction has bytes that are no UTF-8" in capsys.readouterr().err
+    assert "--instruction has bytes that are not UTF-8" in capsys.readouterr().err
 
 
 def test_a_host_that_is_no_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -290,7 +290,7 @@ def test_errors_are_one_line_and_exit_1(file: Path, capfd: pytest.CaptureFixture
     assert "is a folder; name a file in it" in failure()
     file.with_name("update.py").write_text("\n\n")
     assert run(file) == 1
-    assert "the update has 2 lines and none of them is text" in failure()
+    assert "the update has 2 lines and no text" in failure()
     file.write_bytes(b"\x7fELF\0")
     assert run(file) == 1
     assert f"{file}: NUL at byte 4" in failure()
@@ -382,7 +382,7 @@ def test_no_server_there(
         port = listener.getsockname()[1]
     monkeypatch.setenv("APPLY_SERVICE_URL", f"http://127.0.0.1:{port}")
     assert run(file, "--write") == 1
-    assert "did not answer to the end: [Errno 111] Connection refused" in capfd.readouterr().err
+    assert "gave no complete answer: [Errno 111] Connection refused" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("sent", [b"", b'event: token\r\ndata: {"text": "a"}\r\n\r\n'])
@@ -406,5 +406,5 @@ def test_a_server_that_dies_in_mid_request(
         monkeypatch.setenv("APPLY_SERVICE_URL", f"http://127.0.0.1:{listener.getsockname()[1]}")
         assert run(file, "--write") == 1
         thread.join()
-    assert "did not answer to the end" in capfd.readouterr().err
+    assert "gave no complete answer" in capfd.readouterr().err
     assert file.read_bytes() == ORIGINAL.encode()

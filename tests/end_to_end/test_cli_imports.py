@@ -34,7 +34,7 @@ BETWEEN = "def name(path):\n    path = path.strip()\n    return path\n"
         (ORIGINAL, "def name(path):\n    return path.lower()\n", "", 0, "path.lower()"),
         (ORIGINAL, "# ... existing code ...\n", "", 0, "return path\n"),
         ("", "a = 1\n", "", 0, "a = 1\n"),
-        (ORIGINAL, "\n\n", "", 1, "none of them is text"),
+        (ORIGINAL, "\n\n", "", 1, "lines and no text"),
         ("\0", "a = 1\n", "", 1, "NUL"),
         (ORIGINAL, BETWEEN, "--use-model=auto", 0, "path.strip()"),
         (ORIGINAL, "# ...\n" + BETWEEN, "--use-model=never", 0, "path.strip()"),

@@ -76,7 +76,7 @@ def test_killed_in_mid_request_leaves_the_file(
         arguments += ["--use-model", "always"]
         assert main([*arguments, "--speculation", "off", "--checks", "off"]) == 1
         killer.join()
-    assert "did not answer to the end" in capfd.readouterr().err
+    assert "gave no complete answer" in capfd.readouterr().err
     assert file.read_text() == EDIT["original"]
 
 

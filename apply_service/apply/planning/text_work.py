@@ -406,7 +406,7 @@ async def _in_time(terms: WorkTerms, work: Coroutine[Any, Any, T]) -> T:
         if not timeout.expired():
             raise
     raise DeadlineExceededError(
-        "the deadline passed while the text of the edit was being worked on; send a smaller file or"
+        "the deadline passed during the work on the text of the edit; send a smaller file or"
         " update, or raise deadline_s"
     )
 
@@ -416,4 +416,4 @@ def _rank_of(job: _Job) -> float:
 
 
 def _shutting_down() -> ShuttingDownError:
-    return ShuttingDownError("the server is shutting down and does not go on with the file")
+    return ShuttingDownError("the server is shutting down and does not finish the edit")

@@ -87,7 +87,7 @@ class MistakeError(TextWorkerError):
     """An internal error ended the work; `traceback` says which."""
 
     def __init__(self, traceback: str) -> None:
-        super().__init__("the server made an error over the text of this edit; its log says which")
+        super().__init__("the server failed on the text of this edit; its log has the details")
         self.traceback = traceback
 
 
@@ -142,8 +142,8 @@ class TextWorker:
                 raise answer.error
             return answer.result
         raise TextWorkerError(
-            "the process that works on the text of this edit ended twice before it was done; send"
-            " the edit again later, or a smaller file"
+            "the process for the text of this edit ended twice; send the edit again later, or send"
+            " a smaller file"
         )
 
     def start(self) -> None:
@@ -271,7 +271,7 @@ def _answer(call: tuple[Callable[..., Any], Any, Any], *, is_last: bool) -> _Ans
 
 def _too_much_memory() -> TextMemoryError:
     return TextMemoryError(
-        "the edit takes more memory than its text may",
+        "the text of the edit takes more memory than allowed",
         value=MAX_MEMORY_BYTES,
         limit=MAX_MEMORY_BYTES,
         remedy="send a smaller file or update, or one that is less deeply nested",

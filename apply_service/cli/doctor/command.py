@@ -24,7 +24,7 @@ def add_doctor_command(subparsers: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "doctor",
         usage="%(prog)s [--quick] [--json] [flags]",
-        help="look whether everything is in place to serve",
+        help="check that everything is in place to serve",
         description="Looks at packages, device, memory, model, folders, port and Redis as `serve`"
         " would find them, and merges an example. Ends with 0 if nothing is broken (warnings"
         " included), 1 if something is, 2 if a setting is wrong.",
@@ -59,7 +59,7 @@ def _checks(loaded: LoadedSettings, progress: Progress, *, is_quick: bool) -> It
     yield packages
     yield check_grammars()
     if packages.status == "error":
-        yield skipped("the rest", "what it needs is not installed")
+        yield skipped("the rest", "its packages are not installed")
         return
     # Only now is it known that these can be imported.
     from apply_service.cli.doctor.place_checks import check_access, check_folder, check_port

@@ -27,9 +27,9 @@ def _check_nothing_changed(comparison: Comparison) -> Iterator[Finding]:
     yield Finding(
         code="nothing_changed",
         severity="error",
-        message="the result equals the original although the update has "
+        message="the result equals the original, but the update has "
         + (f"{num_new} new lines" if num_new else "a removal"),
-        hint="add unchanged lines around the new ones so that their place is clear",
+        hint="send unchanged lines before and after each change",
         line=comparison.new_lines[0].number if num_new else None,
     )
 
@@ -53,7 +53,8 @@ def _check_marker_left(comparison: Comparison) -> Iterator[Finding]:
             code="marker_left",
             severity="warning" if is_removal else "error",
             message=f"line {number} of the result is a marker, not code: {shown(line)}",
-            hint="the code it stands for may be missing; send a shorter update with more context",
+            hint="the result may lack the code that the marker stands for; send a shorter update"
+            " with more unchanged lines",
             line=number,
         )
 
@@ -74,7 +75,8 @@ def _check_snippet_line_missing(comparison: Comparison) -> Iterator[Finding]:
                 severity="warning",
                 message=f"line {line.number} of the update is not in the result:"
                 f" {shown(line.text)}",
-                hint="check whether the line was meant to be code; send it with more context",
+                hint="send the line with unchanged lines around it, or leave it out if it is not"
+                " code",
                 line=line.number,
             )
 
@@ -91,9 +93,9 @@ def _check_removal_skipped(comparison: Comparison) -> Iterator[Finding]:
             yield Finding(
                 code="removal_skipped",
                 severity="warning",
-                message="the update removes a line that is still there, on line"
-                f" {last_numbers[text]} of the result: {shown(text)}",
-                hint="check whether the line should go; send it with the lines around it",
+                message=f"line {last_numbers[text]} of the result is still there, but the update"
+                f" removes it: {shown(text)}",
+                hint="if the line should go, remove it together with the lines around it",
                 line=last_numbers[text],
             )
 
@@ -115,9 +117,9 @@ def _check_segment_broken(comparison: Comparison) -> Iterator[Finding]:
                 yield Finding(
                     code="segment_broken",
                     severity="warning",
-                    message=f"the result has other lines after line {run[left].number} of the"
-                    f" update than the update itself: {shown(run[left].text)}",
-                    hint="put a marker between lines that do not follow each other in the file",
+                    message=f"other lines follow line {run[left].number} of the update in the"
+                    f" result: {shown(run[left].text)}",
+                    hint="put a marker between lines that are not neighbours in the file",
                     line=run[left].number,
                 )
 
@@ -139,8 +141,8 @@ def _check_unknown_line(comparison: Comparison) -> Iterator[Finding]:
             yield Finding(
                 code="import_added",
                 severity=severity,
-                message=f"line {number} of the result imports what neither the original nor the"
-                f" update does: {shown(line)}",
+                message=f"line {number} of the result is an import that neither the original nor"
+                f" the update has: {shown(line)}",
                 hint="add the import to the update if the new code needs it",
                 line=number,
             )
@@ -150,7 +152,7 @@ def _check_unknown_line(comparison: Comparison) -> Iterator[Finding]:
                 severity=severity,
                 message=f"line {number} of the result is neither in the original nor in the"
                 f" update: {shown(line)}",
-                hint="compare the line with the update; the model may have made it up",
+                hint="compare the line with the update; the model may have invented it",
                 line=number,
             )
 
@@ -163,9 +165,7 @@ def _check_whitespace_changed(comparison: Comparison) -> Iterator[Finding]:
             continue
         text = comparison.result_texts[place]
         if not text or comparison.original_counts[text] or comparison.sent_counts[text]:
-            yield _whitespace_finding(
-                place + 1, f"has other white space than in its source: {text}"
-            )
+            yield _whitespace_finding(place + 1, f"has other white space than its source: {text}")
 
 
 def check_blank_lines(comparison: Comparison) -> Iterator[Finding]:
@@ -187,7 +187,7 @@ def check_blank_lines(comparison: Comparison) -> Iterator[Finding]:
         if allowed and gap.num_blank not in allowed:
             yield _whitespace_finding(
                 gap.number,
-                f"has {gap.num_blank} blank lines before it where the original or the update has"
+                f"has {gap.num_blank} blank lines before it; the original or the update has"
                 f" {' or '.join(map(str, sorted(allowed)))}",
             )
 
@@ -197,7 +197,7 @@ def _whitespace_finding(number: int, what: str) -> Finding:
         code="whitespace_changed",
         severity="warning",
         message=f"line {number} of the result {what[:120]}",
-        hint="indent the lines of the update as the file does, and check the result's indentation",
+        hint="check the white space of the result; indent the update as the file does",
         line=number,
     )
 
@@ -212,9 +212,9 @@ def _check_repeated_line(comparison: Comparison) -> Iterator[Finding]:
             yield Finding(
                 code="repeated_line",
                 severity="warning",
-                message=f"line {number} of the result is there more often than the original and"
-                f" the update have it: {shown(line)}",
-                hint="the model may have written a block twice; remove the copy",
+                message=f"the result has line {number} more often than the original and the update"
+                f" together: {shown(line)}",
+                hint="remove the copy; the model may have written a block twice",
                 line=number,
             )
 
@@ -228,9 +228,9 @@ def _check_misplaced_line(comparison: Comparison) -> Iterator[Finding]:
                 yield Finding(
                     code="misplaced_line",
                     severity="warning",
-                    message=f"line {place + 1} of the result stands in another place than in the"
+                    message=f"line {place + 1} of the result has moved from its place in the"
                     f" original: {shown(text)}",
-                    hint="lines that move have to be in the update; check the order",
+                    hint="check the order; if the line should move, send it in the update",
                     line=place + 1,
                 )
 
@@ -251,9 +251,9 @@ def _check_loop(comparison: Comparison) -> Iterator[Finding]:
             yield Finding(
                 code="loop",
                 severity="error",
-                message=f"from line {start + 1} on the result repeats the same {period} lines"
-                f" {num_copies} times: {shown(lines[start])}",
-                hint="the model got stuck; try again, with a smaller file or a stronger model",
+                message=f"the result repeats the same {period} lines {num_copies} times from line"
+                f" {start + 1} on: {shown(lines[start])}",
+                hint="the model got stuck; try again with a smaller file or a stronger model",
                 line=start + 1,
             )
             return
@@ -272,9 +272,9 @@ def _check_syntax(comparison: Comparison) -> Iterator[Finding]:
         yield Finding(
             code="syntax_error",
             severity="warning",
-            message=f"line {place + 1} of the result is no valid {after.language}, and the"
-            f" original has no such error: {shown(comparison.result[place])}",
-            hint="look for a bracket, a tag or a line that is missing or too much before it",
+            message=f"line {place + 1} of the result is not valid {after.language}; the original"
+            f" has no syntax error: {shown(comparison.result[place])}",
+            hint="look for a missing or extra bracket, tag or line before it",
             line=place + 1,
         )
 
@@ -298,9 +298,9 @@ def check_neighbours(comparison: Comparison) -> Iterator[Finding]:
             yield Finding(
                 code="misplaced_line",
                 severity="warning",
-                message=f"line {gap.number} of the result follows a line that it follows neither"
-                f" in the original nor in the update: {shown(gap.right)}",
-                hint="lines that move have to be in the update; check the order",
+                message=f"line {gap.number} of the result and the line above it are not neighbours"
+                f" in the original or the update: {shown(gap.right)}",
+                hint="check the order; if the line should move, send it in the update",
                 line=gap.number,
             )
 

@@ -45,8 +45,7 @@ def check_defined_twice(comparison: Comparison) -> Iterator[Finding]:
             severity="warning",
             message=f"the update's {symbol.kind} {symbol.name} on line {symbol.header + 1} of the"
             f" result stands beside the original's: {shown(comparison.result[symbol.header])}",
-            hint="if it is to take the other one's place, send lines around it that the original"
-            " has",
+            hint="if it should replace the original's, send unchanged lines around it",
             line=symbol.header + 1,
         )
 

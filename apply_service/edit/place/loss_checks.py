@@ -28,10 +28,9 @@ def _check_lines_lost(comparison: Comparison) -> Iterator[Finding]:
         yield Finding(
             code="lines_lost",
             severity="error" if is_most else "warning",
-            message=f"{len(loss.places)} lines of the original are gone from its line {first + 1}"
-            f" on, more than the update accounts for, the first:"
-            f" {shown(comparison.original[first])}",
-            hint="if they should go, say so with the lines before and after them in the update",
+            message=f"{len(loss.places)} lines of the original are gone from line {first + 1} on,"
+            f" more than the update accounts for: {shown(comparison.original[first])}",
+            hint="if they should go, send the lines before and after them with nothing between",
             line=first + 1,
         )
 
@@ -45,10 +44,10 @@ def _check_import_dropped(comparison: Comparison) -> Iterator[Finding]:
             yield Finding(
                 code="import_dropped",
                 severity="warning",
-                message=f"{len(dropped)} lines of imports are gone from line {dropped[0] + 1} of"
-                f" the original on, and the update does not remove them:"
+                message=f"{len(dropped)} import lines of the original are gone from line"
+                f" {dropped[0] + 1} on, and the update does not remove them:"
                 f" {shown(comparison.original[dropped[0]])}",
-                hint="send the imports that should go with the lines before and after them",
+                hint="if they should go, send the lines before and after them with nothing between",
                 line=dropped[0] + 1,
             )
 
@@ -59,8 +58,8 @@ def _check_symbol_lost(comparison: Comparison) -> Iterator[Finding]:
             code="symbol_lost",
             severity="warning",
             message=f"the {symbol.kind} {symbol.name} on line {symbol.header + 1} of the original"
-            " is gone, and the update neither replaces nor removes it",
-            hint=f"if it should go, say so with a comment line: remove {symbol.name}",
+            " is gone; the update neither replaces nor removes it",
+            hint=f"if it should go, add a comment line: remove {symbol.name}",
             line=symbol.header + 1,
         )
 

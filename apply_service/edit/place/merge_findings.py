@@ -35,13 +35,13 @@ def ambiguous_place(segment: Segment, places: Sequence[int], index: LineIndex) -
         for place in places[:3]
         if place > 0 and index.stripped[place - 1]
     ]
-    hint = f"it fits at line {listed} of the original: add the unchanged line before it"
+    hint = f"add the unchanged line before its place (line {listed} of the original)"
     if above:
-        hint += f" ({', '.join(above)})"
+        hint += f": {' or '.join(above)}"
     return Finding(
         code="ambiguous_place",
         severity="warning",
-        message=f"line {_number(segment)} of the update (`{_shown(segment)}`) may stand at line"
+        message=f"line {_number(segment)} of the update (`{_shown(segment)}`) may belong at line"
         f" {listed} of the original",
         hint=hint,
         line=places[0] + 1,
@@ -53,17 +53,16 @@ def border_unclear(segment: Segment) -> Finding:
     sides = ("first", segment.has_gap_before), ("last", segment.has_gap_after)
     named = " and ".join(name for name, is_missing in sides if is_missing)
     what = (
-        "a part of a definition; whether the other lines of it stay is unclear"
+        "a part of a definition; the other lines of the definition may stay or go"
         if segment.is_rest_unclear
-        else "nearly the whole file, but not from its first to its last line; whether the"
-        f" {named} lines that it leaves out stay is unclear"
+        else f"nearly the whole file; the {named} lines that it leaves out may stay or go"
     )
     return Finding(
         code="border_unclear",
         severity="warning",
         message=f"the update has no marker and shows {what}",
-        hint=f"send all of it, or {_MARKER} where lines stay, or the name of what goes in"
-        " `// remove NAME`",
+        hint=f"send all lines, or add {_MARKER} where lines stay, or `// remove NAME` where a"
+        " definition goes",
         line=_number(segment) if segment.has_gap_before else segment.lines[-1].number,
     )
 
@@ -74,11 +73,11 @@ def few_left_out(segment: Segment, num_lines: int, *, is_end: bool) -> Finding:
     return Finding(
         code="border_unclear",
         severity="warning",
-        message=f"no marker stands {'behind' if is_end else 'before'} the update, which leaves out"
-        f" the {'last' if is_end else 'first'} {lines} of the original; whether"
-        f" {'it stays' if num_lines == 1 else 'they stay'} is unclear",
-        hint=f"if they stay, add {_MARKER} {'at the end' if is_end else 'at the beginning'}; if"
-        " they go, name them in `// remove NAME`",
+        message=f"the update leaves out the {'last' if is_end else 'first'} {lines} of the"
+        f" original and has no marker at its {'end' if is_end else 'beginning'}; the"
+        f" {'line' if num_lines == 1 else 'lines'} may stay or go",
+        hint=f"to keep the rest, add {_MARKER} {'at the end' if is_end else 'at the beginning'};"
+        " to remove it, name it in `// remove NAME`",
         line=segment.lines[-1].number if is_end else _number(segment),
     )
 
@@ -89,10 +88,10 @@ def place_guessed(segment: Segment, placement: Placement, index: LineIndex) -> F
     return Finding(
         code="place_guessed",
         severity="warning",
-        message=f"nothing in the original says where line {_number(segment)} of the update"
+        message=f"the original does not say where line {_number(segment)} of the update"
         f" (`{_shown(segment)}`) belongs; it was put at line {placement.start + 1}",
-        hint="add the unchanged line before it or after it"
-        + (f" (here it follows `{before[:MAX_SHOWN_CHARS]}`)" if before else ""),
+        hint="add the unchanged line before or after it"
+        + (f" (it now follows `{before[:MAX_SHOWN_CHARS]}`)" if before else ""),
         line=placement.start + 1,
     )
 
@@ -101,19 +100,19 @@ def anchor_not_found(segment: Segment, index: LineIndex, symbols: Sequence[Symbo
     """The lines that a segment wants to replace do not stand in the original."""
     wanted = [text.strip() for text in segment.old or segment.texts if text.strip()]
     missing = next((text for text in wanted if not index.places(text)), wanted[0])
-    hint = "send the lines as they stand in the original"
+    hint = "copy the old lines exactly from the original"
     nearest = _nearest(missing, index)
     if nearest is not None:
         text = index.stripped[nearest][:MAX_SHOWN_CHARS]
-        hint += f"; the nearest to it is line {nearest + 1}: `{text}`"
+        hint += f"; the nearest line is line {nearest + 1}: `{text}`"
     names = list(dict.fromkeys(symbol.name for symbol in symbols))[:MAX_LISTED]
     if names:
         hint += f"; the original defines {', '.join(names)}"
     return Finding(
         code="anchor_not_found",
         severity="error",
-        message=f"`{missing[:MAX_SHOWN_CHARS]}` and the lines around it, to be replaced by line"
-        f" {_number(segment)} of the update, do not stand in the original",
+        message=f"line {_number(segment)} of the update replaces `{missing[:MAX_SHOWN_CHARS]}` and"
+        " the lines around it, but the original does not have them",
         hint=hint,
         line=None if nearest is None else nearest + 1,
     )
@@ -126,9 +125,8 @@ def no_common_order(snippet: Snippet) -> Finding:
         code="contradicting_segments",
         severity="error",
         message=f"the {len(snippet.segments)} parts of the update, from line {_number(first)} on,"
-        " want the same lines of the original or stand in an order that does not fit it",
-        hint="send one part for each place, in the order of the file, without repeating a"
-        " definition",
+        " exclude each other: they claim the same lines of the original or contradict its order",
+        hint="send one part for each place, in the order of the file, and each definition once",
     )
 
 
@@ -138,7 +136,7 @@ def too_many_segments(num_segments: int, limit: int) -> Finding:
         code="too_many_segments",
         severity="error",
         message=f"the update has {num_segments} parts between markers; the limit is {limit}",
-        hint="send the whole file, or the update in several requests",
+        hint="send the whole file, or split the update into several requests",
     )
 
 
@@ -147,10 +145,10 @@ def too_much_to_compare(limit: int) -> Finding:
     return Finding(
         code="too_much_to_compare",
         severity="error",
-        message="to find the places of the update would take more comparisons than an edit may"
+        message="the search for the places of the update takes more comparisons than an edit may"
         f" make; the limit is {limit}",
-        hint="send the update as a unified diff or SEARCH/REPLACE blocks with lines that stand in"
-        " the original once, in several requests, or the whole file",
+        hint="send the whole file, several smaller updates, or a unified diff or SEARCH/REPLACE"
+        " blocks with lines that the original has once",
     )
 
 

@@ -186,22 +186,22 @@ def _ambiguous_place(
     what = f"line {first.number} of the update ({shown(first.text)})" if first else "a removal"
     own = _span_name(placement)
     spans = [span for span in dict.fromkeys(map(_span_name, rivals)) if span != own][:MAX_LISTED]
-    others = f"the place of {' or '.join(spans)} fits it" if spans else "another form of it fits"
+    others = f"it fits {' or '.join(spans)}" if spans else "another form of it fits there"
     return Finding(
         code="ambiguous_place",
         severity="warning",
-        message=f"{what} took the place of {own} of the original; {others} as well",
-        hint=f"add an unchanged line before it and after it: {_neighbours(comparison, placement)}",
+        message=f"{what} stands {own} of the original; {others} as well",
+        hint=f"add an unchanged line before and after it; {_neighbours(comparison, placement)}",
         line=placement.start + 1,
     )
 
 
 def _span_name(placement: Placement) -> str:
     if placement.start == placement.end:
-        return f"the border before line {placement.start + 1}"
+        return f"before line {placement.start + 1}"
     if placement.end == placement.start + 1:
-        return f"line {placement.end}"
-    return f"lines {placement.start + 1} to {placement.end}"
+        return f"in place of line {placement.end}"
+    return f"in place of lines {placement.start + 1} to {placement.end}"
 
 
 def _neighbours(comparison: Comparison, placement: Placement) -> str:
@@ -211,7 +211,7 @@ def _neighbours(comparison: Comparison, placement: Placement) -> str:
     below = (texts[place] for place in range(placement.end, len(texts)))
     before, after = first_filled(above), first_filled(below)
     quoted = [
-        f"{shown(text)} stands {side} it now"
+        f"{shown(text)} now stands {side} it"
         for text, side in ((before, "before"), (after, "after"))
         if text
     ]
@@ -231,8 +231,8 @@ def check_membership(
     yield Finding(
         code="not_a_merge",
         severity="warning",
-        message="the result is none of the ways to merge the update into the original; the"
-        f" likeliest one has the same {place} lines at the start, then the result {what}",
+        message="the result is not a valid merge of the update; it equals the likeliest merge for"
+        f" {place} lines, then it {what}",
         hint="compare the result with the update from that line on",
         line=None if is_end else place + 1,
     )

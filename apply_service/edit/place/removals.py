@@ -61,10 +61,10 @@ def unheard_removals(segments: Iterable[Segment], index: LineIndex) -> Iterator[
             yield Finding(
                 code="ambiguous_removal",
                 severity="warning",
-                message=f"line {line.number} of the update (`{text[:80]}`) may ask to remove"
-                " something; it was taken for a comment of the file",
-                hint="name the definition that goes in `// remove NAME`, or show the lines around"
-                " it without it",
+                message=f"line {line.number} of the update (`{text[:80]}`) may ask for a removal;"
+                " it was kept as a comment of the file",
+                hint="to remove a definition, write `// remove NAME`, or send the lines before and"
+                " after it with nothing between",
                 line=line.number,
             )
 
@@ -149,10 +149,10 @@ def _missing(removal: Removal, table: SymbolTable) -> Finding:
     return Finding(
         code="removal_not_found",
         severity="error",
-        message=f"line {removal.number} of the update removes `{removal.name}`, which nothing"
-        " in the original is called",
-        hint=f"name a definition of the original (it has: {listed}), or show the lines around it"
-        " without it",
+        message=f"line {removal.number} of the update removes `{removal.name}`, but the original"
+        f" defines no `{removal.name}`",
+        hint=f"name a definition of the original (it has: {listed}), or send the lines before and"
+        " after the removed ones with nothing between",
         line=removal.number,
     )
 
@@ -162,9 +162,9 @@ def _ambiguous(removal: Removal, spans: Sequence[tuple[int, int]]) -> Finding:
     return Finding(
         code="ambiguous_removal",
         severity="warning",
-        message=f"line {removal.number} of the update removes `{removal.name}`, which stands on"
-        f" lines {places} of the original",
-        hint="write the name with its class in front (`Class.name`), or show the lines around the"
-        " one that goes",
+        message=f"line {removal.number} of the update removes `{removal.name}`, but the original"
+        f" defines it on lines {places}",
+        hint="put the class before the name (`Class.name`), or send the lines before and after the"
+        " definition that goes",
         line=removal.number,
     )

@@ -177,7 +177,7 @@ def _capped(findings: Iterator[Finding]) -> Iterator[Finding]:
 def _truncated(ending: AnswerEnding) -> Finding:
     reason = {
         "length": "the answer reached its token limit before its end",
-        "malformed": "the answer does not have the form that the model was asked for",
+        "malformed": "the answer does not have the form that the prompt asks for",
     }
     return Finding(
         code="truncated",

@@ -103,7 +103,7 @@ class BlockReader:
         if not is_path_line(text):
             raise MalformedSnippetError(
                 f"line {line.number} of the update (`{text[:80]}`) stands outside the"
-                " SEARCH/REPLACE blocks, so it would be lost; put it into a block or leave it out"
+                " SEARCH/REPLACE blocks and would be lost; put it into a block, or leave it out"
             )
         check_file_name(text, self._path, number=line.number)
 
@@ -114,13 +114,13 @@ class BlockReader:
         if len(old_parts) != len(new_parts):
             raise MalformedSnippetError(
                 f"the block on line {block.number} of the update has {len(old_parts) - 1} markers"
-                f" before its divider and {len(new_parts) - 1} after it; they stand for the same"
-                " lines, so both sides need the same markers, or none"
+                f" before its divider and {len(new_parts) - 1} after it, and both sides stand for"
+                " the same lines; write the same markers on both sides, or none"
             )
         if not any(line.text.strip() for line in old) and any(self._original.stripped):
             raise MalformedSnippetError(
-                f"the block on line {block.number} of the update searches for nothing, which is"
-                " for a new file only; put the lines next to the change into SEARCH and REPLACE"
+                f"the block on line {block.number} of the update has an empty SEARCH, and only a"
+                " new file may have one; put the lines next to the change into SEARCH and REPLACE"
             )
         pairs = zip(old_parts, new_parts, strict=True)
         segments = [_segment(old_part, new_part) for old_part, new_part in pairs]
@@ -138,7 +138,7 @@ class BlockReader:
         if len(dividers) != 1:
             raise MalformedSnippetError(
                 f"the block on line {block.number} of the update has {len(dividers)} dividers"
-                " (`=======`), it needs 1 between the old and the new lines"
+                " (`=======`), and a block has 1; put one between the old and the new lines"
             )
         return inner[: dividers[0]], inner[dividers[0] + 1 :]
 
@@ -187,6 +187,6 @@ def _without_position(
 
 def _unfinished(start: SegmentLine) -> MalformedSnippetError:
     return MalformedSnippetError(
-        f"the block on line {start.number} of the update (`{start.text.strip()}`) has no end; close"
-        " it with `>>>>>>> REPLACE` (or `+++++++ REPLACE`) after its new lines"
+        f"the block on line {start.number} of the update (`{start.text.strip()}`) has no end;"
+        " close it with `>>>>>>> REPLACE` (or `+++++++ REPLACE`) after its new lines"
     )

@@ -105,8 +105,8 @@ class DiffReader:
             segments.extend(reader.segments(hunk))
         if not segments:
             raise MalformedSnippetError(
-                f"the diff has {len(lines)} lines and none of them begins with + or -; send the"
-                " lines of its hunks too"
+                f"none of the {len(lines)} lines of the diff begins with + or -; send the lines of"
+                " its hunks too"
             )
         return Snippet(
             format="diff", segments=tuple(self._lazy.with_optional(one) for one in segments)
@@ -190,13 +190,14 @@ class DiffReader:
         for file in files:
             if file.new_name == "/dev/null":
                 raise UnsupportedOperationError(
-                    f"line {file.number} of the update deletes {file.old_name}; this service edits"
-                    " the text of one file: delete the file yourself"
+                    f"line {file.number} of the update deletes {file.old_name}, and this service"
+                    " edits only the text of one file; delete the file yourself"
                 )
         if len({file.new_name for file in files}) > 1:
             raise UnsupportedOperationError(
-                f"the update changes {len(files)} files ({files[0].new_name},"
-                f" {files[1].new_name}, …); one request edits 1 file: send each with its original"
+                f"the update changes {len(files)} files ({files[0].new_name}, {files[1].new_name},"
+                " …), and a request edits 1 file; send one request for each file, with its"
+                " original"
             )
         # Names such as "original.py" and "updated.py" are no paths.
         for file in files[:1]:

@@ -120,8 +120,8 @@ def check_file_name(name: str, path: str | None, *, number: int) -> None:
     if path is None or "." not in base_name or base_name == _base_name(path):
         return
     raise UnsupportedOperationError(
-        f"line {number} of the update names the file {name}, the request edits {path}; send the"
-        " original of the file that the update is for"
+        f"line {number} of the update names the file {name}, but the request edits {path}; send"
+        f" the original of {name}"
     )
 
 

@@ -54,8 +54,8 @@ class PatchReader:
         hunks = self._hunks(body)
         if not any(line.text[:1] in ("+", "-") for hunk in hunks for line in hunk.lines):
             raise MalformedSnippetError(
-                f"the patch has {len(body)} lines and none of them begins with + or -; send the"
-                " lines of its hunks too"
+                f"none of the {len(body)} lines of the patch begins with + or -; send the lines of"
+                " its hunks too"
             )
         reader = HunkReader(self._original, hunks, is_spaced=True)
         segments: list[Segment] = []
@@ -74,8 +74,8 @@ class PatchReader:
                 is_ended = True
             elif is_ended and line.text.strip():
                 raise MalformedSnippetError(
-                    f"line {line.number} of the update stands after `*** End Patch`; put all"
-                    " hunks before it, or leave it out"
+                    f"line {line.number} of the update stands after `*** End Patch`; put it before"
+                    " the end, or leave it out"
                 )
             else:
                 body.append(line)
@@ -98,9 +98,9 @@ class PatchReader:
             names = list(dict.fromkeys([*names, name]))
             if not is_supported or len(names) > 1:
                 raise UnsupportedOperationError(
-                    f"line {line.number} of the update (`{line.text.strip()}`) is not an update of"
-                    " the one file of this request; send one request for each file that changes,"
-                    " and add, move or delete files yourself"
+                    f"line {line.number} of the update (`{line.text.strip()}`) does not update the"
+                    " one file of this request; send one request for each file that changes, and"
+                    " add, move or delete files yourself"
                 )
             check_file_name(name, self._path, number=line.number)
 
@@ -136,7 +136,7 @@ def _added_file(body: Sequence[SegmentLine]) -> Snippet:
     ]
     if not lines:
         raise MalformedSnippetError(
-            "the patch adds a file without a line; begin each of its lines with +"
+            "the patch adds an empty file; begin each line of the file with +"
         )
     segment = Segment(lines=tuple(lines), has_gap_before=False, has_gap_after=False)
     return Snippet(format="whole", segments=(segment,))

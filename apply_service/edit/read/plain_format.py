@@ -200,18 +200,17 @@ class _Alignment:
 
 def _lost_message(line: SegmentLine, num_lost: int, original: OriginalIndex) -> str:
     return (
-        f"the update has no marker, and {num_lost} lines of the original (it has"
-        f" {len(original.lines)}) would be lost just before line {line.number} of the update"
+        f"the update has no marker, and {num_lost} of the {len(original.lines)} lines of the"
+        f" original would be lost just before line {line.number} of the update"
         f" (`{line.text.strip()[:80]}`); add a line `// ... existing code ...` there, in the"
-        " comment syntax of the file, or `// remove NAME` for what goes"
+        " comment syntax of the file, or `// remove NAME` for a definition that goes"
     )
 
 
 def _unanchored_message(num_lines: int, original: OriginalIndex) -> str:
     return (
-        f"the update has {num_lines} lines without a marker, and the original has"
-        f" {len(original.lines)}: it is not the whole file, and its borders do not stand in the"
-        " original, so applying it could replace everything; add unchanged lines around the change"
-        " and a line `// ... existing code ...`, in the comment syntax of the file, for each part"
-        " that stays"
+        f"the update has {num_lines} lines and no marker, the original has {len(original.lines)}"
+        " lines, and nothing says where the update begins and ends in it; add unchanged lines"
+        " around the change, and a line `// ... existing code ...`, in the comment syntax of the"
+        " file, for each part that stays"
     )

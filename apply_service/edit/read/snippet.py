@@ -64,8 +64,8 @@ def read_snippet(
     ]
     if not any(line.text.strip() for part in parts for line in part):
         raise EmptySnippetError(
-            f"the update has {len(update_lines)} lines and none of them is text; send the changed"
-            " lines, with markers for what stays"
+            f"the update has {len(update_lines)} lines and no text; send the changed lines, with a"
+            " marker for each part that stays"
         )
     readers = _Readers(original, path=path, language=language, tree=tree)
     return readers.read(parts) if any(original.stripped) else readers.read_new_file(parts)
@@ -113,15 +113,14 @@ class _Readers:
             if any(line.strip() for segment in snippet.segments for line in segment.old or ()):
                 raise NothingToKeepError(
                     "the update has old lines, but the original is empty; send the original, or"
-                    " new lines only"
+                    " only new lines"
                 )
             lines = [line for segment in snippet.segments for line in segment.lines]
         for line in lines:
             if self._scan.is_marker(line.text) or self._scan.has_inline_marker(line.text):
                 raise NothingToKeepError(
-                    f"line {line.number} of the update is a marker, but the original is empty, so"
-                    " it stands for nothing; send the original, or an update that is the whole new"
-                    " file"
+                    f"line {line.number} of the update is a marker, but the original is empty;"
+                    " send the original, or the whole new file"
                 )
         segment = Segment(lines=tuple(lines), has_gap_before=False, has_gap_after=False)
         return Snippet(format="whole", segments=(segment,))

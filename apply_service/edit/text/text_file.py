@@ -115,8 +115,8 @@ class TextFile:
             line = text.count("\n", 0, error.start) + 1
             character = text[error.start]
             raise EncodingLostError(
-                f"line {line} of the result has U+{ord(character):04X}, which the file's encoding"
-                f" {self.encoding} cannot hold; convert the file to UTF-8 first or leave the"
+                f"line {line} of the result has U+{ord(character):04X}, but the file's encoding"
+                f" {self.encoding} cannot hold it; convert the file to UTF-8, or leave the"
                 " character out"
             ) from error
 
@@ -148,8 +148,9 @@ def check_not_binary(content: bytes) -> None:
     position = content.find(b"\0", 0, BINARY_PROBE_BYTES)
     if position >= 0:
         raise BinaryFileError(
-            f"NUL at byte {position}: the first {BINARY_PROBE_BYTES} bytes of a text file have"
-            " none outside UTF-16 and UTF-32 with a byte order mark; send a text file"
+            f"NUL at byte {position} makes the file binary; a text file has none in its first"
+            f" {BINARY_PROBE_BYTES} bytes (UTF-16 and UTF-32 need a byte order mark); send a text"
+            " file"
         )
 
 

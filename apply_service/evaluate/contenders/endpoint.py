@@ -54,7 +54,7 @@ class Endpoint:
     ) -> None:
         parts = urllib.parse.urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise EndpointError(f"{base_url!r} is no http or https address")
+            raise EndpointError(f"{base_url!r} is not an http or https address")
         self.base_url = base_url.rstrip("/")
         self._headers = {"Accept": "application/json"}
         if api_key:

@@ -35,7 +35,7 @@ def _apply_body(case: Case, model: str | None) -> dict[str, Any]:
 def _parse_apply(_case: Case, content: Mapping[str, Any]) -> CaseAnswer:
     status = content.get("status")
     if status not in RESULT_STATUSES:
-        raise WireFormatError(f"`status` is {status!r}, which is none of apply-service's")
+        raise WireFormatError(f"`status` is {status!r}; apply-service has no such status")
     usage, speculation = content.get("usage") or {}, content.get("speculation") or {}
     return CaseAnswer(
         status=status,

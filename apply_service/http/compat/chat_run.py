@@ -86,10 +86,10 @@ class ChatPipeline:
             problem = make_problem(
                 400,
                 code="unsupported-messages",
-                title="The model cannot be given these messages",
+                title="The model cannot take these messages",
                 detail=str(error),
                 field="messages",
-                remedy="send messages of the roles user and assistant in turn, user first",
+                remedy="send messages of user and assistant in turn, user first",
             )
             raise ProblemError(problem) from error
 
@@ -122,11 +122,12 @@ class ChatPipeline:
         room = limit - len(prompt.token_ids)
         if room < 1:
             raise PromptTooLongError(
-                f"the conversation has {len(prompt.token_ids)} tokens and needs one for its answer",
+                f"the conversation has {len(prompt.token_ids)} tokens and needs 1 for its answer",
                 value=len(prompt.token_ids) + 1,
                 limit=limit,
                 remedy="send a shorter conversation, or use a longer context (the model has"
-                f" {info.max_position} tokens, its KV cache {info.num_kv_tokens}: see kv_memory)",
+                f" {info.max_position} tokens, its KV cache {info.num_kv_tokens}; raise kv_memory"
+                " for more)",
             )
         return room if request.max_tokens is None else min(request.max_tokens, room)
 

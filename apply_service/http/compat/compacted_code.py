@@ -36,9 +36,9 @@ _MARK_LINE = re.compile(r"\A\s*⟪MORPH_|^⟪MORPH_[A-Z_]+_\d+⟫\r?$", re.MULTI
 _TABLE_BEGIN = re.compile(r"⟪MORPH_DEFINITIONS_BEGIN_(?P<number>\d+)⟫\n")
 _EXPLANATION = "LARGE-FILE ANCHOR PROTOCOL:\n"
 _REMEDY = (
-    "turn the compaction off in Morph's SDK (`anchorCompaction: false`), or send the file as it is"
-    f" in `<code>`, without the header {APPLY_CONTEXT_HEADER}; a file whose own text looks like"
-    " the compacted form can be sent to /v1/apply"
+    "turn the compaction off in Morph's SDK (`anchorCompaction: false`), or send the file as it"
+    f" is in `<code>`, without the header {APPLY_CONTEXT_HEADER}; send a file that looks like the"
+    " compacted form itself to /v1/apply"
 )
 
 
@@ -78,19 +78,18 @@ def expand_message(
         return message, None
     if apply_context != _COMPACTED:
         raise _unreadable(
-            f"the header {APPLY_CONTEXT_HEADER} is {apply_context!r}, and only {_COMPACTED!r} is"
-            " known"
+            f"the header {APPLY_CONTEXT_HEADER} is {apply_context!r}; only {_COMPACTED!r} is known"
         )
     begin = _TABLE_BEGIN.match(message.code)
     if begin is None:
         raise _unreadable(
-            f"the header {APPLY_CONTEXT_HEADER} announces a compacted file, and the code does not"
+            f"the header {APPLY_CONTEXT_HEADER} announces a compacted file, but the code does not"
             " begin with its table"
         )
     compaction = Compaction(begin["number"])
     instruction, explanation = _split_instruction(message.instruction)
     if compaction.code_begin not in explanation:
-        raise _unreadable("the instruction does not explain the table, so its use is unknown")
+        raise _unreadable("the instruction does not explain the table")
     code = _expand(message.code[begin.end() :], compaction)
     compaction.check_free(code, name="the file")
     compaction.check_free(message.update, name="the update")
@@ -101,8 +100,8 @@ def check_not_announced(apply_context: str | None) -> None:
     """Raise ProblemError (400) if a header announces a compacted file where there can be none."""
     if apply_context is not None:
         raise _unreadable(
-            f"the header {APPLY_CONTEXT_HEADER} announces a compacted file, and the request has"
-            " none that can be read here"
+            f"the header {APPLY_CONTEXT_HEADER} announces a compacted file, but this request"
+            " cannot have one"
         )
 
 
@@ -112,8 +111,8 @@ def check_not_compacted(code: str) -> None:
     if found is not None:
         line = code.count("\n", 0, found.start()) + 1
         raise _unreadable(
-            f"line {line} of the code is a mark of the compacted form, and no header"
-            f" {APPLY_CONTEXT_HEADER} announces one"
+            f"line {line} of the code is a mark of the compacted form, but the header"
+            f" {APPLY_CONTEXT_HEADER} is missing"
         )
 
 
@@ -144,7 +143,9 @@ def _expand(code: str, compaction: Compaction) -> str:
     expanded = references.sub(fragment_of, skeleton)
     if len(used) < len(fragments):
         missing = next(reference for reference in fragments if reference not in used)
-        raise _unreadable(f"the code does not use `{missing}` of the table: some of it is missing")
+        raise _unreadable(
+            f"the code does not use `{missing}` of the table; a part of the code is missing"
+        )
     return expanded
 
 

@@ -86,8 +86,8 @@ def no_edit_problem(model: str) -> ProblemError:
             400,
             code="code-and-update-missing",
             title="The request has no edit",
-            detail=f"the model {model!r} applies edits and does not chat, and the last user message"
-            " has no `<code>` that is followed by an `<update>`",
+            detail=f"the model {model!r} applies edits and does not chat; the last user message"
+            " has no `<code>` followed by an `<update>`",
             field="messages",
             remedy=f"send one user message of this form:\n{EXAMPLE}",
         )

@@ -38,10 +38,8 @@ _OF_TEXTS = frozenset(
         "unsupported-update",
     }
 )
-_MESSAGE_NAMES = (
-    "in the message, the original is what stands in <code>, the update what stands in <update>"
-)
-_FIELD_NAMES = "the original is `initial_code`, the update `edit_snippet`"
+_MESSAGE_NAMES = "in the message, <code> is the original and <update> is the update"
+_FIELD_NAMES = "`initial_code` is the original, `edit_snippet` is the update"
 # Ends of OpenAI's addresses, those included that are not here: clients read the 404 as well.
 _OPENAI_ENDS = ("/completions", "/responses", "/embeddings")
 

@@ -52,7 +52,7 @@ def _unreadable(field: str, detail: str, choices: str) -> ProblemError:
             400,
             code="invalid-field",
             title="The body has a wrong field",
-            detail=f"{field}: {detail}, which this server cannot read",
+            detail=f"{field}: {detail}; this server cannot read it",
             field=field,
             remedy=f"choose one of: {choices}",
         )

@@ -154,8 +154,8 @@ def _ambiguous() -> ProblemError:
             400,
             code="ambiguous-message",
             title="The message can be cut in several ways",
-            detail="the file or the update has `</code>` before `<update>` itself, so it is not"
-            " certain where the one ends and the other begins",
+            detail="the file or the update contains `</code>` before `<update>`, so the border"
+            " between them is unclear",
             field="messages",
             remedy="send file and update as fields of their own, to /v1/code/apply or /v1/apply",
         )

@@ -38,12 +38,14 @@ def check_parameters(body: ChatBody) -> None:
         if value is not None and value not in neutral:
             allowed = " or ".join(repr(choice) for choice in neutral)
             remedy = f"leave it out, or send {allowed}" if neutral else "leave it out"
-            _refuse(name, f"`{name}` is {_short(value)}, which is not supported", remedy)
+            _refuse(name, f"`{name}` is {_short(value)}; this server does not support it", remedy)
     stops = stops_of(body)
     if len(stops) > MAX_STOPS:
         _refuse("stop", f"`stop` has {len(stops)} texts, the limit is {MAX_STOPS}", "send fewer")
     if "" in stops:
-        _refuse("stop", "`stop` has an empty text, at which every answer would end", "leave it out")
+        _refuse(
+            "stop", "`stop` has an empty text, and every answer would end at once", "leave it out"
+        )
 
 
 def check_edit_parameters(body: ChatBody) -> None:
@@ -51,7 +53,8 @@ def check_edit_parameters(body: ChatBody) -> None:
     if body.logprobs:
         _refuse(
             "logprobs",
-            "`logprobs` is true, but the tokens of a merged file are mostly copied and have none",
+            "`logprobs` is true, but most tokens of a merged file are copied and have no"
+            " probability",
             "leave it out; the key `apply` of the answer has the model's confidence, and"
             ' /v1/apply with `"include": ["decisions"]` every decision with its probability',
         )

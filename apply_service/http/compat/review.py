@@ -27,8 +27,8 @@ def check_verdict(outcome: Outcome, review: Review) -> None:
             outcome,
             code="needs-review",
             title="The result is in doubt",
-            remedy="send the edit again as the hints say; /v1/apply returns such results, and with"
-            " --compat-review=accept so does this address",
+            remedy="send the edit again as the hints say; /v1/apply returns such results, and"
+            " this address does with --compat-review=accept",
         )
 
 

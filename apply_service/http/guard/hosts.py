@@ -48,8 +48,8 @@ class HostCheck:
                     421,
                     code="unknown-host",
                     title="The request is for another host",
-                    detail=f"this server does not go by the name {wrong[:255]!r}",
-                    remedy="use its own name, or add this one to the setting allowed_hosts",
+                    detail=f"{wrong[:255]!r} is not a name of this server",
+                    remedy="use a name of the server, or add this one to the setting allowed_hosts",
                 )
                 await refuse(scope, send, problem)
                 return

@@ -41,7 +41,7 @@ PROBLEM_RESPONSES = {
     status: ResponseSpec(Problem, description=description, media_type="application/problem+json")
     for status, description in {
         400: "The body is wrong; `field` or `detail` says where",
-        401: "An API key is needed, or the one that was sent is worth nothing",
+        401: "An API key is needed, or the key that was sent is not valid",
         403: "The API key does not have the scope",
         404: "The model is not served",
         408: "The body did not come in time",
@@ -49,8 +49,8 @@ PROBLEM_RESPONSES = {
         422: "The result failed its checks; see `findings`",
         429: "The queue is full, or a limit of the API key is used up; come back after"
         " `Retry-After` seconds",
-        503: "The server is starting or stopping, or has too much to do before the deadline; come"
-        " back after `Retry-After` seconds",
+        503: "The server is starting or stopping, or is too busy to meet the deadline; come back"
+        " after `Retry-After` seconds",
         504: "The deadline passed",
     }.items()
 }

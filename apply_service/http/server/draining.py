@@ -67,7 +67,7 @@ class Draining:
                 503,
                 code="shutting_down",
                 title="The server is shutting down",
-                detail="the server ends what it has begun and takes no new requests",
+                detail="the server finishes running requests and takes no new ones",
                 remedy="send the request to another server, or again in a moment",
             )
             await refuse(scope, send, problem, closes=True)

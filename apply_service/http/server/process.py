@@ -54,8 +54,8 @@ def check_single_process(workers: int, environment: Mapping[str, str]) -> None:
     for name, value in asked.items():
         if value.strip() != "1":
             raise SeveralWorkersError(
-                f"{name} is {value}, the limit is 1: the model, its queue and its cache live in one"
-                " process, which batches all requests together; a second one would load the model"
-                " again and share nothing. Set it to 1, and start more servers behind a load"
-                " balancer if one is too slow (they can share a Redis)"
+                f"{name} is {value}, the limit is 1: one process holds the model, its queue and"
+                " its cache, and batches all requests; a second one would load the model again"
+                " and share nothing. Set it to 1, and start more servers behind a load balancer"
+                " if one is too slow (they can share a Redis)"
             )

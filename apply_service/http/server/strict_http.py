@@ -66,7 +66,7 @@ class StrictConnection(h11.Connection):
         if _LOOSE_END.search(read):
             raise h11.RemoteProtocolError("a line ends in LF without CR before it")
         if _FOLD.search(read):
-            raise h11.RemoteProtocolError("a header goes on in a second line")
+            raise h11.RemoteProtocolError("a header continues on a second line")
 
     def _check_chunks(self, data: h11.Data) -> None:
         """Raise RemoteProtocolError for a body in very many and very small chunks."""
@@ -86,6 +86,6 @@ def _check_framing(request: h11.Request) -> None:
     if b"transfer-encoding" not in names:
         return
     if b"content-length" in names:
-        raise h11.RemoteProtocolError("there is a Content-Length beside a Transfer-Encoding")
+        raise h11.RemoteProtocolError("the head has both Content-Length and Transfer-Encoding")
     if request.http_version < b"1.1":
         raise h11.RemoteProtocolError("HTTP/1.0 has no Transfer-Encoding")

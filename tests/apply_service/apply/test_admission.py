@@ -74,7 +74,9 @@ def test_a_request_that_others_make_late_is_told_when_to_come_back(oracle: Oracl
             oracle.runner.gate.clear()
             first = admission.submit([request("first")])
             await when_in_engine(here.engine, 1)
-            with pytest.raises(OverloadedError, match=r"about [36]00\.0 s, and it has") as caught:
+            with pytest.raises(
+                OverloadedError, match=r"about [36]00\.0 s, and this one has"
+            ) as caught:
                 admission.submit([request("second")])
             assert 0 < caught.value.retry_after_s <= 120.0
             patient = admission.submit([request("patient", deadline_s=None)])

@@ -159,8 +159,8 @@ def test_a_toss_up_is_for_review(oracle: OracleService) -> None:
     finding = result.verdict.findings[-1]
     assert (finding.code, finding.line) == ("low_confidence", 2)
     assert finding.message == (
-        "on line 2 of the result the model chose `b = 1` (keeps line 2 of the original), with"
-        " 40.0 %, before `print(a, end=None)` (takes line 3 of the update)"
+        "the model chose `b = 1` (keeps line 2 of the original) for line 2 of the result with"
+        " 40.0 %, over `print(a, end=None)` (takes line 3 of the update)"
     )
 
 
@@ -177,7 +177,10 @@ def test_a_merge_with_one_path_is_doubted_where_the_model_disagrees(oracle: Orac
     assert (result.verdict.status, result.source) == ("needs_review", "model")
     assert codes(result) == ["model_disagrees"]
     assert result.verdict.findings[0].line == 3
-    assert "`print(base)`, with 99.9 %" in result.verdict.findings[0].message
+    assert (
+        "99.9 % to other text than line 3 of the result, `print(base)`"
+        in result.verdict.findings[0].message
+    )
 
 
 def test_without_a_constraint_nobody_is_asked(oracle: OracleService) -> None:

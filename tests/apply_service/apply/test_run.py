@@ -239,7 +239,7 @@ def test_an_edit_that_others_make_late_is_sent_away_and_not_blamed(oracle: Oracl
 def test_who_asks_for_more_time_than_there_is_learns_why_it_ended(oracle: OracleService) -> None:
     oracle.runner.step_s = 2.5
     capped = replace(UNSURE, deadline_s=2.0, is_deadline_capped=True, max_draft_tokens=0)
-    with pytest.raises(DeadlineExceededError, match=r"more than the 2 s .*max_deadline_s"):
+    with pytest.raises(DeadlineExceededError, match=r"over the 2 s .*max_deadline_s"):
         run_edit(oracle, capped)
 
 
@@ -254,7 +254,7 @@ def test_a_cap_is_explained_while_prompts_are_written(
 
     monkeypatch.setattr(oracle.profile, "build", build_slowly)
     capped = replace(UNSURE, deadline_s=1.0, is_deadline_capped=True)
-    with pytest.raises(DeadlineExceededError, match=r"more than the 1 s .*max_deadline_s"):
+    with pytest.raises(DeadlineExceededError, match=r"over the 1 s .*max_deadline_s"):
         run_edit(oracle, capped)
 
 
@@ -288,7 +288,7 @@ def test_a_deadline_in_a_later_try_leaves_the_best_so_far(oracle: OracleService)
     result = outcome_of(items)
     assert (result.verdict.status, result.source) == ("needs_review", "merge")
     (dropped,) = [one for one in result.verdict.findings if one.code == "retry_dropped"]
-    assert "the deadline came first" in dropped.message
+    assert "the deadline left no time" in dropped.message
     assert sum(isinstance(item, RegionStarted) for item in items) == 2
     assert [item for item in items if isinstance(item, RegionRestart)] == [
         RegionRestart(0),
@@ -400,7 +400,7 @@ def test_a_queue_that_is_full_for_a_wider_try_leaves_the_best_so_far(
     result = outcome_of(items)
     assert (result.verdict.status, result.source) == ("needs_review", "merge")
     (dropped,) = [one for one in result.verdict.findings if one.code == "retry_dropped"]
-    assert "too much to do" in dropped.message
+    assert "too busy" in dropped.message
 
 
 class ShowsLinesOfFilesOnly:

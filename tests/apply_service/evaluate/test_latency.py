@@ -117,7 +117,7 @@ def test_every_way_is_timed_and_finished_edits_are_not_timed_again(
     ("flags", "message"),
     [
         (["--limit", "-1"], "--limit is -1"),
-        (["--limit", "0", "--long-limit", "0"], "at least one"),
+        (["--limit", "0", "--long-limit", "0"], "at least 1 case"),
         (["--cases", "nowhere.jsonl"], "nowhere.jsonl: cannot be read"),
         (["--model", "no/such/model"], "no/such/model"),
     ],

@@ -71,7 +71,7 @@ def test_rows_that_are_none_are_refused(tmp_path: Path) -> None:
     open_log(path)
     with path.open("a") as file:
         file.write('{"name": 3}\n')
-    with pytest.raises(RunLogError, match="no file of finished runs"):
+    with pytest.raises(RunLogError, match="not a file of finished runs"):
         open_log(path)
 
 

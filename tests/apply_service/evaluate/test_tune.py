@@ -140,7 +140,7 @@ def test_a_file_that_is_there_stays(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "is not overwritten" in capsys.readouterr().err
     assert out.read_text() == "port = 1\n"
     assert run_tune(tmp_path / "nowhere" / "tuned.toml") == 1
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err
 
 
 def tiny_settings(tiny_model_dir: Path) -> Settings:

@@ -341,8 +341,12 @@ def test_small_payloads_are_loaded_too(redis: RedisProcess, tiny_model_dir: Path
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"memory_bytes": 100}, CacheConfigError, "100 bytes holds no chunk: one of 32 tokens"),
-        ({"memory_bytes": 0}, CacheConfigError, "0 bytes and there is a Redis URL"),
+        (
+            {"memory_bytes": 100},
+            CacheConfigError,
+            "100 bytes holds no chunk, and a chunk of 32 tokens",
+        ),
+        ({"memory_bytes": 0}, CacheConfigError, "0 bytes, and values from Redis"),
         ({"chunk_tokens": 40}, CacheConfigError, "40 tokens; take a multiple of 16"),
         ({"redis_url": "redis+cluster://a"}, RedisUrlError, "Cluster is not supported"),
     ],

@@ -53,7 +53,7 @@ def test_plain_weights_have_no_format(settings: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("method", "dtype", "device", "message"),
     [
-        ("gptq", "bfloat16", "cuda", r"gptq cannot be served; those that can are bitsandbytes"),
+        ("gptq", "bfloat16", "cuda", r"gptq cannot be served, weights by bitsandbytes"),
         ("fp8", "int8", "cpu", "are fp8 already"),
         ("bitsandbytes", "float32", "cpu", "computed on cuda alone, and the device is cpu"),
         ("torchao", "bfloat16", "cuda", "need the package torchao.*pip install torchao"),

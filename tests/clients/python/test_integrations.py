@@ -152,7 +152,7 @@ def test_the_script_around_a_model(
         ["git", "log", "--format=%s"], cwd=repository, capture_output=True, text=True, check=True
     ).stdout.split("\n")
     assert log[0] == ("Say Hi." if exit_code == 0 else "first")
-    assert ("send the lines as they stand in the original" in done.stderr) == (exit_code == 4)
+    assert ("copy the old lines exactly from the original" in done.stderr) == (exit_code == 4)
 
 
 @needs_shell_tools
@@ -163,5 +163,5 @@ def test_the_curl_command(url: str, project: Path) -> None:
     assert done.stdout.startswith("applied\n--- a/greet.py\n"), done.stderr
     (project / "update.txt").write_text("<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n")
     done = run_shell(script, folder=project)
-    assert "do not stand in the original" in done.stdout
-    assert "send the lines as they stand in the original" in done.stdout
+    assert "but the original does not have them" in done.stdout
+    assert "copy the old lines exactly from the original" in done.stdout

@@ -26,7 +26,7 @@ def tells_both_places(message: str) -> bool:
     """True if a doubt about `UNSURE_UPDATE` names the place taken and the other one that fits."""
     first, second = UNSURE_PLACES
     return any(
-        f"took the place of line {taken} of the original; the place of line {other} fits" in message
+        f"in place of line {taken} of the original; it fits in place of line {other}" in message
         for taken, other in ((first, second), (second, first))
     )
 

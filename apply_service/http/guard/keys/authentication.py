@@ -77,7 +77,11 @@ class Authentication:
             return _anonymous(scope)
         if self._rules.is_private and not has_keys:
             return Caller(name="local", scopes=frozenset(key_file.SCOPES), is_limited=False)
-        given = "what was sent is no API key of this server" if text else "an API key is needed"
+        given = (
+            "the text that was sent is not an API key of this server"
+            if text
+            else "an API key is needed"
+        )
         return _unauthorized(given)
 
 
@@ -121,7 +125,7 @@ def _missing_scope(caller: Caller, needed: key_file.Scope | None) -> Problem:
     return make_problem(
         403,
         code="missing-scope",
-        title="The API key is not good for this",
+        title="The API key lacks a scope",
         detail=f"the scope {needed!r} is needed, the key has {', '.join(sorted(caller.scopes))}",
         remedy=f"use a key that was made with `--scopes {needed}`",
     )

@@ -131,8 +131,8 @@ class KeyFile:
             ) from error
         if mode & stat.S_IWOTH:
             raise KeyFileError(
-                f"{self.path} has the mode {mode:04o}, so that everybody can add keys to it; run"
-                f" `chmod 600 {self.path}` and look whether each key is yours"
+                f"{self.path} has the mode {mode:04o}, so everybody can add keys to it; run `chmod"
+                f" 600 {self.path}` and check that each key is yours"
             )
         return self._decode(content)
 
@@ -166,8 +166,8 @@ class KeyFile:
                 changed.append(record)
             if not revoked:
                 raise UnknownKeyError(
-                    f"no key that is not revoked has the id or name {id_or_name!r};"
-                    " `apply-service key list` shows them all"
+                    f"no unrevoked key has the id or name {id_or_name!r}; `apply-service key list`"
+                    " shows all keys"
                 )
             return tuple(changed)
 
@@ -179,8 +179,8 @@ class KeyFile:
             document = msgspec.json.decode(content, type=_KeyDocument)
         except msgspec.DecodeError as error:
             raise KeyFileError(
-                f"{self.path} is not a file of keys: {error}; restore it, or delete it and create"
-                " new keys"
+                f"{self.path} is not a key file: {error}; restore it, or delete it and create new"
+                " keys"
             ) from error
         if document.version != FORMAT_VERSION:
             raise KeyFileError(

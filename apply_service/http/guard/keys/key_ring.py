@@ -66,12 +66,12 @@ class KeyRing:
             return
         self._version = version
         if version is None:
-            _LOGGER.error("the file of keys %s is gone; its keys stay valid", self._file.path)
+            _LOGGER.error("the key file %s is gone; its keys stay valid", self._file.path)
             return
         try:
             self._set(self._file.read())
         except KeyFileError as error:
-            _LOGGER.error("the keys stay as they were: %s", error)
+            _LOGGER.error("the keys stay unchanged: %s", error)
             return
         _LOGGER.info("read %d keys from %s", len(self._by_sha256), self._file.path)
 

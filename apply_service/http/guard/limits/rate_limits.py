@@ -135,8 +135,7 @@ def rate_problem(refusal: Refusal) -> Problem:
         detail=f"{refusal.value:.0f} {refusal.what}, the limit is {refusal.limit}",
         value=round(refusal.value, 3),
         limit=refusal.limit,
-        remedy="come back after the seconds of `Retry-After`, or have the limits of the server"
-        " raised",
+        remedy="wait the seconds of `Retry-After`, or ask for a higher limit",
         retry_after_s=round(refusal.wait_s, 3),
     )
 

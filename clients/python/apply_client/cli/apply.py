@@ -59,7 +59,7 @@ def run_apply(args: argparse.Namespace) -> int:
             "FILE is stdin, which cannot be the update as well, nor be written; name one of them"
         )
     if args.instruction is not None and not _is_text(args.instruction):
-        raise InputError("--instruction has bytes that are no UTF-8; send text in UTF-8")
+        raise InputError("--instruction has bytes that are not UTF-8; send text in UTF-8")
     opened = None if args.file == "-" else open_file(args.file)
     original = read_bytes("-") if opened is None else opened.content
     edit = Edit(

@@ -375,7 +375,7 @@ def test_a_mistake_fails_one_request_and_is_written_to_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario(text_work: TextWork) -> None:
-        with pytest.raises(TextWorkerError, match="its log says which"):
+        with pytest.raises(TextWorkerError, match="its log has the details"):
             await text_work.run(TERMS, text_jobs.make_mistake)
         assert await text_work.run(TERMS, text_jobs.process_id)
 

@@ -82,7 +82,7 @@ def test_a_divider_in_the_text_is_told_by_the_original() -> None:
             "<<<<<<< SEARCH\na\n=======\nb\n=======\nc\n>>>>>>> REPLACE",
             "has 2 dividers",
         ),
-        ("<<<<<<< SEARCH\n=======\nLIMIT = 20\n>>>>>>> REPLACE", "searches for nothing"),
+        ("<<<<<<< SEARCH\n=======\nLIMIT = 20\n>>>>>>> REPLACE", "has an empty SEARCH"),
         (
             "x = 1\n<<<<<<< SEARCH\nLIMIT = 10\n=======\nLIMIT = 20\n>>>>>>> REPLACE",
             r"line 1 of the update \(`x = 1`\) stands outside",

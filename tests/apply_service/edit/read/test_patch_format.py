@@ -95,7 +95,7 @@ def test_a_patch_of_another_file_is_refused() -> None:
     [
         ("*** Begin Patch\n*** Update File: x.py\n@@\n-        return 3", "without `.*End Patch`"),
         ("*** Begin Patch\n@@\n-a\n*** End Patch\nx = 1", "line 5 of the update stands after"),
-        ("*** Begin Patch\n@@ class Reader:\n*** End Patch", "none of them begins with"),
+        ("*** Begin Patch\n@@ class Reader:\n*** End Patch", "lines of the patch begins with"),
     ],
 )
 def test_a_broken_patch_is_refused(update: str, message: str) -> None:

@@ -179,7 +179,7 @@ def test_an_outer_fence_is_no_line_and_numbers_count_from_the_update() -> None:
 
 @pytest.mark.parametrize("update", ["", "\n \n", "```python\n\n```"])
 def test_an_update_without_text_is_an_error(update: str) -> None:
-    with pytest.raises(EmptySnippetError, match="none of them is text"):
+    with pytest.raises(EmptySnippetError, match="lines and no text"):
         read(update)
 
 

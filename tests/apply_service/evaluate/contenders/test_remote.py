@@ -129,7 +129,7 @@ def test_what_apply_service_rejects_is_rejected(endpoint: EditEndpoint) -> None:
         ("morph", Scripted(200, {"choices": []}), "no choices"),
         ("morph", Scripted(200, []), "not an object"),
         ("relace", Scripted(200, {"mergedCode": None}), "not a text"),
-        ("apply", Scripted(200, {"status": "merged"}), "none of apply-service's"),
+        ("apply", Scripted(200, {"status": "merged"}), "apply-service has no such status"),
     ],
 )
 def test_failures_are_answers_with_their_reason(
@@ -185,7 +185,7 @@ def test_nobody_listening_is_a_failure() -> None:
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://host/x", "localhost:8000", "http://"])
 def test_only_http_addresses_are_asked(url: str) -> None:
-    with pytest.raises(EndpointError, match="no http"):
+    with pytest.raises(EndpointError, match="not an http"):
         Endpoint(url, api_key=None, timeout_s=1.0)
 
 

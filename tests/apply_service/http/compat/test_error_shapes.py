@@ -36,10 +36,10 @@ def chat_error(client: httpx.Client, update: str) -> dict[str, Any]:
 @pytest.mark.parametrize("update", [OPEN_UPDATE, "x = 1\n", ""])
 def test_an_error_says_where_the_update_stands(client: httpx.Client, update: str) -> None:
     message = chat_error(client, update)["message"]
-    assert "what stands in <update>" in message
+    assert "<update> is the update" in message
     assert "edit_snippet" not in message
     flat = client.post("/v1/code/apply", json=fields(ORIGINAL, update))
-    assert "the update `edit_snippet`" in flat.json()["error"]
+    assert "`edit_snippet` is the update" in flat.json()["error"]
     assert "<update>" not in flat.json()["error"]
 
 

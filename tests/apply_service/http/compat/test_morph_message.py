@@ -83,7 +83,7 @@ def test_a_form_within_the_form_is_left_whole(code: str, update: str) -> None:
     ],
 )
 def test_what_can_be_cut_in_two_ways_is_refused(code: str, update: str) -> None:
-    with pytest.raises(ProblemError, match="not certain where") as caught:
+    with pytest.raises(ProblemError, match="the border between them is unclear") as caught:
         parse_morph_message(f"<code>{code}</code>\n<update>{update}</update>")
     assert caught.value.problem.status == 400
     assert "/v1/code/apply" in (caught.value.problem.remedy or "")

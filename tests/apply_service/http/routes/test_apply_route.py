@@ -270,7 +270,7 @@ def test_a_request_may_leave_the_model_out(
         ({"include": ["tokens"]}, "invalid-field", "include[0]", "tokens"),
         ({"update": ""}, "empty-update", None, "0 lines"),
         ({"update": "\n  \n"}, "empty-update", None, "2 lines"),
-        ({"update": "```\n\n```"}, "empty-update", None, "none of them is text"),
+        ({"update": "```\n\n```"}, "empty-update", None, "lines and no text"),
         ({"original": "a\0b"}, "binary-file", None, "NUL at byte 1"),
         ({"original": "", "update": "a\n# ...\n"}, "markers-without-file", None, "line 2"),
     ],

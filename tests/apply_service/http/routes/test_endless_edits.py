@@ -156,7 +156,7 @@ def test_every_route_ends_them(
         if route == "/v1/batches":
             body["deadline_s"] = SHORT_S
         response = server.post(route, body)
-        assert response.text.count("the deadline passed while the text") == 1
+        assert response.text.count("the deadline passed during the work on the text") == 1
         if route != "/v1/batches":
             assert response.status_code == 504
         server.until_ended()

@@ -84,5 +84,5 @@ def test_an_edit_that_others_make_late_is_503_with_a_time_to_come_back(
         assert found["type"] == "server_error"
     message = found.get("detail") or found.get("message") or found.get("error")
     assert found["code"] == "overloaded"
-    assert "the requests before this one will take about" in message
+    assert "the requests before this one take about" in message
     assert "`Retry-After`" in message

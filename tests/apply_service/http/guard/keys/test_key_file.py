@@ -82,7 +82,7 @@ def test_revoked_keys_stay_known(file: KeyFile) -> None:
 def test_what_is_no_file_of_keys_is_refused_and_kept(file: KeyFile, content: str) -> None:
     file.path.parent.mkdir()
     file.path.write_text(content)
-    with pytest.raises(KeyFileError, match=r"keys\.json is not a file of keys"):
+    with pytest.raises(KeyFileError, match=r"keys\.json is not a key file"):
         file.create("ci", ("apply",))
     assert file.path.read_text() == content
 
