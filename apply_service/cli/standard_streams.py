@@ -1,4 +1,4 @@
-"""Streams that whoever started the process closed, stopped reading, or gave another encoding."""
+"""Prepares standard streams that are closed, lose their reader, or have another encoding."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def prepare_streams() -> None:
 
 
 def drop_output() -> None:
-    """Send the rest of stdout nowhere: its reader has gone, and a later flush must not complain."""
+    """Discard the rest of stdout: its reader has gone, and a later flush must not complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

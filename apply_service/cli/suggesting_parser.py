@@ -1,4 +1,4 @@
-"""A parser of command lines that knows which word was probably meant."""
+"""A parser of command lines that suggests the word that was probably meant."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _LIKENESS = 0.75
 
 
 class SuggestingParser(argparse.ArgumentParser):
-    """Names the nearest command, choice or flag; so do the parsers of its commands."""
+    """Suggests the nearest command, choice or flag; so do the parsers of its commands."""
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """The namespace and nothing that is unknown: the command that has it says so itself."""
+        """The namespace, with no unknown arguments: the command that has them reports them."""
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             near = _nearest(unknown[0].partition("=")[0], self._option_string_actions)
@@ -36,12 +36,12 @@ class SuggestingParser(argparse.ArgumentParser):
 
 
 def _nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that `word` is a slip of, such as two letters that changed places."""
+    """The known word that `word` is a typo of, such as two letters swapped."""
     return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=_LIKENESS)), None)
 
 
 def positive_int(text: str) -> int:
-    """The type of a flag that counts something."""
+    """The type of a flag that is a positive number."""
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} is less than 1")

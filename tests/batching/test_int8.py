@@ -53,5 +53,5 @@ def test_no_linear_weights_stay_in_float32(tiny_model_dir: Path) -> None:
 
 
 def test_a_gpu_is_refused(tiny_model_dir: Path) -> None:
-    with pytest.raises(ModelLoadError, match=r"int8 .* CPU .* cuda; choose bfloat16"):
+    with pytest.raises(ModelLoadError, match=r"int8 .* CPU, .* cuda; choose bfloat16"):
         load_model(tiny_model_dir, dtype="int8", device=torch.device("cuda"))
