@@ -29,6 +29,7 @@ help:
 	@echo 'make serve-reload  the same, started again when a Python file changes'
 	@echo 'make check   lint, format, types and import borders; no tests'
 	@echo 'make test    make check, then the tests'
+	@echo 'make test-isa  what depends on the processor, at every instruction set that it has'
 	@echo 'make test-clients  clients of other makers at a live server; brings its own Node.js'
 	@echo 'make gpu     tests and figures that need an NVIDIA GPU, into build/gpu; no network'
 	@echo 'make cases   build case files of real edits in build/cases (needs npm too)'
@@ -48,7 +49,7 @@ serve: $(VENV)/service.stamp $(VENV)/model.stamp
 serve-reload: $(VENV)/service.stamp $(VENV)/model.stamp
 	@trap 'kill $$pid 2> /dev/null; exit' INT TERM; mkdir -p build; while touch build/serve.stamp; do \
 		$(BIN)/apply-service serve $(ARGS) & pid=$$!; \
-		until find apply_service batching kernels lookup -name '*.py' -newer build/serve.stamp \
+		until find apply_service batching kernels lookup snippets -name '*.py' -newer build/serve.stamp \
 			| grep -q .; do sleep 1; done; \
 		kill $$pid 2> /dev/null; wait $$pid; \
 	done
@@ -62,10 +63,10 @@ check: $(VENV)/dev.stamp
 test: check $(VENV)/model.stamp $(VENV)/node.stamp
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
 
-# Packages of other makers, and a Node.js for them, in an environment of their own.
 test-isa: $(VENV)/dev.stamp $(VENV)/model.stamp
 	PYTHONPATH=. $(BIN)/python tests/isa_levels.py $(ARGS)
 
+# Packages of other makers, and a Node.js for them, in an environment of their own.
 REAL_CLIENTS := tests/clients/real
 CLIENTS_VENV := build/clients/venv
 CLIENTS_PATH := PATH="$(CURDIR)/$(CLIENTS_VENV)/bin:$$PATH"

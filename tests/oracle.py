@@ -17,10 +17,11 @@ ROOT = Path(__file__).parents[1]
 
 def main(arguments: list[str]) -> None:
     """Run one oracle as a program."""
-    if not arguments or arguments[0].startswith("-"):
-        paths = sorted((ROOT / "tests/oracles").glob("*/*.py"))
-        runnable = [path for path in paths if "__main__" in path.read_text(encoding="utf-8")]
-        sys.exit("name one of: " + ", ".join(f"{one.parent.name}.{one.stem}" for one in runnable))
+    paths = sorted((ROOT / "tests/oracles").glob("*/*.py"))
+    runnable = [path for path in paths if "__main__" in path.read_text(encoding="utf-8")]
+    names = [f"{path.parent.name}.{path.stem}" for path in runnable]
+    if not arguments or arguments[0] not in names:
+        sys.exit("name one of: " + ", ".join(names))
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     folders = [str(ROOT / name) for name in settings["tool"]["pytest"]["ini_options"]["pythonpath"]]
     sys.path[:1] = folders

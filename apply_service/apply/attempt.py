@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from apply_service.apply.outcome import Source
 from apply_service.apply.planning.edit_plan import EditPlan
@@ -15,7 +15,7 @@ from apply_service.edit.regions import Region, cells, choose_regions, estimate_t
 
 if TYPE_CHECKING:  # they are only of what a model is asked, and cost those who ask none
     from apply_service.apply.confidence import Testimony
-    from apply_service.apply.region_prompt import RegionPrompt
+    from apply_service.apply.region_prompt import RegionPrompt, Scope
 
 # A rival place is shown to the model if it fits almost as well as the best one, and a near one,
 # which makes a region hardly larger, in any case.
@@ -47,7 +47,7 @@ class Attempt:
     """
 
     source: Source
-    scope: Literal["file", "region"] = "file"
+    scope: Scope = "file"
     regions: Regions = ()
     prompts: tuple[RegionPrompt, ...] = ()
     lacks_constraint: bool = False

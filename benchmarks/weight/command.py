@@ -14,6 +14,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from apply_service.apply.errors import UsageError
 from apply_service.cli.suggesting_parser import positive_int
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +50,9 @@ def run_weight(args: argparse.Namespace) -> int:
 
 
 def clone_of(root: Path, folder: Path) -> Path:
-    """The last commit of a checkout, cloned one commit deep into `folder`."""
+    """The last commit of a checkout, cloned one commit deep into `folder`. Raises UsageError."""
+    if not (root / ".git").exists():
+        raise UsageError(f"{root} is not a git checkout; name the folder of one")
     clone = folder / "clone"
     source = root.resolve().as_uri()
     subprocess.run(["git", "clone", "--quiet", "--depth", "1", source, str(clone)], check=True)

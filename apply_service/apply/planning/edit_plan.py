@@ -20,7 +20,7 @@ from apply_service.edit.text.work_budget import BudgetSpentError, limited_work
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class KnownResult:
     """A result that needs no model: its lines, and their source."""
 
     lines: tuple[str, ...]
@@ -44,7 +44,7 @@ class EditPlan:
     tree: SyntaxTree | None = None
     snippet: Snippet | None = None
     merge: MergePlan | None = None
-    decision: Decision | None = None
+    decision: KnownResult | None = None
 
     @property
     def original_lines(self) -> tuple[str, ...]:
@@ -117,16 +117,16 @@ def _understand(plan: EditPlan) -> EditPlan:
         plan.update_lines, original, path=edit.path, language=language, tree=tree
     )
     if not snippet.segments and not snippet.removals:
-        decision = Decision(original, "original")
+        decision = KnownResult(original, "original")
         return replace(plan, language=language, snippet=snippet, decision=decision)
     if snippet.format == "whole":
         whole = tuple(line for segment in snippet.segments for line in segment.texts)
-        decision = Decision(whole, "update")
+        decision = KnownResult(whole, "update")
         return replace(plan, language=language, snippet=snippet, tree=tree, decision=decision)
     merge = plan_merge(original, snippet, tree=tree, language=language)
     plan = replace(plan, language=language, snippet=snippet, tree=tree, merge=merge)
     if plan.is_impossible and edit.checks == "on":
-        return replace(plan, decision=Decision(original, "original"))
+        return replace(plan, decision=KnownResult(original, "original"))
     return plan
 
 
@@ -138,7 +138,7 @@ def _unplanned(plan: EditPlan, error: BudgetSpentError) -> EditPlan:
         order=(),
         findings=(too_much_to_compare(error.limit),),
     )
-    return replace(plan, merge=merge, decision=Decision(plan.original_lines, "original"))
+    return replace(plan, merge=merge, decision=KnownResult(plan.original_lines, "original"))
 
 
 def _plan_new_file(plan: EditPlan, update_file: TextFile) -> EditPlan:
@@ -149,7 +149,7 @@ def _plan_new_file(plan: EditPlan, update_file: TextFile) -> EditPlan:
     new_file = replace(
         update_file, encoding=original.encoding, byte_order_mark=original.byte_order_mark
     )
-    return replace(plan, file=new_file, snippet=snippet, decision=Decision(lines, "update"))
+    return replace(plan, file=new_file, snippet=snippet, decision=KnownResult(lines, "update"))
 
 
 def _check_sizes(edit: EditRequest, limit: int) -> None:

@@ -98,8 +98,7 @@ def check_as_before(server: Server, before: Holdings) -> None:
         now = server.holdings()
         return (
             now.num_files <= before.num_files
-            # A process that was killed is not there again until it is needed.
-            and now.num_children <= before.num_children
+            and now.num_children == before.num_children
             and now.num_threads <= before.num_threads + MAX_POOL_THREADS
             and server.blocks_in_use() == 0.0
         )

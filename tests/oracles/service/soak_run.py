@@ -18,17 +18,19 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from serve_process import serve_process, wait_until_ready
 from server_holdings import Server, check_as_before
 from tiny_model import write_tiny_model
-from traffic import HOSTILE, run_clients
+from traffic import HOSTILE, MIXED, run_clients
 
 WARM_UP_S = 60.0
 SLICE_S = 235.0
 # The server gives back once a minute what nobody uses.
 REST_S = 65.0
+SETTLE_S = 2.0
 MAX_GROWTH_BYTES = 8 << 20
 SETTINGS = (
     *("--port", "0", "--profile", "embedded", "--compat-review", "accept"),
@@ -43,11 +45,9 @@ def soak(server: Server, *, num_clients: int, for_s: float) -> bool:
     """Use a server for so long and print what it holds; whether that is as it should be."""
     endings: Counter[str] = Counter()
 
-    def use(seconds: float) -> None:
-        """Send requests for so long."""
-        tally = asyncio.run(
-            run_clients(server.url, HOSTILE, num_clients=num_clients, for_s=seconds)
-        )
+    def use(seconds: float, kinds: Sequence[str] = HOSTILE) -> None:
+        """Send requests of these kinds for so long."""
+        tally = asyncio.run(run_clients(server.url, kinds, num_clients=num_clients, for_s=seconds))
         endings.update(tally.endings)
         endings["lost"] += tally.num_lost
 
@@ -57,6 +57,8 @@ def soak(server: Server, *, num_clients: int, for_s: float) -> bool:
     began = time.monotonic()
     while time.monotonic() < began + for_s:
         use(SLICE_S)
+        while server.holdings().num_children < before.num_children:
+            use(SETTLE_S, MIXED)  # a process that was killed comes when it is needed
         check_as_before(server, before)
         time.sleep(REST_S)
         own.append(server.memory_bytes())
