@@ -28,6 +28,9 @@ MAX_TOKENS = 12
 NUM_REQUESTS = 32
 NUM_SOAK_REQUESTS = 200
 TIMEOUT_S = 0.25
+# Where Redis works, a busy machine may not make it look broken.
+PATIENT_S = 20.0
+SOUND = ("no_fault", "garbage_keys")
 # Room for the chunks of two prompts, and on the device for four requests at a time.
 CACHE_BYTES, KV_BYTES = 280_000, 600_000
 MAX_GROWTH = 1.05
@@ -51,7 +54,10 @@ def make_request(number: int, prompt_number: int) -> EngineRequest:
     )
 
 
-def make_config(model_dir: Path, url: str | None, *, is_small: bool = True) -> EngineConfig:
+def make_config(
+    model_dir: Path, url: str, *, is_small: bool = True, is_sound: bool = False
+) -> EngineConfig:
+    timeout_s = PATIENT_S if is_sound else TIMEOUT_S
     return EngineConfig(
         model_path=model_dir,
         kv_memory_bytes=KV_BYTES if is_small else 4 << 20,
@@ -59,8 +65,8 @@ def make_config(model_dir: Path, url: str | None, *, is_small: bool = True) -> E
             memory_bytes=CACHE_BYTES if is_small else 8 << 20,
             chunk_tokens=CHUNK_TOKENS,
             redis_url=url,
-            timeout_s=TIMEOUT_S,
-            connect_timeout_s=TIMEOUT_S,
+            timeout_s=timeout_s,
+            connect_timeout_s=timeout_s,
         ),
     )
 
@@ -101,9 +107,10 @@ def server() -> Iterator[RedisProcess]:
 @pytest.fixture(scope="module")
 def values(server: RedisProcess, tiny_model_dir: Path) -> dict[bytes, bytes]:
     """The chunks of every file under their keys."""
-    with running_engine(make_config(tiny_model_dir, server.url, is_small=False)) as running:
+    config = make_config(tiny_model_dir, server.url, is_small=False, is_sound=True)
+    with running_engine(config) as running:
         running.run([make_request(number, number) for number in range(NUM_FILES)])
-        assert running.engine.wait_for_stores(20)
+        assert running.engine.wait_for_stores(3 * PATIENT_S)
     values = {key: server.get(key) for key in server.all_keys()}
     assert len(values) > NUM_FILES
     return values
@@ -165,12 +172,12 @@ def test_a_fault_changes_no_token(
 ) -> None:
     with (
         FAULTS[name](filled) as url,
-        running_engine(make_config(tiny_model_dir, url)) as running,
+        running_engine(make_config(tiny_model_dir, url, is_sound=name in SOUND)) as running,
     ):
         run_requests(running, NUM_REQUESTS, cold, seed=1)
         stats = redis_stats(running)
         assert stats.lookups > 0
-        if name in ("no_fault", "garbage_keys"):
+        if name in SOUND:
             assert stats.hits > NUM_FILES
         else:
             assert stats.misses.keys() | stats.drops.keys()
@@ -192,7 +199,7 @@ def test_a_fault_lasts_and_nothing_grows(
 ) -> None:
     with (
         FAULTS[name](filled) as url,
-        running_engine(make_config(tiny_model_dir, url)) as running,
+        running_engine(make_config(tiny_model_dir, url, is_sound=name in SOUND)) as running,
     ):
         run_requests(running, NUM_SOAK_REQUESTS, soak_cold, seed=2)
         before = resident_bytes()
