@@ -66,13 +66,13 @@ class Release:
     archive: Path | None
 
 
-def read_packages(path: Path) -> list[Package]:
+def read_packages(path: Path, *, min_versions: int = 2) -> list[Package]:
     """The package list. Raises `ReleaseError` for a bad entry or a licence that is not allowed."""
     try:
         entries = tomllib.loads(path.read_text(encoding="utf-8"))["package"]
     except (OSError, tomllib.TOMLDecodeError, KeyError) as error:
         raise ReleaseError(f"{path} is no package list ({error})") from error
-    packages = [_package(entry) for entry in entries]
+    packages = [_package(entry, min_versions) for entry in entries]
     names = [package.name for package in packages]
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
@@ -80,7 +80,7 @@ def read_packages(path: Path) -> list[Package]:
     return packages
 
 
-def _package(entry: dict[str, object]) -> Package:
+def _package(entry: dict[str, object], min_versions: int) -> Package:
     if set(entry) != {"registry", "name", "licence", "versions"}:
         raise ReleaseError(f"package entry {entry} needs registry, name, licence and versions")
     registry, licence = str(entry["registry"]), str(entry["licence"])
@@ -90,8 +90,10 @@ def _package(entry: dict[str, object]) -> Package:
         if part not in PERMISSIVE_LICENCES:
             raise ReleaseError(f"{entry['name']}: licence {part!r} is not on the permissive list")
     versions = tuple(cast("list[str]", entry["versions"]))
-    if len(versions) < 2:
-        raise ReleaseError(f"{entry['name']}: {len(versions)} version; two are needed to compare")
+    if len(versions) < min_versions:
+        raise ReleaseError(
+            f"{entry['name']}: {len(versions)} of the {min_versions} versions that are needed"
+        )
     return Package(cast("Registry", registry), str(entry["name"]), licence, versions)
 
 

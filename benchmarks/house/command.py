@@ -108,6 +108,7 @@ def import_ms(clone: Path, module: str) -> float:
     for _ in range(NUM_IMPORTS):
         run = subprocess.run(
             [sys.executable, "-X", "importtime", "-c", f"import {module}"],
+            cwd=clone,
             env=environment_of(clone),
             check=True,
             capture_output=True,

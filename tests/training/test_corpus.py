@@ -171,7 +171,10 @@ def test_the_committed_package_list_is_valid_and_has_every_split() -> None:
     ("entry", "message"),
     [
         ('registry = "wheel"\nname = "x"\nlicence = "GPL-3.0"\nversions = ["1", "2"]', "licence"),
-        ('registry = "wheel"\nname = "x"\nlicence = "MIT"\nversions = ["1"]', "two are needed"),
+        (
+            'registry = "wheel"\nname = "x"\nlicence = "MIT"\nversions = ["1"]',
+            "1 of the 2",
+        ),
         ('registry = "other"\nname = "x"\nlicence = "MIT"\nversions = ["1", "2"]', "registry"),
         ('name = "x"\nlicence = "MIT"\nversions = ["1", "2"]', "needs registry"),
     ],

@@ -23,12 +23,13 @@ class CaseFileError(ApplyError):
         self.line_number = line_number
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One edit with its answer. Keys of the line that are not named here are ignored.
 
-    `original`, `update` and `expected` are whole texts. `style` says how the update was written;
-    figures are reported by it. `must_refuse` marks an update that has no right answer: it is to be
-    refused or flagged.
+    `original`, `update` and `expected` are whole texts; those in `also` are as right as `expected`.
+    `style` says how the update was written; figures are reported by it. `must_refuse` marks an
+    update that has no right answer: it is to be refused or flagged. With `also` it has several, and
+    the caller must be asked.
     """
 
     id: str
@@ -36,10 +37,16 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     original: str
     update: str
     expected: str
+    also: tuple[str, ...] = ()
     instruction: str | None = None
     style: str | None = None
     language: str | None = None
     must_refuse: bool = False
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """All texts that are right, or all readings if the caller must be asked."""
+        return (self.expected, *self.also)
 
 
 _DECODER = msgspec.json.Decoder(Case)
@@ -71,8 +78,8 @@ def _parse_case(line: bytes, path: Path, line_number: int) -> Case:
         case = _DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _line_error(str(error), path, line_number) from error
-    for name in _TEXT_FIELDS:
-        text = getattr(case, name)
+    texts = [(name, getattr(case, name)) for name in _TEXT_FIELDS]
+    for name, text in (*texts, *(("also", text) for text in case.also)):
         if text is not None and "\0" in text:
             raise _line_error(f"`{name}` has a NUL, so it is not text", path, line_number)
     return case

@@ -67,24 +67,26 @@ class CaseResult:
 
     @property
     def is_exact(self) -> bool:
-        """True if the result was returned and equals the expected file byte for byte."""
-        return self.is_returned and self.answer.text == self.case.expected
+        """True if the result was returned and equals a right file byte for byte."""
+        return self.is_returned and self.answer.text in self.case.results
 
     @property
     def is_exact_modulo_final_newline(self) -> bool:
         """Returned, and exact but for one newline at the end of the file."""
-        return self.is_returned and _without_final_newline(self.text) == _without_final_newline(
-            self.case.expected
+        return self.is_returned and _without_final_newline(self.text) in map(
+            _without_final_newline, self.case.results
         )
 
     @property
     def is_exact_ignoring_blank_lines(self) -> bool:
         """Returned, and exact once lines without text are left out of both."""
-        return self.is_returned and _filled_lines(self.text) == _filled_lines(self.case.expected)
+        return self.is_returned and _filled_lines(self.text) in map(
+            _filled_lines, self.case.results
+        )
 
     @property
     def is_silent_error(self) -> bool:
-        """True if the result is `applied`, yet differs from the expected file."""
+        """True if the result is `applied`, yet differs from every right file."""
         return self.answer.status == "applied" and not self.is_exact
 
     @property
@@ -95,7 +97,7 @@ class CaseResult:
     @property
     def is_false_alarm(self) -> bool:
         """True if the result was rejected though its text is exact."""
-        return self.answer.status == "rejected" and self.answer.text == self.case.expected
+        return self.answer.status == "rejected" and self.answer.text in self.case.results
 
     @property
     def is_refused_or_flagged(self) -> bool:
