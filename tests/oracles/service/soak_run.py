@@ -4,10 +4,11 @@
 with the one that `--model` names, and for 30 minutes sends it requests of all kinds from 16
 clients: edits whole and streamed, by every API and in batches, large ones, wrong ones, clients that
 leave in a stream and in the middle of a body, nested bodies, and edits that are dear to plan. Every
-four minutes the clients rest, until the server has given back what nobody uses, and what it holds
-is looked at. It exits with 1 if a request is lost or ends in a fault of the server, if more files,
-processes or blocks of the KV cache are held than at first, or if memory at rest grew in the second
-half by more than `MAX_GROWTH_BYTES`.
+four minutes the clients rest. The plans that the server remembers are then replaced by those of the
+same small edits, it gives back what nobody uses, and what it holds is looked at. It exits with 1 if
+a request is lost or ends in a fault of the server, if more files, processes or blocks of the KV
+cache are held than at first, or if memory at rest grew in the second half by more than
+`MAX_GROWTH_BYTES`.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import httpx
 from serve_process import serve_process, wait_until_ready
 from server_holdings import Server, check_as_before
 from tiny_model import write_tiny_model
-from traffic import HOSTILE, MIXED, run_clients
+from traffic import ANSWER_LIMIT_S, HOSTILE, MIXED, SMALL_FUNCTIONS, edit_of, run_clients
+
+from apply_service.apply.planning.plan_memory import MAX_PLANS
 
 WARM_UP_S = 60.0
 SLICE_S = 235.0
@@ -60,6 +64,7 @@ def soak(server: Server, *, num_clients: int, for_s: float) -> bool:
         while server.holdings().num_children < before.num_children:
             use(SETTLE_S, MIXED)  # a process that was killed comes when it is needed
         check_as_before(server, before)
+        fill_plan_memory(server.url)
         time.sleep(REST_S)
         own.append(server.memory_bytes())
         print(
@@ -78,6 +83,14 @@ def soak(server: Server, *, num_clients: int, for_s: float) -> bool:
     print(f"in the second half {growth / 2**20:+.2f} MiB; faults {faults or 0}")
     print(f"endings {dict(endings.most_common())}")
     return growth <= MAX_GROWTH_BYTES and not faults
+
+
+def fill_plan_memory(url: str) -> None:
+    """Send as many different small edits as a server remembers plans of, each time the same."""
+    with httpx.Client(base_url=url, timeout=ANSWER_LIMIT_S) as client:
+        for number in range(MAX_PLANS):
+            edit = edit_of(number, SMALL_FUNCTIONS) | {"use_model": "never"}
+            client.post("/v1/apply", json=edit).raise_for_status()
 
 
 def main() -> int:
