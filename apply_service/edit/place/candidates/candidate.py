@@ -1,0 +1,55 @@
+"""A place where a segment may go, and what is written there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from apply_service.edit.place.candidates.filled_lines import FilledLines, moved
+from apply_service.edit.place.candidates.rows import Row
+
+Origin = Literal["alignment", "run", "block", "frame", "insertion"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRun:
+    """Lines [start, end) of the original that stay in front of a row of the segment."""
+
+    row: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A segment, moved by `shift` columns, in the place of filled lines [start, end).
+
+    Nothing gives way if start == end. `kept` runs of the lines in between stay, rows in `dropped`
+    are not written. `pairs` of a row and a line are the best alignment within the span.
+    """
+
+    start: int
+    end: int
+    shift: int = 0
+    kept: tuple[KeptRun, ...] = ()
+    dropped: tuple[int, ...] = ()
+    pairs: tuple[tuple[int, int], ...] = field(default=(), compare=False)
+    origins: frozenset[Origin] = field(default=frozenset(), compare=False)
+
+    @property
+    def is_insertion(self) -> bool:
+        """True if no line of the original gives way."""
+        return self.start == self.end
+
+    def written(self, rows: Sequence[Row], original: FilledLines) -> list[str]:
+        """The lines that stand in the place of [start, end), without blank ones."""
+        kept: dict[int, list[str]] = {}
+        for run in self.kept:
+            kept.setdefault(run.row, []).extend(original.lines[run.start : run.end])
+        lines: list[str] = []
+        for number, row in enumerate(rows):
+            lines += kept.get(number, ())
+            if row.is_written and number not in self.dropped:
+                lines.append(moved(row.text, self.shift))
+        return lines

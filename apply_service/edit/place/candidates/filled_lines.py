@@ -1,0 +1,81 @@
+"""A text without its blank lines: what candidates count in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+
+from apply_service.edit.text.brackets import BLOCK_OPENERS
+from apply_service.edit.text.words import WORD
+
+TAB_COLUMNS = 4
+
+
+class FilledLines:
+    """The lines of a text that are not blank, numbered from 0.
+
+    `numbers` are their places among all lines, `indents` their indentation in columns.
+    """
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.numbers = [number for number, line in enumerate(lines) if line.strip()]
+        self.num_all_lines = len(lines)
+        self.lines = [lines[number].rstrip() for number in self.numbers]
+        self.stripped = [line.strip() for line in self.lines]
+        self.indents = [columns_of(line) for line in self.lines]
+        self.counts = Counter(self.stripped)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @cached_property
+    def block_ends(self) -> list[int]:
+        """For each line where its block ends: the next line that is not deeper."""
+        ends = [len(self)] * len(self)
+        open_lines: list[int] = []
+        for line, indent in enumerate(self.indents):
+            while open_lines and self.indents[open_lines[-1]] >= indent:
+                ends[open_lines.pop()] = line
+            open_lines.append(line)
+        return ends
+
+    @cached_property
+    def words(self) -> list[frozenset[str]]:
+        """The different words of each line."""
+        return [frozenset(WORD.findall(line)) for line in self.stripped]
+
+    @cached_property
+    def word_counts(self) -> Counter[str]:
+        """In how many lines each word stands."""
+        return Counter(word for words in self.words for word in words)
+
+    def block_end(self, line: int) -> int:
+        """Where the block of a header ends; its opening bracket may stand on a line of its own."""
+        end = self.block_ends[line]
+        if end == line + 1 < len(self) and self.stripped[end] in BLOCK_OPENERS:
+            return self.block_ends[end]
+        return end
+
+    def border(self, line: int) -> int:
+        """The place of filled line `line` among all lines; for the last border their number."""
+        return self.numbers[line] if line < len(self.numbers) else self.num_all_lines
+
+
+def columns_of(line: str) -> int:
+    """The indentation of a line in columns."""
+    return len(line[: len(line) - len(line.lstrip())].replace("\t", " " * TAB_COLUMNS))
+
+
+def moved(line: str, columns: int) -> str:
+    """A line with more or less indentation; tabs stay tabs where whole ones are added."""
+    stripped = line.lstrip()
+    indent = line[: len(line) - len(stripped)]
+    if columns >= 0:
+        added = "\t" * (columns // TAB_COLUMNS) if "\t" in indent else " " * columns
+        return added + line
+    place = width = 0
+    while place < len(indent) and width < -columns:
+        width += TAB_COLUMNS if indent[place] == "\t" else 1
+        place += 1
+    return indent[place:] + stripped

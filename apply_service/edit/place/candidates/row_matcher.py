@@ -1,0 +1,142 @@
+"""Compares the rows of a segment with all lines of the original, and aligns them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz import fuzz, process
+
+from apply_service.edit.place.candidates.filled_lines import FilledLines
+from apply_service.edit.place.candidates.rows import Row
+
+Floats = NDArray[np.float32]
+
+MIN_RATIO = 60
+# A line whose words were put into another order, or that grew much, is less alike than its words.
+MIN_SET_RATIO = 70
+SET_DISCOUNT = 1.12
+MIN_LETTERS_OF_SET = 7
+# A ratio below this one says nothing.
+NO_RATIO = 0.35
+OTHER_INDENT_SHARE = 0.93
+LITTLE_WEIGHT = 0.3
+
+
+class RowMatcher:
+    """How alike the rows of one segment are to the lines of an original.
+
+    `ratios [num_rows, num_lines]` are 1 for equal lines, `evidence [num_rows, num_lines]` says how
+    much it tells that a row stands there: the likeness, less for short and for frequent lines.
+    """
+
+    def __init__(self, original: FilledLines, rows: Sequence[Row]) -> None:
+        self._original = original
+        self._rows = rows
+        texts = [row.stripped for row in rows]
+        self.is_equal = _equal(texts, original)
+        ratios = _ratios(texts, original.stripped)
+        gains = np.where(self.is_equal, 1.0, np.maximum(ratios - NO_RATIO, 0) * 1.1)
+        self.row_weights = np.array([weight_of(text) for text in texts], np.float32)
+        self.line_weights = np.array([weight_of(text) for text in original.stripped], np.float32)
+        for number, row in enumerate(rows):
+            if self.row_weights[number] < LITTLE_WEIGHT or not row.is_written:
+                gains[number] = np.where(self.is_equal[number], 1.0, 0.0)
+            if not row.is_found:
+                gains[number] = 0.0
+        rarity = [1 / (1 + 0.35 * math.log(max(1, original.counts[text]))) for text in texts]
+        self.telling = self.row_weights * np.array(rarity, np.float32)
+        self.ratios: Floats = np.where(self.is_equal, 1.0, ratios).astype(np.float32)
+        indents = np.array([row.indent for row in rows])[:, None]
+        share = np.where(indents == np.array(original.indents)[None, :], 1.0, OTHER_INDENT_SHARE)
+        self.evidence: Floats = (gains * self.telling[:, None] * share).astype(np.float32)
+
+    def best_scores(self, starts: Sequence[int]) -> Floats:
+        """`[num_starts, num_lines + 1]`: the best alignment of all rows with lines [start, end)."""
+        num_lines = len(self._original)
+        scores = np.zeros((len(starts), num_lines + 1), np.float32)
+        is_behind = np.arange(num_lines)[None, :] >= np.array(starts)[:, None]
+        for evidence in self.evidence:
+            if evidence.any():
+                taken = scores[:, :-1] + np.where(is_behind, evidence[None, :], 0)
+                scores[:, 1:] = np.maximum(scores[:, 1:], taken)
+                np.maximum.accumulate(scores, axis=1, out=scores)
+        return scores
+
+    def align(self, start: int, end: int) -> list[tuple[int, int]]:
+        """The best alignment with lines [start, end): pairs of a row and a line, both rising."""
+        evidence = self.evidence[:, start:end]
+        if start == end:
+            return []
+        sums = [np.zeros(end - start + 1, np.float32)]
+        for gains in evidence:
+            best = sums[-1].copy()
+            best[1:] = np.maximum(best[1:], sums[-1][:-1] + gains)
+            sums.append(np.maximum.accumulate(best))
+        pairs: list[tuple[int, int]] = []
+        place = end - start
+        for row in range(len(evidence), 0, -1):
+            here, above = sums[row], sums[row - 1]
+            while place and here[place] == here[place - 1]:
+                place -= 1
+            if not place:
+                break
+            gain = evidence[row - 1, place - 1]
+            if (
+                gain > 0
+                and here[place] > above[place] + 1e-6
+                and abs(here[place] - above[place - 1] - gain) < 1e-5
+            ):
+                pairs.append((row - 1, start + place - 1))
+                place -= 1
+        return pairs[::-1]
+
+    def alike_lines(self, row: int, min_ratio: float, limit: int) -> list[int]:
+        """Lines that are like a row, the most alike first."""
+        order = np.argsort(-self.ratios[row], kind="stable")[:limit]
+        return [int(line) for line in order if self.ratios[row, line] >= min_ratio]
+
+    def run_length(self, row: int, line: int, step: int, min_ratio: float) -> int:
+        """How many rows from `row` on are like the lines from `line` on; `step` -1 goes back."""
+        length, least = 0, min(min_ratio, MIN_RATIO / 100)
+        while 0 <= row < len(self._rows) and 0 <= line < len(self._original):
+            if self.ratios[row, line] < least:
+                break
+            length, row, line, least = length + 1, row + step, line + step, min_ratio
+        return length
+
+
+def weight_of(text: str) -> float:
+    """How much a line says: a bracket next to nothing, a whole statement 1."""
+    num_letters = sum(map(str.isalnum, text[:64]))
+    if not num_letters:
+        return 0.12
+    if num_letters <= 4:
+        return 0.35
+    return 0.7 if num_letters <= 9 else 1.0
+
+
+def _equal(texts: Sequence[str], original: FilledLines) -> NDArray[np.bool_]:
+    places: dict[str, list[int]] = {}
+    for line, text in enumerate(original.stripped):
+        places.setdefault(text, []).append(line)
+    equal = np.zeros((len(texts), len(original)), bool)
+    for row, text in enumerate(texts):
+        equal[row, places.get(text, [])] = True
+    return equal
+
+
+def _ratios(texts: Sequence[str], lines: Sequence[str]) -> Floats:
+    if not lines or not texts:
+        return np.zeros((len(texts), len(lines)), np.float32)
+    ratios: Floats = process.cdist(texts, lines, scorer=fuzz.ratio, score_cutoff=MIN_RATIO)
+    shares = ratios / np.float32(100)
+    for row in map(int, np.nonzero(shares.max(axis=1) < MIN_RATIO / 100)[0]):
+        if sum(map(str.isalnum, texts[row])) >= MIN_LETTERS_OF_SET:
+            sets: Floats = process.cdist(
+                [texts[row]], lines, scorer=fuzz.token_set_ratio, score_cutoff=MIN_SET_RATIO
+            )
+            shares[row] = sets[0] / np.float32(100 * SET_DISCOUNT)
+    return shares

@@ -1,0 +1,58 @@
+"""A segment as rows: lines to find in the original, lines to write, mostly both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apply_service.edit.place.candidates.filled_lines import columns_of
+from apply_service.edit.read.segment import Segment, SnippetFormat
+from apply_service.edit.text.alignment import small_blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a segment; one that is not written only says what stood there.
+
+    `is_found` rows may stand in the original; `is_optional` ones may be left out.
+    """
+
+    text: str
+    is_written: bool = True
+    is_found: bool = True
+    is_optional: bool = False
+
+    @property
+    def stripped(self) -> str:
+        """The text without the space around it."""
+        return self.text.strip()
+
+    @property
+    def indent(self) -> int:
+        """The indentation in columns."""
+        return columns_of(self.text)
+
+
+def rows_of(segment: Segment, snippet_format: SnippetFormat) -> list[Row]:
+    """The rows of a segment without its blank lines.
+
+    Lines that the format names as old are rows as well, removed ones before those that come. What
+    a fragment replaces is a guess of its reader, so its lines are looked for like others.
+    """
+    new = [line for line in segment.lines if line.text.strip()]
+    if segment.old is None or snippet_format == "fragment":
+        return [Row(line.text.rstrip(), is_optional=line.is_optional) for line in new]
+    old = [line.rstrip() for line in segment.old if line.strip()]
+    written = [line.text.rstrip() for line in new]
+    rows: list[Row] = []
+    old_end = new_end = 0
+    for old_start, new_start, length in [*_kept(old, written), (len(old), len(written), 0)]:
+        rows += [Row(text, is_written=False) for text in old[old_end:old_start]]
+        rows += [Row(text, is_found=False) for text in written[new_end:new_start]]
+        rows += [Row(text) for text in written[new_start : new_start + length]]
+        old_end, new_end = old_start + length, new_start + length
+    return rows
+
+
+def _kept(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int]]:
+    return [(block.old_start, block.new_start, block.length) for block in small_blocks(old, new)]
