@@ -20,9 +20,10 @@ from apply_service.edit.place.candidates.candidate import Candidate
 from apply_service.edit.place.candidates.candidate_source import candidates_of
 from apply_service.edit.place.candidates.filled_lines import FilledLines, moved
 from apply_service.edit.place.candidates.rows import Row, rows_of
-from apply_service.edit.read.segment import Snippet
+from apply_service.edit.read.fences import fenced_parts
+from apply_service.edit.read.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.read.snippet import read_snippet
-from apply_service.edit.read.snippet_error import SnippetError
+from apply_service.edit.read.snippet_error import NoMarkerError, SnippetError
 from apply_service.edit.syntax.definitions import find_definitions
 from apply_service.edit.syntax.languages import language_of
 from apply_service.edit.syntax.syntax import parse
@@ -150,6 +151,8 @@ def covers(case: Case) -> tuple[bool, int]:
     original = FilledLines(lines)
     try:
         snippet = read_snippet(update, lines, path=case.path, language=case.language)
+    except NoMarkerError:
+        snippet = one_segment(update, original, case)
     except SnippetError:
         return False, 0
     parts = parts_of(original, snippet, case)
@@ -158,6 +161,13 @@ def covers(case: Case) -> tuple[bool, int]:
         if Search(original, parts, expected).is_possible():
             return True, sum(part.num_candidates for part in parts)
     return False, sum(part.num_candidates for part in parts)
+
+
+def one_segment(update: Sequence[str], original: FilledLines, case: Case) -> Snippet:
+    """All lines of an update as one part of the file."""
+    parts = fenced_parts(update, original.counts, path=case.path, language=case.language)
+    shown = [SegmentLine(update[line], line + 1) for part in parts for line in range(*part)]
+    return Snippet(format="fragment", segments=(Segment(lines=tuple(shown)),))
 
 
 def main() -> int:

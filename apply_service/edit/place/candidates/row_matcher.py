@@ -15,10 +15,11 @@ from apply_service.edit.place.candidates.rows import Row
 Floats = NDArray[np.float32]
 
 MIN_RATIO = 60
-# A line whose words were put into another order, or that grew much, is less alike than its words.
-MIN_SET_RATIO = 70
-SET_DISCOUNT = 1.12
-MIN_LETTERS_OF_SET = 7
+# A line whose words were put into another order, or that grew much, is more alike in part.
+MIN_PART_RATIO = 75
+SET_DISCOUNT, PART_DISCOUNT = 1.12, 1.2
+MAX_RATIO_OF_GROWN = 0.85
+MIN_LETTERS_OF_GROWN = 7
 # A ratio below this one says nothing.
 NO_RATIO = 0.35
 OTHER_INDENT_SHARE = 0.93
@@ -133,10 +134,19 @@ def _ratios(texts: Sequence[str], lines: Sequence[str]) -> Floats:
         return np.zeros((len(texts), len(lines)), np.float32)
     ratios: Floats = process.cdist(texts, lines, scorer=fuzz.ratio, score_cutoff=MIN_RATIO)
     shares = ratios / np.float32(100)
-    for row in map(int, np.nonzero(shares.max(axis=1) < MIN_RATIO / 100)[0]):
-        if sum(map(str.isalnum, texts[row])) >= MIN_LETTERS_OF_SET:
-            sets: Floats = process.cdist(
-                [texts[row]], lines, scorer=fuzz.token_set_ratio, score_cutoff=MIN_SET_RATIO
-            )
-            shares[row] = sets[0] / np.float32(100 * SET_DISCOUNT)
+    grown = [row for row, text in enumerate(texts) if _may_have_grown(text, shares[row])]
+    for scorer, discount in (
+        (fuzz.token_set_ratio, SET_DISCOUNT),
+        (fuzz.partial_ratio, PART_DISCOUNT),
+    ):
+        if grown:
+        parts: Floats = process.cdist(
+            [texts[row] for row in grown], lines, scorer=scorer, score_cutoff=MIN_PART_RATIO
+        )
+        shares[grown] = np.maximum(shares[grown], parts / np.float32(100 * discount))
     return shares
+
+
+def _may_have_grown(text: str, ratios: Floats) -> bool:
+    """Whether a row is like no line as a whole, but may have all its words."""
+    return sum(map(str.isalnum, text)) >= MIN_LETTERS_OF_GROWN and ratios.max() < MAX_RATIO_OF_GROWN

@@ -14,13 +14,13 @@ from apply_service.edit.place.candidates.rows import Row
 from apply_service.edit.text.brackets import BLOCK_OPENERS
 from apply_service.edit.text.words import WORD
 
-# Rows from either border of a segment that are looked for, until so many say where they stand.
+# Rows from either border of a segment that are looked for, until so many stand in one place only.
 MAX_BORDER_ROWS = 25
 NUM_TELLING_ROWS = 3
 TELLING_WEIGHT = 0.6
 MAX_ALIKE_LINES = 14
 ALIKE_RATIO = 0.6
-NEARLY_EQUAL_RATIO = 0.85
+NEARLY_EQUAL_RATIO = 0.75
 RUN_RATIO = 0.8
 # Rows of one border that say little are looked for near the row that says most.
 MAX_LITTLE_LINES = 40
@@ -30,7 +30,7 @@ MAX_ENDS_PER_START = 10
 MAX_ALIGNED = 80
 MAX_RUNS = 60
 MAX_BLOCKS = 24
-MAX_FRAMED = 32
+MAX_FRAMED = 48
 MAX_FRAME_LINES = 60
 # An end that is reached from a later row, and lines that are lost, make a span less likely.
 RANK_COST = 0.05
@@ -104,8 +104,10 @@ class SpanSearch:
                     self._put(borders, place, rank)
                     for reach in range(1, min(rank + 3, MAX_REACH) if rank else 2):
                         self._put(borders, place + step * reach, rank + 1)
-                says = self._matcher.row_weights[row] > TELLING_WEIGHT
-                num_telling += bool(says and self._matcher.is_equal[row].any())
+                is_equal = self._matcher.is_equal[row]
+                if self._matcher.row_weights[row] > TELLING_WEIGHT and is_equal.sum() == 1:
+                    num_telling += 1
+                    self._put(borders, int(is_equal.argmax()) + (step > 0), 0)
                 if num_telling == NUM_TELLING_ROWS:
                     break
 
@@ -153,6 +155,11 @@ class SpanSearch:
             if end < len(self._original):
                 self._put(self._ends, end + 1, 0)
                 found.append((line, end + 1))
+        for line in self._lines_of(len(self._rows) - 1, ALIKE_RATIO):
+            end = self._original.block_end(line)
+            if end > line + 1:
+                self._put(self._ends, end, 0)
+                self._put(self._ends, end + 1, 0)
         yield from sorted(found, key=lambda span: span[1] - span[0])
 
     def _framed(self) -> list[tuple[int, int]]:
@@ -160,9 +167,7 @@ class SpanSearch:
         starts = [place for place, rank in self._starts.items() if not rank]
         ends = [place for place, rank in self._ends.items() if not rank]
         longest = 4 * len(self._rows) + MAX_FRAME_LINES
-        spans = [
-            (start, end) for start in starts for end in ends if start <= end < start + longest
-        ]
+        spans = [(start, end) for start in starts for end in ends if start <= end < start + longest]
         return sorted(spans, key=lambda span: (span[1] - span[0], span))[:MAX_FRAMED]
 
     def _aligned(self) -> list[tuple[int, int]]:
