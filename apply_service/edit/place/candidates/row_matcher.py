@@ -135,11 +135,8 @@ def _ratios(texts: Sequence[str], lines: Sequence[str]) -> Floats:
     ratios: Floats = process.cdist(texts, lines, scorer=fuzz.ratio, score_cutoff=MIN_RATIO)
     shares = ratios / np.float32(100)
     grown = [row for row, text in enumerate(texts) if _may_have_grown(text, shares[row])]
-    for scorer, discount in (
-        (fuzz.token_set_ratio, SET_DISCOUNT),
-        (fuzz.partial_ratio, PART_DISCOUNT),
-    ):
-        if grown:
+    scorers = ((fuzz.token_set_ratio, SET_DISCOUNT), (fuzz.partial_ratio, PART_DISCOUNT))
+    for scorer, discount in scorers if grown else ():
         parts: Floats = process.cdist(
             [texts[row] for row in grown], lines, scorer=scorer, score_cutoff=MIN_PART_RATIO
         )
