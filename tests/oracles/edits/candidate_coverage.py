@@ -21,6 +21,8 @@ from apply_service.edit.place.candidates.candidate_source import candidates_of
 from apply_service.edit.place.candidates.filled_lines import FilledLines, moved
 from apply_service.edit.place.candidates.rows import Row, rows_of
 from apply_service.edit.read.fences import fenced_parts
+from apply_service.edit.read.original_index import OriginalIndex
+from apply_service.edit.read.readings import readings_of
 from apply_service.edit.read.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.read.snippet import read_snippet
 from apply_service.edit.read.snippet_error import NoMarkerError, SnippetError
@@ -145,22 +147,26 @@ class Search:
 
 
 def covers(case: Case) -> tuple[bool, int]:
-    """Whether a right merge is among the candidates, and how many they are."""
+    """Whether a right merge is among the candidates of any reading, and how many they are."""
     lines, _ = split_lines(case.original)
-    update, _ = split_lines(case.update)
     original = FilledLines(lines)
-    try:
-        snippet = read_snippet(update, lines, path=case.path, language=case.language)
-    except NoMarkerError:
-        snippet = one_segment(update, original, case)
-    except SnippetError:
-        return False, 0
-    parts = parts_of(original, snippet, case)
-    for result in case.results:
-        expected = [line.rstrip() for line in result.split("\n") if line.strip()]
-        if Search(original, parts, expected).is_possible():
-            return True, sum(part.num_candidates for part in parts)
-    return False, sum(part.num_candidates for part in parts)
+    language = language_of(case.path, case.language, lines)
+    num_candidates = 0
+    sent, _ = split_lines(case.update)
+    for update in readings_of(sent, OriginalIndex(lines), language=language):
+        try:
+            snippet = read_snippet(update, lines, path=case.path, language=case.language)
+        except NoMarkerError:
+            snippet = one_segment(update, original, case)
+        except SnippetError:
+            continue
+        parts = parts_of(original, snippet, case)
+        num_candidates += sum(part.num_candidates for part in parts)
+        for result in case.results:
+            expected = [line.rstrip() for line in result.split("\n") if line.strip()]
+            if Search(original, parts, expected).is_possible():
+                return True, num_candidates
+    return False, num_candidates
 
 
 def one_segment(update: Sequence[str], original: FilledLines, case: Case) -> Snippet:

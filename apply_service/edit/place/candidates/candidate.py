@@ -12,7 +12,7 @@ from apply_service.edit.place.candidates.rows import Row
 Origin = Literal["alignment", "run", "block", "frame", "insertion"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class KeptRun:
     """Lines [start, end) of the original that stay in front of a row of the segment."""
 

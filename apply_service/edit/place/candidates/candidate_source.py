@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 from apply_service.edit.place.candidates.candidate import Candidate, KeptRun, Origin
 from apply_service.edit.place.candidates.filled_lines import FilledLines
 from apply_service.edit.place.candidates.row_matcher import RowMatcher
 from apply_service.edit.place.candidates.rows import Row
 from apply_service.edit.place.candidates.spans import SpanSearch
+from apply_service.edit.read.instruction_comments import is_comment
 
 # Old lines between two rows that are sent next to each other; from so many on, perhaps forgotten.
 MIN_FORGOTTEN = 3
 MAX_MIXED_RUNS = 4
 MAX_SHIFT = 40
+# Sent lines that may be the file's own with a mistake; of a few, each choice of them.
+MIN_RESTORED_RATIO = 0.7
+NEARLY_EQUAL_RATIO = 0.92
+MAX_RESTORED = 4
 
 
 def candidates_of(
@@ -25,7 +31,9 @@ def candidates_of(
     found: dict[Candidate, None] = {}
     for (start, end), origins in sorted(spans.origins.items()):
         pairs = tuple(matcher.align(start, end))
-        for candidate in _variants(original, rows, (start, end), pairs, frozenset(origins)):
+        for candidate in _variants(
+            original, rows, matcher, (start, end), pairs, frozenset(origins)
+        ):
             found[candidate] = None
     return list(found)
 
@@ -33,24 +41,49 @@ def candidates_of(
 def _variants(
     original: FilledLines,
     rows: Sequence[Row],
+    matcher: RowMatcher,
     span: tuple[int, int],
     pairs: tuple[tuple[int, int], ...],
     origins: frozenset[Origin],
 ) -> Iterator[Candidate]:
-    """A span with each shift, choice of kept runs and choice of dropped rows."""
+    """A span with each shift, choice of kept and restored lines, and choice of dropped rows."""
     optional = tuple(number for number, row in enumerate(rows) if row.is_optional)
+    restored_choices = _restored_choices(matcher, pairs)
     for shift in _shifts(original, rows, span, pairs):
-        for kept in _kept_choices(len(rows), span, pairs):
-            for dropped in dict.fromkeys(((), optional)):
-                yield Candidate(
-                    start=span[0],
-                    end=span[1],
-                    shift=shift,
-                    kept=kept,
-                    dropped=dropped,
-                    pairs=pairs,
-                    origins=origins,
-                )
+        for left_out in _kept_choices(original, len(rows), span, pairs):
+            for unheard in dict.fromkeys(((), optional)):
+                for restored in restored_choices:
+                    lines = (KeptRun(row, line, line + 1) for row, line in restored)
+                    yield Candidate(
+                        start=span[0],
+                        end=span[1],
+                        shift=shift,
+                        kept=tuple(sorted((*left_out, *lines))),
+                        dropped=tuple(sorted((*unheard, *(row for row, _ in restored)))),
+                        pairs=pairs,
+                        origins=origins,
+                    )
+
+
+def _restored_choices(
+    matcher: RowMatcher, pairs: Sequence[tuple[int, int]]
+) -> list[tuple[tuple[int, int], ...]]:
+    """Lines that were sent with small mistakes: as sent, or as the file has them."""
+    alike = [
+        (row, line)
+        for row, line in pairs
+        if matcher.ratios[row, line] >= MIN_RESTORED_RATIO and not matcher.is_equal[row, line]
+    ]
+    if not alike or len(pairs) == 1:
+        return [()]
+    choices: list[tuple[tuple[int, int], ...]] = [(), tuple(alike)]
+    if len(alike) <= MAX_RESTORED:
+        sizes = range(1, len(alike))
+        choices += [choice for size in sizes for choice in combinations(alike, size)]
+    else:
+        near = tuple(pair for pair in alike if matcher.ratios[pair] >= NEARLY_EQUAL_RATIO)
+        choices += [near, *(tuple(pair for pair in alike if pair != one) for one in alike)]
+    return list(dict.fromkeys(choices))
 
 
 def _shifts(
@@ -72,7 +105,7 @@ def _shifts(
 
 
 def _kept_choices(
-    num_rows: int, span: tuple[int, int], pairs: Sequence[tuple[int, int]]
+    original: FilledLines, num_rows: int, span: tuple[int, int], pairs: Sequence[tuple[int, int]]
 ) -> list[tuple[KeptRun, ...]]:
     """Lines that may have been meant to stay though no marker stands for them."""
     left_out: list[KeptRun] = []
@@ -90,9 +123,15 @@ def _kept_choices(
     choices: list[tuple[KeptRun, ...]] = [()]
     if left_out:
         long = tuple(run for run in left_out if run.end - run.start >= MIN_FORGOTTEN)
+        comments = [run for run in left_out if _is_comment(original, run)]
+        choices += [tuple(comments), tuple(run for run in left_out if run not in comments)]
         choices += [tuple(left_out), (max(left_out, key=_length),), *([long] if long else [])]
     choices += [(run,) for run in sorted(mixed, key=_length, reverse=True)[:MAX_MIXED_RUNS]]
     return list(dict.fromkeys(choices))
+
+
+def _is_comment(original: FilledLines, run: KeptRun) -> bool:
+    return all(is_comment(line) for line in original.stripped[run.start : run.end])
 
 
 def _length(run: KeptRun) -> int:

@@ -19,6 +19,7 @@ MIN_RATIO = 60
 MIN_PART_RATIO = 75
 SET_DISCOUNT, PART_DISCOUNT = 1.12, 1.2
 MAX_RATIO_OF_GROWN = 0.85
+RATIO_OF_ELLIPSIS = 0.98
 MIN_LETTERS_OF_GROWN = 7
 # A ratio below this one says nothing.
 NO_RATIO = 0.35
@@ -39,6 +40,7 @@ class RowMatcher:
         texts = [row.stripped for row in rows]
         self.is_equal = _equal(texts, original)
         ratios = _ratios(texts, original.stripped)
+        _see_ellipses(ratios, texts, original.stripped)
         gains = np.where(self.is_equal, 1.0, np.maximum(ratios - NO_RATIO, 0) * 1.1)
         self.row_weights = np.array([weight_of(text) for text in texts], np.float32)
         self.line_weights = np.array([weight_of(text) for text in original.stripped], np.float32)
@@ -142,6 +144,17 @@ def _ratios(texts: Sequence[str], lines: Sequence[str]) -> Floats:
         )
         shares[grown] = np.maximum(shares[grown], parts / np.float32(100 * discount))
     return shares
+
+
+def _see_ellipses(ratios: Floats, texts: Sequence[str], lines: Sequence[str]) -> None:
+    """A row with "..." within is like each line that has its head and its tail."""
+    for row, text in enumerate(texts):
+        head, dots, tail = text.partition("...")
+        if not dots or len(head) + len(tail) < MIN_LETTERS_OF_GROWN:
+            continue
+        for place, line in enumerate(lines):
+            if line.startswith(head) and line.endswith(tail) and "..." not in line:
+                ratios[row, place] = RATIO_OF_ELLIPSIS
 
 
 def _may_have_grown(text: str, ratios: Floats) -> bool:

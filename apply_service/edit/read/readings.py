@@ -1,0 +1,107 @@
+"""Other ways to read an update whose form is bad: line numbers, notes, loose ellipses, wrong tabs.
+
+A doubtful reading is no decision. Each one leads to candidates of its own, and a later score tells
+which of them the file bears out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from apply_service.edit.read.original_index import OriginalIndex
+
+# "73<tab>", "  73 | ", "73: ", "L73: " and " 73→" in front of a line.
+_NUMBERED = re.compile(r"\s*L?(\d{1,6})(?:\t|\s?[|:→]\s?|\s{2})(.*)")
+MIN_NUMBERED_SHARE = 0.6
+_COMMENT = r"(?://|\#|--|/\*|<!--|\{/\*)"
+_NOTE = re.compile(
+    rf"\s*{_COMMENT}\s*(?:(?:<-+|←|\^+)|\W*(?:add|new\b|chang|updat|was\b|were\b|fix|modif|renam"
+    r"|remov|now\b|replac|mov|insert|delet|edit)).*$",
+    re.IGNORECASE,
+)
+_ELLIPSIS = re.compile(r"\s*(?:\.{3,}|…)\s*[,;]?\s*$")
+_REST = re.compile(
+    rf"\s*{_COMMENT}.*\b(?:same|unchanged|as before|no changes?|rest of|stays?|remains?|as is"
+    r"|existing|others?|untouched|like before|omitted)\b.*$",
+    re.IGNORECASE,
+)
+_HASH_LANGUAGES = ("python", "ruby", "yaml", "toml", "bash", "shell", "dockerfile", "make", "r")
+
+
+def readings_of(
+    update_lines: Sequence[str], original: OriginalIndex, *, language: str | None
+) -> list[list[str]]:
+    """The update as it is, then each other way to read it, then all of them together."""
+    changes: tuple[Callable[[Sequence[str]], list[str]], ...] = (
+        lambda lines: without_numbers(lines, original),
+        lambda lines: without_notes(lines, original),
+        lambda lines: with_markers(lines, original, language=language),
+        lambda lines: with_file_tabs(lines, original),
+    )
+    readings = [list(update_lines)]
+    together = list(update_lines)
+    for change in changes:
+        readings.append(change(update_lines))
+        together = change(together)
+    readings.append(together)
+    return [reading for number, reading in enumerate(readings) if reading not in readings[:number]]
+
+
+def without_numbers(lines: Sequence[str], original: OriginalIndex) -> list[str]:
+    """The lines without the line numbers in front, if most have one and none is in the file."""
+    found = [_NUMBERED.fullmatch(line) for line in lines]
+    num_filled = sum(bool(line.strip()) for line in lines)
+    numbers = [int(match[1]) for match in found if match]
+    is_rising = all(low <= high for low, high in pairwise(numbers))
+    if len(numbers) < MIN_NUMBERED_SHARE * num_filled or not is_rising:
+        return list(lines)
+    return [
+        match[2] if match and not original.has(line) else line
+        for line, match in zip(lines, found, strict=True)
+    ]
+
+
+def without_notes(lines: Sequence[str], original: OriginalIndex) -> list[str]:
+    """The lines without comments that speak of the edit ("// <- added")."""
+    kept = []
+    for line in lines:
+        note = None if original.has(line) else _NOTE.search(line)
+        if note is None:
+            kept.append(line)
+        elif line[: note.start()].strip():
+            kept.append(line[: note.start()].rstrip())
+    return kept
+
+
+def with_markers(
+    lines: Sequence[str], original: OriginalIndex, *, language: str | None
+) -> list[str]:
+    """The lines with a marker for each that is an ellipsis or says that something stays."""
+    sign = "#" if language in _HASH_LANGUAGES else "//"
+    return [
+        f"{line[: len(line) - len(line.lstrip())]}{sign} ... existing code ..."
+        if not original.has(line) and (_ELLIPSIS.fullmatch(line) or _REST.fullmatch(line))
+        else line
+        for line in lines
+    ]
+
+
+def with_file_tabs(lines: Sequence[str], original: OriginalIndex) -> list[str]:
+    """The lines indented by tabs or by spaces as the file is."""
+    indents = [line[: len(line) - len(line.lstrip())] for line in original.lines if line.strip()]
+    has_tabs = any("\t" in indent for indent in indents)
+    unit = min((len(indent) for indent in indents if indent and "\t" not in indent), default=4)
+    changed = []
+    for line in lines:
+        stripped = line.lstrip()
+        indent = line[: len(line) - len(stripped)]
+        if has_tabs and "\t" not in indent:
+            sent = [one for one in lines if one[:1] == " " and one.strip()]
+            step = min((len(one) - len(one.lstrip()) for one in sent), default=4)
+            indent = "\t" * (len(indent) // max(step, 1))
+        elif not has_tabs:
+            indent = indent.replace("\t", " " * unit)
+        changed.append(indent + stripped)
+    return changed

@@ -1,0 +1,46 @@
+"""Updates in bad form are also read as what was meant; good ones keep their one reading."""
+
+from __future__ import annotations
+
+import pytest
+
+from apply_service.edit.read.original_index import OriginalIndex
+from apply_service.edit.read.readings import readings_of
+
+FILE = "def total(values):\n    # now in cents\n    return sum(values)\n".splitlines()
+TABBED = "func total(values []int) {\n\treturn sum(values)\n}\n".splitlines()
+
+
+@pytest.mark.parametrize(
+    ("update", "meant"),
+    [
+        ("1\tdef total(values):\n2\t    return 0", "def total(values):\n    return 0"),
+        ("  9 | def total(values):\n 10 |     return 0", "def total(values):\n    return 0"),
+        ("L1: def total(values):\nL2:     return 0", "def total(values):\n    return 0"),
+        ("    return 0  # <- changed", "    return 0"),
+        ("    # ADDED: no values\n    return 0", "    return 0"),
+        ("def total(values):\n    ...", "def total(values):\n    # ... existing code ..."),
+        ("def a(): pass\n# the rest stays the same", "def a(): pass\n# ... existing code ..."),
+        ("def total(values):\n\treturn 0", "def total(values):\n    return 0"),
+    ],
+)
+def test_bad_form_is_also_read_as_it_was_meant(update: str, meant: str) -> None:
+    readings = readings_of(update.splitlines(), OriginalIndex(FILE), language="python")
+    assert readings[0] == update.splitlines()
+    assert meant.splitlines() in readings
+
+
+def test_spaces_become_the_tabs_of_the_file() -> None:
+    update = ["func total(values []int) {", "    if x {", "        return 0", "    }"]
+    readings = readings_of(update, OriginalIndex(TABBED), language="go")
+    assert [update[0], "\tif x {", "\t\treturn 0", "\t}"] in readings
+
+
+def test_an_update_in_good_form_has_one_reading() -> None:
+    update = ["# ... existing code ...", *FILE[1:], "    return 0"]
+    assert readings_of(update, OriginalIndex(FILE), language="python") == [update]
+
+
+def test_numbers_that_fall_are_code() -> None:
+    update = ["9: nine", "3: three", "1: one"]
+    assert readings_of(update, OriginalIndex(FILE), language="yaml") == [update]
