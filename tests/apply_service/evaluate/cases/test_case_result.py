@@ -14,6 +14,7 @@ def result(
     status: ResultStatus = "applied",
     *,
     expected: str = EXPECTED,
+    also: tuple[str, ...] = (),
     must_refuse: bool = False,
 ) -> CaseResult:
     case = Case(
@@ -22,6 +23,7 @@ def result(
         original=ORIGINAL,
         update="",
         expected=expected,
+        also=also,
         must_refuse=must_refuse,
     )
     return CaseResult(case, CaseAnswer(status=status, text=text), language="python")
@@ -52,6 +54,17 @@ def test_near_misses(text: str, modulo_newline: bool, ignoring_blank: bool) -> N
     assert near.is_exact_modulo_final_newline == modulo_newline
     assert near.is_exact_ignoring_blank_lines == ignoring_blank
     assert near.is_silent_error
+
+
+def test_another_file_that_is_as_right_is_exact() -> None:
+    other = EXPECTED.replace("2", "3")
+    both = result(other, also=(EXPECTED[:-1], other))
+    assert both.is_exact
+    assert not both.is_silent_error
+    assert both.case.results == (EXPECTED, EXPECTED[:-1], other)
+    assert result(EXPECTED + "\n", also=(other,)).is_exact_modulo_final_newline is False
+    assert result(other[:-1], also=(other,)).is_exact_modulo_final_newline
+    assert result("\n" + other, also=(other,)).is_exact_ignoring_blank_lines
 
 
 def test_a_crlf_at_the_end_is_one_newline() -> None:
