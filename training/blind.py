@@ -191,7 +191,10 @@ def read_source(source: Source, archives: dict[tuple[str, str], Path]) -> str:
     with tarfile.open(archive, "r:gz") as packed:
         top = packed.next()
         name = f"{top.name.partition('/')[0]}/{source.path}" if top else source.path
-        member = packed.extractfile(name)
+        try:
+            member = packed.extractfile(name)
+        except KeyError:
+            raise BlindCaseError(f"{archive.name} has no file {source.path}") from None
         content = member.read() if member else b""
     if hashlib.sha256(content).hexdigest() != source.sha256:
         raise BlindCaseError(f"{source.path} of {archive.name} is not the file of the case")
@@ -201,6 +204,7 @@ def read_source(source: Source, archives: dict[tuple[str, str], Path]) -> str:
 def build(out: Path, downloads: Path) -> None:
     """Write every part as whole cases into `out`."""
     archives = files_of(fetch_releases(read_packages(PACKAGES, min_versions=1), downloads))
+    texts: dict[Source, str] = {}
     for path in sorted(FOLDER.glob("*.jsonl.gz")):
         target = out / path.name.removesuffix(".gz")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -208,17 +212,23 @@ def build(out: Path, downloads: Path) -> None:
             for case in read_blind_cases(path):
                 original = case.original
                 if case.source is not None:
-                    original = read_source(case.source, archives)
-                assert original is not None
+                    if case.source not in texts:
+                        texts[case.source] = read_source(case.source, archives)
+                    original = texts[case.source]
+                assert original is not None, "a case without a source holds its file"
                 file.write(msgspec.json.encode(whole_case(case, original)) + b"\n")
         print(target)
 
 
 def pack(folder: Path, part: str) -> None:
     """Store the cases of a writer's folder as `part`."""
-    sources = json.loads((folder / "sources.json").read_text(encoding="utf-8"))
+    try:
+        sources = json.loads((folder / "sources.json").read_text(encoding="utf-8"))
+        lines_written = (folder / "cases.jsonl").read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise BlindCaseError(f"{error.filename} cannot be read: {error.strerror}") from error
     cases = []
-    for line in (folder / "cases.jsonl").read_text(encoding="utf-8").splitlines():
+    for line in lines_written:
         written = json.loads(line)
         name = written["file"]
         source = msgspec.convert(sources[name], Source) if name in sources else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from apply_service.edit.place.placement import MergePath, Placement, RemovedSpan
 from apply_service.edit.place.splice import splice
+from apply_service.edit.read.marker_phrases import usual_marker
 from apply_service.edit.read.markers import MarkerReader
 from apply_service.edit.regions import Region
 
@@ -16,15 +17,6 @@ if TYPE_CHECKING:
 
 # Merges that are looked at, the best one included, for one with another text.
 MAX_RIVAL_PATHS = 5
-DEFAULT_MARKER = "// ... existing code ..."
-_HASH_LANGUAGES = frozenset({"python", "ruby", "bash", "yaml", "toml"})
-_MARKERS = {
-    "html": "<!-- ... existing code ... -->",
-    "markdown": "<!-- ... existing code ... -->",
-    "css": "/* ... existing code ... */",
-    "sql": "-- ... existing code ...",
-    "lua": "-- ... existing code ...",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +113,4 @@ def marker_of(
         marker = reader.read(line)
         if marker is not None and marker.kind == "keep":
             return line.strip()
-    if language in _HASH_LANGUAGES:
-        return "# ... existing code ..."
-    return _MARKERS.get(language or "", DEFAULT_MARKER)
+    return usual_marker(language)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from training import blind
 from training.blind import (
@@ -78,11 +79,14 @@ def test_a_file_with_another_hash_is_not_taken(tmp_path: Path) -> None:
     archives = {("x", "1"): archive}
     assert read_source(source, archives) == "text\n"
     with pytest.raises(BlindCaseError, match=r"a\.py of x-1\.tar\.gz is not the file"):
-        read_source(Source(**{**_fields(source), "sha256": "0"}), archives)
+        read_source(replace(source, sha256="0"), archives)
+    with pytest.raises(BlindCaseError, match=r"x-1\.tar\.gz has no file b\.py"):
+        read_source(replace(source, path="b.py"), archives)
 
 
-def _fields(source: Source) -> dict[str, str]:
-    return {name: getattr(source, name) for name in source.__struct_fields__}
+def test_a_folder_without_cases_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"sources\.json cannot be read: No such file"):
+        blind.main(["pack", str(tmp_path), "part"])
 
 
 def test_a_writer_s_folder_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import re
 
+DEFAULT_MARKER = "// ... existing code ..."
+_HASH_LANGUAGES = frozenset({"python", "ruby", "bash", "yaml", "toml"})
+_MARKERS = {
+    "html": "<!-- ... existing code ... -->",
+    "markdown": "<!-- ... existing code ... -->",
+    "css": "/* ... existing code ... */",
+    "sql": "-- ... existing code ...",
+    "lua": "-- ... existing code ...",
+}
+
 DOTS = r"(?:\.{3,}|…+)"
 NOUN = (
     r"(?:code|file|contents?|content|lines?|body|implementations?|imports?|methods?|functions?|"
@@ -74,3 +84,10 @@ LISTING = re.compile(
     rf"[(\[<]?{DOTS}(?!\s*[\])>}},;:.…])(?!\s*{_GONE})(?=.*\w)[^\n]+{DOTS}[)\]>]?",
     re.IGNORECASE,
 )
+
+
+def usual_marker(language: str | None) -> str:
+    """The marker line of a language, in the comments that it has."""
+    if language in _HASH_LANGUAGES:
+        return "# ... existing code ..."
+    return _MARKERS.get(language or "", DEFAULT_MARKER)

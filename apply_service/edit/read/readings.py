@@ -10,11 +10,15 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from apply_service.edit.read.marker_phrases import usual_marker
 from apply_service.edit.read.original_index import OriginalIndex
+from apply_service.edit.text.line_index import indent_of, indent_unit
 
 # "73<tab>", "  73 | ", "73: ", "L73: " and " 73→" in front of a line.
 _NUMBERED = re.compile(r"\s*L?(\d{1,6})(?:\t|\s?[|:→]\s?|\s{2})(.*)")
 MIN_NUMBERED_SHARE = 0.6
+# Spaces for a tab in a file that is not indented.
+USUAL_UNIT = "    "
 _COMMENT = r"(?://|\#|--|/\*|<!--|\{/\*)"
 _NOTE = re.compile(
     rf"\s*{_COMMENT}\s*(?:(?:<-+|←|\^+)|\W*(?:add|new\b|chang|updat|was\b|were\b|fix|modif|renam"
@@ -27,7 +31,6 @@ _REST = re.compile(
     r"|existing|others?|untouched|like before|omitted)\b.*$",
     re.IGNORECASE,
 )
-_HASH_LANGUAGES = ("python", "ruby", "yaml", "toml", "bash", "shell", "dockerfile", "make", "r")
 
 
 def readings_of(
@@ -79,9 +82,9 @@ def with_markers(
     lines: Sequence[str], original: OriginalIndex, *, language: str | None
 ) -> list[str]:
     """The lines with a marker for each that is an ellipsis or says that something stays."""
-    sign = "#" if language in _HASH_LANGUAGES else "//"
+    marker = usual_marker(language)
     return [
-        f"{line[: len(line) - len(line.lstrip())]}{sign} ... existing code ..."
+        indent_of(line) + marker
         if not original.has(line) and (_ELLIPSIS.fullmatch(line) or _REST.fullmatch(line))
         else line
         for line in lines
@@ -90,18 +93,15 @@ def with_markers(
 
 def with_file_tabs(lines: Sequence[str], original: OriginalIndex) -> list[str]:
     """The lines indented by tabs or by spaces as the file is."""
-    indents = [line[: len(line) - len(line.lstrip())] for line in original.lines if line.strip()]
-    has_tabs = any("\t" in indent for indent in indents)
-    unit = min((len(indent) for indent in indents if indent and "\t" not in indent), default=4)
+    units = indent_unit(original.lines), indent_unit(lines)
+    has_tabs = any(line.startswith("\t") for line in original.lines)
     changed = []
     for line in lines:
-        stripped = line.lstrip()
-        indent = line[: len(line) - len(stripped)]
-        if has_tabs and "\t" not in indent:
-            sent = [one for one in lines if one[:1] == " " and one.strip()]
-            step = min((len(one) - len(one.lstrip()) for one in sent), default=4)
-            indent = "\t" * (len(indent) // max(step, 1))
-        elif not has_tabs:
-            indent = indent.replace("\t", " " * unit)
-        changed.append(indent + stripped)
+        indent = indent_of(line)
+        if has_tabs and indent and "\t" not in indent:
+            changed.append("\t" * (len(indent) // len(units[1])) + line.lstrip())
+        elif not has_tabs and "\t" in indent:
+            changed.append(indent.replace("\t", units[0] or USUAL_UNIT) + line.lstrip())
+        else:
+            changed.append(line)
     return changed

@@ -37,11 +37,6 @@ class Candidate:
     pairs: tuple[tuple[int, int], ...] = field(default=(), compare=False)
     origins: frozenset[Origin] = field(default=frozenset(), compare=False)
 
-    @property
-    def is_insertion(self) -> bool:
-        """True if no line of the original gives way."""
-        return self.start == self.end
-
     def written(self, rows: Sequence[Row], original: FilledLines) -> list[str]:
         """The lines that stand in the place of [start, end), without blank ones."""
         kept: dict[int, list[str]] = {}

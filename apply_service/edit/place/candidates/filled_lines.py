@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from apply_service.edit.text.brackets import BLOCK_OPENERS
+from apply_service.edit.text.line_index import indent_of
 from apply_service.edit.text.words import WORD
 
 TAB_COLUMNS = 4
@@ -20,7 +21,6 @@ class FilledLines:
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.numbers = [number for number, line in enumerate(lines) if line.strip()]
-        self.num_all_lines = len(lines)
         self.lines = [lines[number].rstrip() for number in self.numbers]
         self.stripped = [line.strip() for line in self.lines]
         self.indents = [columns_of(line) for line in self.lines]
@@ -57,20 +57,15 @@ class FilledLines:
             return self.block_ends[end]
         return end
 
-    def border(self, line: int) -> int:
-        """The place of filled line `line` among all lines; for the last border their number."""
-        return self.numbers[line] if line < len(self.numbers) else self.num_all_lines
-
 
 def columns_of(line: str) -> int:
-    """The indentation of a line in columns."""
-    return len(line[: len(line) - len(line.lstrip())].replace("\t", " " * TAB_COLUMNS))
+    """The indentation of a line in columns; a tab is one step, wherever it stands."""
+    return len(indent_of(line).replace("\t", " " * TAB_COLUMNS))
 
 
 def moved(line: str, columns: int) -> str:
     """A line with more or less indentation; tabs stay tabs where whole ones are added."""
-    stripped = line.lstrip()
-    indent = line[: len(line) - len(stripped)]
+    indent = indent_of(line)
     if columns >= 0:
         added = "\t" * (columns // TAB_COLUMNS) if "\t" in indent else " " * columns
         return added + line
@@ -78,4 +73,4 @@ def moved(line: str, columns: int) -> str:
     while place < len(indent) and width < -columns:
         width += TAB_COLUMNS if indent[place] == "\t" else 1
         place += 1
-    return indent[place:] + stripped
+    return line[place:]
