@@ -27,7 +27,7 @@ from typing import Any
 
 import httpx
 from case_files import read_records
-from load_run import SETTINGS
+from oracles.service.load_run import SETTINGS
 from pathological_shapes import SHAPES, Shape
 from serve_process import serve_process, wait_until_ready
 from tiny_model import write_tiny_model
