@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, cast
 
+import h11
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
@@ -22,6 +23,8 @@ _LOGGER = logging.getLogger(__name__)
 # Little is buffered for a client that does not read, so that it is soon found out.
 _MAX_UNSENT_BYTES = 32 << 10
 _MAX_HEAD_BYTES = 64 << 10
+# A client that still sends its body when it is answered has so long to see the answer.
+_LINGER_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,25 @@ class ConnectionLimits:
     max_connections: int
     receive_timeout_s: float
     send_timeout_s: float
+
+
+class _Transport:
+    """A connection that its protocol ends; otherwise the transport that it is made of."""
+
+    def __init__(self, transport: asyncio.Transport, protocol: GuardedProtocol) -> None:
+        self._transport = transport
+        self._protocol = protocol
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def close(self) -> None:
+        """Leave it to the protocol when."""
+        self._protocol.end(self._transport)
+
+    def is_closing(self) -> bool:
+        """True if nothing is read or written any more."""
+        return self._protocol.is_lingering or self._transport.is_closing()
 
 
 class GuardedProtocol(H11Protocol):
@@ -52,23 +74,45 @@ class GuardedProtocol(H11Protocol):
         self.conn = self._strict = StrictConnection(max_head_bytes=_MAX_HEAD_BYTES)
         self._limits = limits
         self._receive_timer: asyncio.TimerHandle | None = None
+        self._linger_timer: asyncio.TimerHandle | None = None
         self._send_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection, or refuse it if there are too many."""
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, _Transport(transport, self)))
         transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
         _limit_unread(transport, self._limits.send_timeout_s)
         if len(self.connections) > self._limits.max_connections:
             self._refuse(_too_many_connections(self._limits.max_connections))
+            transport.close()
             return
         self._expect_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._expect_nothing()
+        if self._linger_timer is not None:
+            self._linger_timer.cancel()
         self.resume_writing()
         super().connection_lost(exc)
+
+    def end(self, transport: asyncio.Transport) -> None:
+        """Close the connection, once the client has sent its body or had time to see its answer.
+
+        A connection that is closed with unread bytes is reset, and the client may lose the answer
+        (RFC 9112, section 9.6). What still comes is thrown away.
+        """
+        if self.conn.their_state not in (h11.SEND_BODY, h11.ERROR) or transport.is_closing():
+            transport.close()
+        elif self._linger_timer is None:
+            self._linger_timer = self.loop.call_later(_LINGER_S, transport.close)
+            transport.write_eof()
+            transport.resume_reading()
+
+    @property
+    def is_lingering(self) -> bool:
+        """True if the answer is sent and only the client's end is waited for."""
+        return self._linger_timer is not None
 
     def data_received(self, data: bytes) -> None:
         """Take received bytes; the deadline of a request runs until its head is complete."""

@@ -274,3 +274,31 @@ def test_a_client_that_leaves_in_its_body_is_no_failure_of_the_server(
 def num_held(oracle: OracleService) -> int:
     stats = stats_of(oracle)
     return stats.num_running + stats.num_waiting
+
+
+def close_after(size: int) -> bytes:
+    """The head of a request with a body of `size` bytes, whose connection ends with its answer."""
+    length = f"Connection: close\r\nContent-Length: {size}".encode()
+    return HEAD.replace(b"Content-Length: 1000", length)
+
+
+def test_a_client_that_sends_more_than_is_read_sees_its_answer(
+    oracle: OracleService, tmp_path: Path
+) -> None:
+    num_pieces = 32
+    with guarded(oracle.service, tmp_path) as server, connect(server.url) as connection:
+        connection.sendall(close_after(num_pieces << 20))
+        for _ in range(num_pieces):
+            connection.sendall(b" " * (1 << 20))
+        content = b""
+        while piece := connection.recv(1 << 16):
+            content += piece
+    assert content.startswith(b"HTTP/1.1 4")
+
+
+def test_a_client_that_never_stops_sending_is_cut(oracle: OracleService, tmp_path: Path) -> None:
+    with guarded(oracle.service, tmp_path) as server, connect(server.url) as connection:
+        connection.sendall(close_after(10**12))
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            while True:
+                connection.sendall(b" " * (1 << 20))
