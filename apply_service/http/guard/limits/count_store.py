@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from apply_service.http.guard.limits.reply_bounds import BoundedParser
 from batching.cache.host_resolver import HostResolver
 from batching.cache.redis_url import RedisAddress
 
@@ -111,13 +112,16 @@ def _connect(address: RedisAddress, timeout_s: float) -> Redis:
         "socket_connect_timeout": timeout_s,
         "retry": Retry(NoBackoff(), 0),
     }
-    if address.unix_path is not None:
-        return Redis(unix_socket_path=address.unix_path, **options)
-    if address.has_tls:
+    if address.unix_path is None and address.has_tls:
         options["ssl"] = True
         options["ssl_ca_certs"] = address.ca_path
         options["ssl_check_hostname"] = address.checks_certificate
         options["ssl_cert_reqs"] = (
             ssl.CERT_REQUIRED if address.checks_certificate else ssl.CERT_NONE
         )
-    return Redis(host=address.host, port=address.port, **options)
+    if address.unix_path is not None:
+        client = Redis(unix_socket_path=address.unix_path, **options)
+    else:
+        client = Redis(host=address.host, port=address.port, **options)
+    client.connection_pool.connection_kwargs["parser_class"] = BoundedParser
+    return client

@@ -300,5 +300,9 @@ def test_a_client_that_never_stops_sending_is_cut(oracle: OracleService, tmp_pat
     with guarded(oracle.service, tmp_path) as server, connect(server.url) as connection:
         connection.sendall(close_after(10**12))
         with pytest.raises((ConnectionResetError, BrokenPipeError)):
-            while True:
-                connection.sendall(b" " * (1 << 20))
+            _send_for_ever(connection)
+
+
+def _send_for_ever(connection: socket.socket) -> None:
+    while True:
+        connection.sendall(b" " * (1 << 20))

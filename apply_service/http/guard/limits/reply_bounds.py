@@ -1,0 +1,52 @@
+"""Refuses replies of a Redis that announce more items than any answer to us has.
+
+A C parser makes room for all items of a list as soon as it reads their number: a billion of them
+hold the process for seconds, whatever the deadline.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from redis.asyncio.connection import DefaultParser
+from redis.exceptions import InvalidResponse
+
+MAX_ITEMS = 1000
+# The longest number, and the signs around it, that a piece may be cut in.
+_OVERLAP_BYTES = 32
+# Of lists, maps, sets and pushes (RESP3).
+_NUM_ITEMS = re.compile(rb"[*%~>](\d{1,24})")
+
+
+class BoundedParser(DefaultParser):  # type: ignore[misc, valid-type]
+    """The client's own parser, which reads through `BoundedStream`."""
+
+    _stream: Any
+
+    def on_connect(self, connection: Any) -> None:
+        """As in redis-py."""
+        super().on_connect(connection)
+        self._stream = BoundedStream(self._stream)
+
+
+class BoundedStream:
+    """A stream whose `read` raises InvalidResponse for a reply with over `MAX_ITEMS` items."""
+
+    def __init__(self, stream: Any) -> None:
+        self._wrapped = stream
+        self._last = b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._wrapped, name)
+
+    async def read(self, size: int) -> bytes:
+        """The next bytes, at most `size`."""
+        piece: bytes = await self._wrapped.read(size)
+        for found in _NUM_ITEMS.finditer(self._last + piece):
+            if int(found[1]) > MAX_ITEMS:
+                raise InvalidResponse(
+                    f"Redis announced {int(found[1])} items; the limit is {MAX_ITEMS}"
+                )
+        self._last = (self._last + piece)[-_OVERLAP_BYTES:]
+        return piece
