@@ -38,6 +38,7 @@ def readings_of(
 ) -> list[list[str]]:
     """The update as it is, then each other way to read it, then all of them together."""
     changes: tuple[Callable[[Sequence[str]], list[str]], ...] = (
+        lambda lines: within_fences(lines, original, language=language),
         lambda lines: without_numbers(lines, original),
         lambda lines: without_notes(lines, original),
         lambda lines: with_markers(lines, original, language=language),
@@ -64,6 +65,21 @@ def without_numbers(lines: Sequence[str], original: OriginalIndex) -> list[str]:
         match[2] if match and not original.has(line) else line
         for line, match in zip(lines, found, strict=True)
     ]
+
+
+def within_fences(
+    lines: Sequence[str], original: OriginalIndex, *, language: str | None
+) -> list[str]:
+    """The lines between Markdown fences, with a marker between two; all lines without a fence."""
+    marks = [place for place, line in enumerate(lines) if line.strip().startswith("```")]
+    if len(marks) < 2 or len(marks) % 2 or any(original.has(lines[place]) for place in marks):
+        return list(lines)
+    kept: list[str] = []
+    for start, end in zip(marks[::2], marks[1::2], strict=True):
+        if kept:
+            kept.append(usual_marker(language))
+        kept += lines[start + 1 : end]
+    return kept
 
 
 def without_notes(lines: Sequence[str], original: OriginalIndex) -> list[str]:

@@ -26,12 +26,14 @@ class Candidate:
     """A segment, moved by `shift` columns, in the place of filled lines [start, end).
 
     Nothing gives way if start == end. `kept` runs of the lines in between stay, rows in `dropped`
-    are not written. `pairs` of a row and a line are the best alignment within the span.
+    are not written. With `row_shifts` each row is moved by columns of its own. `pairs` of a row and
+    a line are the best alignment within the span.
     """
 
     start: int
     end: int
     shift: int = 0
+    row_shifts: tuple[int, ...] = ()
     kept: tuple[KeptRun, ...] = ()
     dropped: tuple[int, ...] = ()
     pairs: tuple[tuple[int, int], ...] = field(default=(), compare=False)
@@ -46,5 +48,9 @@ class Candidate:
         for number, row in enumerate(rows):
             lines += kept.get(number, ())
             if row.is_written and number not in self.dropped:
-                lines.append(moved(row.text, self.shift))
+                lines.append(moved(row.text, self.shift_of(number)))
         return lines
+
+    def shift_of(self, row: int) -> int:
+        """By how many columns a row is moved."""
+        return self.row_shifts[row] if self.row_shifts else self.shift

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from apply_service.edit.place.candidates.candidate import Candidate, KeptRun, Origin
 from apply_service.edit.place.candidates.filled_lines import FilledLines
@@ -23,10 +23,15 @@ MAX_RESTORED = 4
 
 
 def candidates_of(
-    original: FilledLines, rows: Sequence[Row], *, opens_file: bool, closes_file: bool
+    original: FilledLines,
+    rows: Sequence[Row],
+    *,
+    opens_file: bool,
+    closes_file: bool,
+    matcher: RowMatcher | None = None,
 ) -> list[Candidate]:
     """Where a segment may go, in the order of the file."""
-    matcher = RowMatcher(original, rows)
+    matcher = matcher or RowMatcher(original, rows)
     spans = SpanSearch(original, rows, matcher).find(opens_file=opens_file, closes_file=closes_file)
     found: dict[Candidate, None] = {}
     for (start, end), origins in sorted(spans.origins.items()):
@@ -49,7 +54,13 @@ def _variants(
     """A span with each shift, choice of kept and restored lines, and choice of dropped rows."""
     optional = tuple(number for number, row in enumerate(rows) if row.is_optional)
     restored_choices = _restored_choices(matcher, pairs)
-    for shift in _shifts(original, rows, span, pairs):
+    shifts: list[tuple[int, tuple[int, ...]]] = [
+        (shift, ()) for shift in _shifts(original, rows, span, pairs)
+    ]
+    by_row = _row_shifts(original, rows, matcher, pairs)
+    if by_row:
+        shifts.append((by_row[0], by_row))
+    for shift, row_shifts in shifts:
         for left_out in _kept_choices(original, len(rows), span, pairs):
             for unheard in dict.fromkeys(((), optional)):
                 for restored in restored_choices:
@@ -58,6 +69,7 @@ def _variants(
                         start=span[0],
                         end=span[1],
                         shift=shift,
+                        row_shifts=row_shifts,
                         kept=tuple(sorted((*left_out, *lines))),
                         dropped=tuple(sorted((*unheard, *(row for row, _ in restored)))),
                         pairs=pairs,
@@ -76,7 +88,12 @@ def _restored_choices(
     ]
     if not alike or len(pairs) == 1:
         return [()]
-    choices: list[tuple[tuple[int, int], ...]] = [(), tuple(alike)]
+    cosmetic = tuple(
+        pair
+        for pair in alike
+        if _is_cosmetic(matcher.row_text(pair[0]), matcher.line_text(pair[1]))
+    )
+    choices: list[tuple[tuple[int, int], ...]] = [(), tuple(alike), cosmetic]
     if len(alike) <= MAX_RESTORED:
         sizes = range(1, len(alike))
         choices += [choice for size in sizes for choice in combinations(alike, size)]
@@ -84,6 +101,13 @@ def _restored_choices(
         near = tuple(pair for pair in alike if matcher.ratios[pair] >= NEARLY_EQUAL_RATIO)
         choices += [near, *(tuple(pair for pair in alike if pair != one) for one in alike)]
     return list(dict.fromkeys(choices))
+
+
+def _is_cosmetic(row: str, line: str) -> bool:
+    """True if two lines differ in signs alone, or in a comment that the file has behind the row."""
+    if line.startswith(row) and is_comment(line[len(row) :].strip() or "-"):
+        return True
+    return [*filter(str.isalnum, row)] == [*filter(str.isalnum, line)]
 
 
 def _shifts(
@@ -104,17 +128,64 @@ def _shifts(
     return [shift for shift in dict.fromkeys(shifts) if abs(shift) <= MAX_SHIFT]
 
 
+def _row_shifts(
+    original: FilledLines,
+    rows: Sequence[Row],
+    matcher: RowMatcher,
+    pairs: Sequence[tuple[int, int]],
+) -> tuple[int, ...]:
+    """Each row's own shift where the sent indentation is not the file's; empty if one fits all.
+
+    A paired row stands as deep as its line. Another one is as much deeper than the paired row
+    above as it was sent, in units of the file; if a paired row was sent as deep, like that one.
+    """
+    shifts = {
+        row: original.indents[line] - rows[row].indent
+        for row, line in pairs
+        if matcher.ratios[row, line] >= MIN_RESTORED_RATIO
+    }
+    if len(shifts) < 2 or len(set(shifts.values())) < 2:
+        return ()
+    scale = _unit_scale(rows, shifts)
+    found: list[int] = []
+    last: int | None = None
+    known: dict[int, int] = {}
+    for number, row in enumerate(rows):
+        if number in shifts:
+            found.append(shifts[number])
+            known[row.indent] = shifts[number]
+            last = number
+        elif row.indent in known:
+            found.append(known[row.indent])
+        else:
+            above = min(shifts) if last is None else last
+            deeper = row.indent - rows[above].indent
+            found.append(shifts[above] + round(deeper * scale) - deeper)
+    return tuple(found) if max(map(abs, found)) <= MAX_SHIFT else ()
+
+
+def _unit_scale(rows: Sequence[Row], shifts: dict[int, int]) -> float:
+    """How many columns of the file one sent column of indentation is."""
+    sent = sorted({rows[row].indent for row in shifts})
+    own = {rows[row].indent: rows[row].indent + shift for row, shift in shifts.items()}
+    steps = [(high - low, own[high] - own[low]) for low, high in pairwise(sent)]
+    rising = [(theirs, ours) for theirs, ours in steps if ours > 0]
+    return rising[0][1] / rising[0][0] if rising else 1.0
+
+
 def _kept_choices(
     original: FilledLines, num_rows: int, span: tuple[int, int], pairs: Sequence[tuple[int, int]]
 ) -> list[tuple[KeptRun, ...]]:
     """Lines that may have been meant to stay though no marker stands for them."""
     left_out: list[KeptRun] = []
     mixed: list[KeptRun] = []
+    comments: list[KeptRun] = []
     row_above, line_above = -1, span[0] - 1
     for row, line in [*pairs, (num_rows, span[1])]:
         num_lines = line - line_above - 1
         if row_above >= 0 and row < num_rows and num_lines:
             run = KeptRun(row, line_above + 1, line)
+            comments += _comment_runs(original, run)
             if row == row_above + 1:
                 left_out.append(run)
             elif num_lines >= MIN_FORGOTTEN:
@@ -123,11 +194,23 @@ def _kept_choices(
     choices: list[tuple[KeptRun, ...]] = [()]
     if left_out:
         long = tuple(run for run in left_out if run.end - run.start >= MIN_FORGOTTEN)
-        comments = [run for run in left_out if _is_comment(original, run)]
-        choices += [tuple(comments), tuple(run for run in left_out if run not in comments)]
+        code = tuple(run for run in left_out if not _is_comment(original, run))
+        choices += [tuple(run for run in left_out if run not in code), code]
         choices += [tuple(left_out), (max(left_out, key=_length),), *([long] if long else [])]
+    choices.append(tuple(comments))
     choices += [(run,) for run in sorted(mixed, key=_length, reverse=True)[:MAX_MIXED_RUNS]]
     return list(dict.fromkeys(choices))
+
+
+def _comment_runs(original: FilledLines, run: KeptRun) -> Iterator[KeptRun]:
+    """The comments of a run, each with the row before which it stays."""
+    start: int | None = None
+    for line in range(run.start, run.end + 1):
+        if line < run.end and is_comment(original.stripped[line]):
+            start = line if start is None else start
+        elif start is not None:
+            yield KeptRun(run.row, start, line)
+            start = None
 
 
 def _is_comment(original: FilledLines, run: KeptRun) -> bool:

@@ -43,7 +43,7 @@ class FilledLines:
     @cached_property
     def words(self) -> list[frozenset[str]]:
         """The different words of each line."""
-        return [frozenset(WORD.findall(line)) for line in self.stripped]
+        return [words_of(line) for line in self.stripped]
 
     @cached_property
     def word_counts(self) -> Counter[str]:
@@ -56,6 +56,11 @@ class FilledLines:
         if end == line + 1 < len(self) and self.stripped[end] in BLOCK_OPENERS:
             return self.block_ends[end]
         return end
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The different words of a text."""
+    return frozenset(WORD.findall(text))
 
 
 def columns_of(line: str) -> int:

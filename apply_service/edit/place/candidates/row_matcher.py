@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,12 @@ class RowMatcher:
         share = np.where(indents == np.array(original.indents)[None, :], 1.0, OTHER_INDENT_SHARE)
         self.evidence: Floats = (gains * self.telling[:, None] * share).astype(np.float32)
 
+    @cached_property
+    def best_ratios(self) -> Floats:
+        """`[num_lines]`: how alike each line is to the row that is most alike."""
+        best: Floats = self.ratios.max(axis=0, initial=0.0)
+        return best
+
     def best_scores(self, starts: Sequence[int]) -> Floats:
         """`[num_starts, num_lines + 1]`: the best alignment of all rows with lines [start, end)."""
         num_lines = len(self._original)
@@ -95,6 +102,18 @@ class RowMatcher:
                 pairs.append((row - 1, start + place - 1))
                 place -= 1
         return pairs[::-1]
+
+    def row_text(self, row: int) -> str:
+        """A row without the space around it."""
+        return self._rows[row].stripped
+
+    def line_text(self, line: int) -> str:
+        """A line without the space around it."""
+        return self._original.stripped[line]
+
+    def evidence_of(self, pairs: Sequence[tuple[int, int]]) -> float:
+        """How much pairs of a row and a line tell together."""
+        return float(sum(self.evidence[pair] for pair in pairs))
 
     def alike_lines(self, row: int, min_ratio: float, limit: int) -> list[int]:
         """Lines that are like a row, the most alike first."""

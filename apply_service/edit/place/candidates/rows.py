@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from apply_service.edit.place.candidates.filled_lines import columns_of
 from apply_service.edit.read.segment import Segment, SnippetFormat
 from apply_service.edit.text.alignment import small_blocks
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Row:
     """A line of a segment; one that is not written only says what stood there.
 
-    `is_found` rows may stand in the original; `is_optional` ones may be left out.
+    `is_found` rows may stand in the original; `is_optional` ones may be left out. `num_blank`
+    blank lines were sent above it.
     """
 
     text: str
     is_written: bool = True
     is_found: bool = True
     is_optional: bool = False
+    num_blank: int = 0
 
-    @property
+    @cached_property
     def stripped(self) -> str:
         """The text without the space around it."""
         return self.text.strip()
 
-    @property
+    @cached_property
     def indent(self) -> int:
         """The indentation in columns."""
         return columns_of(self.text)
@@ -39,17 +42,27 @@ def rows_of(segment: Segment, snippet_format: SnippetFormat) -> list[Row]:
     Lines that the format names as old are rows as well, removed ones before those that come. What
     a fragment replaces is a guess of its reader, so its lines are looked for like others.
     """
-    new = [line for line in segment.lines if line.text.strip()]
+    new: list[Row] = []
+    num_blank = 0
+    for line in segment.lines:
+        text = line.text.rstrip()
+        if text:
+            is_found = segment.old is not None or line.role != "new"
+            new.append(
+                Row(text, is_found=is_found, is_optional=line.is_optional, num_blank=num_blank)
+            )
+        num_blank = 0 if text else num_blank + 1
     if segment.old is None or snippet_format == "fragment":
-        return [Row(line.text.rstrip(), is_optional=line.is_optional) for line in new]
+        return new
     old = [line.rstrip() for line in segment.old if line.strip()]
-    written = [line.text.rstrip() for line in new]
+    new = [replace(row, is_optional=False) for row in new]
+    written = [row.text for row in new]
     rows: list[Row] = []
     old_end = new_end = 0
     for old_start, new_start, length in [*_kept(old, written), (len(old), len(written), 0)]:
         rows += [Row(text, is_written=False) for text in old[old_end:old_start]]
-        rows += [Row(text, is_found=False) for text in written[new_end:new_start]]
-        rows += [Row(text) for text in written[new_start : new_start + length]]
+        rows += [replace(row, is_found=False) for row in new[new_end:new_start]]
+        rows += new[new_start : new_start + length]
         old_end, new_end = old_start + length, new_start + length
     return rows
 

@@ -1,0 +1,123 @@
+"""What candidates and features ask about a text: its filled lines, definitions, brackets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+from apply_service.edit.place.candidates.filled_lines import FilledLines
+from apply_service.edit.syntax.definitions import find_definitions
+from apply_service.edit.syntax.syntax import SyntaxTree, parse
+from apply_service.edit.text.definition_names import definition_name
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A named part of a text on filled lines [start, end); `header` is the line with its name."""
+
+    name: str
+    kind: str
+    start: int
+    header: int
+    end: int
+
+
+class OriginalFacts(FilledLines):
+    """The filled lines of a text with what its syntax tells."""
+
+    def __init__(self, lines: Sequence[str], language: str | None) -> None:
+        super().__init__(lines)
+        self.all_lines = lines
+        self.language = language
+
+    @cached_property
+    def tree(self) -> SyntaxTree | None:
+        """The syntax; None without a grammar."""
+        return parse(self.all_lines, self.language)
+
+    @cached_property
+    def num_errors(self) -> int:
+        """Syntax errors of the text."""
+        return len(self.tree.error_lines) if self.tree is not None else 0
+
+    @cached_property
+    def definitions(self) -> list[Definition]:
+        """The definitions, imports left out, in the order of the text."""
+        symbols = self.tree.symbols if self.tree is not None else find_definitions(self.all_lines)
+        found = []
+        for one in symbols:
+            start, header, end = map(self.place_of, (one.start, one.header, one.end))
+            if one.kind != "import" and end > start:
+                found.append(Definition(one.name, one.kind, start, header, end))
+        return found
+
+    @cached_property
+    def names(self) -> Counter[str]:
+        """How often each name is defined."""
+        return Counter(one.name for one in self.definitions)
+
+    @cached_property
+    def header_names(self) -> dict[int, str]:
+        """The name that a line defines, by line."""
+        found = {one.header: one.name for one in self.definitions}
+        for line, text in enumerate(self.lines):
+            name = definition_name(text) if line not in found else None
+            if name is not None:
+                found[line] = name
+        return found
+
+    @cached_property
+    def headers_of(self) -> dict[str, list[int]]:
+        """The lines that define each name."""
+        found: dict[str, list[int]] = {}
+        for line, name in self.header_names.items():
+            found.setdefault(name, []).append(line)
+        return found
+
+    @cached_property
+    def definition_at(self) -> dict[int, Definition]:
+        """The outermost definition that begins at a line."""
+        return {one.start: one for one in reversed(self.definitions)}
+
+    @cached_property
+    def definition_ends(self) -> frozenset[int]:
+        """Lines before which a definition ends."""
+        return frozenset(one.end for one in self.definitions)
+
+    @cached_property
+    def depths(self) -> list[int]:
+        """Brackets that are open at the border before each line, and at the end."""
+        return [0, *accumulate(map(balance, self.stripped))]
+
+    @cached_property
+    def _places(self) -> list[int]:
+        places, filled = [], 0
+        for line in self.all_lines:
+            places.append(filled)
+            filled += bool(line.strip())
+        return [*places, filled]
+
+    def place_of(self, number: int) -> int:
+        """The number of filled lines before line `number` of the text."""
+        return self._places[number]
+
+    def has_blank_before(self, line: int) -> bool:
+        """Whether a blank line (or the border of the text) stands before a filled line."""
+        if not 0 < line < len(self):
+            return True
+        return self.numbers[line] > self.numbers[line - 1] + 1
+
+
+def balance(text: str) -> int:
+    """Brackets opened less brackets closed, strings and comments not looked at."""
+    return (
+        text.count("(")
+        + text.count("[")
+        + text.count("{")
+        - text.count(")")
+        - text.count("]")
+        - text.count("}")
+    )

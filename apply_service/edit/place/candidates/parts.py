@@ -1,0 +1,143 @@
+"""Makes the parts of a reading: what each segment and removal may take the place of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+from apply_service.edit.place.candidates.candidate import Candidate
+from apply_service.edit.place.candidates.candidate_source import candidates_of
+from apply_service.edit.place.candidates.original_facts import OriginalFacts, balance
+from apply_service.edit.place.candidates.part import Part, PartKind
+from apply_service.edit.place.candidates.row_matcher import RowMatcher
+from apply_service.edit.place.candidates.rows import Row, rows_of
+from apply_service.edit.read.segment import Segment, SegmentLine, Snippet
+from apply_service.edit.text.definition_names import definition_name
+
+# Besides each span as it is, so many candidates of a segment are looked at closely.
+MAX_VARIANTS = 120
+# A guess of how likely a candidate is, before any feature is known.
+REMOVED_COST, BALANCE_COST, SHIFT_COST, KEPT_COST, RESTORED_COST = 0.16, 0.2, 0.4, 0.3, 0.05
+_CALLED = re.compile(r"([A-Za-z_]\w*)\s*(?=[(<:={])")
+
+
+def parts_of(original: OriginalFacts, snippet: Snippet) -> list[Part]:
+    """The segments and removals of an update in its order."""
+    parts: list[Part] = []
+    indent_before: int | None = None
+    last = len(snippet.segments)
+    for number in range(last + 1):
+        for removal in snippet.removals:
+            if removal.before_segment == number:
+                spans = list(_named_spans(original, removal.name))
+                parts.append(_part_without_rows(original, "removal", spans))
+        if number == last:
+            break
+        segment = snippet.segments[number]
+        rows = rows_of(segment, snippet.format)
+        if rows:
+            parts.append(
+                _segment_part(original, segment, rows, indent_before, number=number, last=last)
+            )
+        if segment.outer_indent is not None:
+            ends = sorted({*original.block_ends, len(original)})
+            spans = [Candidate(start=place, end=place) for place in ends]
+            parts.append(_part_without_rows(original, "block_end", spans))
+        indent_before = segment.next_indent
+    return parts
+
+
+def _segment_part(
+    original: OriginalFacts,
+    segment: Segment,
+    rows: Sequence[Row],
+    indent_before: int | None,
+    *,
+    number: int,
+    last: int,
+) -> Part:
+    matcher = RowMatcher(original, rows)
+    found = candidates_of(
+        original,
+        rows,
+        opens_file=number == 0 and not segment.has_gap_before,
+        closes_file=number == last - 1 and not segment.has_gap_after,
+        matcher=matcher,
+    )
+    return Part(
+        kind="segment",
+        original=original,
+        rows=tuple(rows),
+        matcher=matcher,
+        candidates=_most_likely(original, rows, matcher, found),
+        names=_names_of(original, rows),
+        has_gap_before=segment.has_gap_before,
+        has_gap_after=segment.has_gap_after,
+        indent_before=indent_before,
+        indent_after=segment.next_indent,
+        num_blank_behind=len(list(takewhile(_is_blank, reversed(segment.lines)))),
+        number=number,
+    )
+
+
+def _is_blank(line: SegmentLine) -> bool:
+    return not line.text.strip()
+
+
+def _part_without_rows(
+    original: OriginalFacts, kind: PartKind, candidates: Sequence[Candidate]
+) -> Part:
+    matcher = RowMatcher(original, ())
+    return Part(kind=kind, original=original, rows=(), matcher=matcher, candidates=candidates)
+
+
+def _most_likely(
+    original: OriginalFacts, rows: Sequence[Row], matcher: RowMatcher, found: list[Candidate]
+) -> list[Candidate]:
+    """Each span as it is, and the likeliest of the others by a guess."""
+    weights = [0.0]
+    for weight in matcher.line_weights.tolist():
+        weights.append(weights[-1] + weight)
+    depths = original.depths
+    opened = sum(balance(row.stripped) for row in rows if row.is_written)
+
+    def guess(one: Candidate) -> float:
+        evidence = matcher.evidence_of(one.pairs)
+        lost = weights[one.end] - weights[one.start] - evidence
+        left = opened - (depths[one.end] - depths[one.start])
+        num_restored = sum(run.row in one.dropped for run in one.kept)
+        kept = 0.0
+        for run in one.kept:
+            kept += weights[run.end] - weights[run.start]
+            left += depths[run.end] - depths[run.start]
+        return (
+            evidence
+            - REMOVED_COST * max(lost - kept, 0.0)
+            - BALANCE_COST * abs(left)
+            - SHIFT_COST * bool(one.shift or one.row_shifts)
+            - KEPT_COST * (len(one.kept) - num_restored)
+            - RESTORED_COST * len(one.dropped)
+        )
+
+    plain = [one for one in found if not one.kept and not one.dropped and not one.row_shifts]
+    plain_ids = {id(one) for one in plain}
+    others = sorted((one for one in found if id(one) not in plain_ids), key=guess)
+    chosen = {id(one) for one in (*plain, *others[-MAX_VARIANTS:])}
+    return [one for one in found if id(one) in chosen]
+
+
+def _names_of(original: OriginalFacts, rows: Sequence[Row]) -> frozenset[str]:
+    """Names that the rows define, or that they begin with on their least depth."""
+    names = {name for row in rows if (name := definition_name(row.text))}
+    least = min(row.indent for row in rows)
+    for row in rows:
+        if row.indent == least:
+            names |= {name for name in _CALLED.findall(row.text)[:2] if name in original.names}
+    return frozenset(names)
+
+
+def _named_spans(original: OriginalFacts, name: str) -> Iterator[Candidate]:
+    for one in original.definitions:
+        if one.name == name.rpartition(".")[2]:
+            yield Candidate(start=one.start, end=one.end)

@@ -1,0 +1,164 @@
+"""Features of the first merge beside the others, and beside a second opinion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apply_service.edit.place.features.feature import FeatureSet
+from apply_service.edit.place.features.merge_features import MERGE_FEATURES
+
+CERTAINTY_FEATURES: FeatureSet[CertaintyView] = FeatureSet()
+NO_RIVAL_GAP = 12.0
+NEAR_GAP = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondOpinion:
+    """What a merger with its own reading and placement says of the same update.
+
+    `rank` is the place of its text among the merges, -1 if it is none of them. `is_unique` says
+    that it saw one place for each segment, `num_doubts` are its findings.
+    """
+
+    rank: int
+    is_unique: bool
+    num_doubts: int
+    has_error: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertaintyView:
+    """The first of several merges: `scores` of all, best first, and the features of the first."""
+
+    scores: Sequence[float]
+    row: NDArray[np.float32]
+    opinion: SecondOpinion
+
+    def of_merge(self, name: str) -> float:
+        """A feature of the first merge."""
+        return float(self.row[MERGE_FEATURES.names.index(name)])
+
+
+_add = CERTAINTY_FEATURES.add
+
+
+@_add
+def first_score(view: CertaintyView) -> float:
+    """How likely the first merge is by itself."""
+    return view.scores[0]
+
+
+@_add
+def rival_gap(view: CertaintyView) -> float:
+    """How far the next merge is behind."""
+    return view.scores[0] - view.scores[1] if len(view.scores) > 1 else NO_RIVAL_GAP
+
+
+@_add
+def first_share(view: CertaintyView) -> float:
+    """The share of the first one in the odds of all."""
+    odds = np.exp(np.array(view.scores) - view.scores[0])
+    return float(1 / odds.sum())
+
+
+@_add
+def num_near(view: CertaintyView) -> float:
+    """Merges that come near."""
+    return sum(score > view.scores[0] - NEAR_GAP for score in view.scores)
+
+
+@_add
+def opinion_agrees(view: CertaintyView) -> float:
+    """The second opinion has the same text."""
+    return view.opinion.rank == 0
+
+
+@_add
+def opinion_rank(view: CertaintyView) -> float:
+    """Where the text of the second opinion stands among the merges."""
+    return view.opinion.rank
+
+
+@_add
+def opinion_gap(view: CertaintyView) -> float:
+    """How far the text of the second opinion is behind."""
+    rank = view.opinion.rank
+    return view.scores[0] - view.scores[rank] if rank >= 0 else NO_RIVAL_GAP
+
+
+@_add
+def opinion_is_unique(view: CertaintyView) -> float:
+    """The second opinion saw one place for each segment."""
+    return view.opinion.is_unique
+
+
+@_add
+def opinion_doubts(view: CertaintyView) -> float:
+    """Doubts of the second opinion."""
+    return view.opinion.num_doubts
+
+
+@_add
+def opinion_has_error(view: CertaintyView) -> float:
+    """The second opinion found no merge."""
+    return view.opinion.has_error
+
+
+def _of_merge(name: str) -> None:
+    def compute(view: CertaintyView) -> float:
+        return view.of_merge(name)
+
+    compute.__name__ = name
+    compute.__doc__ = {one.name: one.why for one in MERGE_FEATURES.features}[name]
+    _add(compute)
+
+
+for _name in (
+    "score",
+    "rank",
+    "least_step",
+    "least_local",
+    "num_parts",
+    "num_markers",
+    "update_format",
+    "reading_number",
+    "num_readings",
+    "errors_added",
+    "has_grammar",
+    "defined_twice",
+    "names_lost_used",
+    "definitions_fewer",
+    "bindings_lost_used",
+    "names_exchanged",
+    "most_num_names_missed",
+    "most_num_names_lost",
+    "num_gone_unsent",
+    "num_twice",
+    "num_sent_missing",
+    "balance_change",
+    "num_dead",
+    "num_shallow",
+    "num_jumps",
+    "num_moved",
+    "num_unmoved",
+    "num_reordered",
+    "words_lost",
+    "least_evidence_share",
+    "least_rarest",
+    "least_least_likeness",
+    "most_num_rivals",
+    "most_longest_lost",
+    "most_num_lost",
+    "most_twin_below",
+    "most_twin_above",
+    "most_rest_of_block",
+    "all_num_kept_lines",
+    "all_num_restored",
+    "all_num_unequal",
+    "all_is_insertion",
+):
+    _of_merge(_name)

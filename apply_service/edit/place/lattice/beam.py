@@ -1,0 +1,206 @@
+"""Finds the best ways through the candidates of all parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apply_service.edit.place.candidates.part import Part
+from apply_service.edit.place.candidates.way import Way, possible_move
+from apply_service.edit.place.features.candidate_features import (
+    CANDIDATE_FEATURES,
+    CandidateView,
+)
+from apply_service.edit.place.features.feature import Rows
+from apply_service.edit.place.features.step_features import STEP_FEATURES, StepView
+
+Scorer = Callable[[Rows], NDArray[np.float64]]
+
+WIDTH = 24
+# Candidates of a part that follow each way: the likeliest, and those with room behind it.
+NUM_LIKELIEST = 24
+NUM_INSIDE, NUM_NEXT, NUM_BLOCK_ENDS = 8, 3, 6
+NEXT_LINES = 2
+# The log odds that none of the candidates is right.
+NONE_SCORE = -3.0
+MAX_MOVED_GAPS = 3
+# The score of candidates that no feature tells apart: removals and ends of blocks.
+LOCAL_OF_OTHERS = -2.0
+
+
+class Beam:
+    """The search for one order of parts; `local` and `step` score rows of features."""
+
+    def __init__(self, parts: Sequence[Part], local: Scorer | None, step: Scorer | None) -> None:
+        self.parts = tuple(parts)
+        self.rows: list[Rows] = []
+        self.scores: list[NDArray[np.float64]] = []
+        for part in parts:
+            if part.kind != "segment":
+                self.rows.append(np.zeros((len(part.candidates), 0), np.float32))
+                continue
+            views = [
+                CandidateView(part, one, evidence)
+                for one, evidence in zip(part.candidates, part.evidences, strict=True)
+            ]
+            self.rows.append(CANDIDATE_FEATURES.rows(views))
+        self.headers = _headers(parts)
+        self.score(local, step)
+
+    def score(self, local: Scorer | None, step: Scorer | None) -> None:
+        """Score all candidates by themselves; `step` will score them behind others."""
+        self._step = step
+        self.scores = []
+        for part, rows in zip(self.parts, self.rows, strict=True):
+            if part.kind != "segment":
+                self.scores.append(np.full(len(part.candidates), LOCAL_OF_OTHERS))
+                continue
+            raw = guesses(rows) if local is None else local(rows)
+            self.scores.append(raw - np.logaddexp.reduce(raw) if len(raw) else raw)
+        self._orders = [np.argsort(-scores, kind="stable").tolist() for scores in self.scores]
+
+    def natural_order(self) -> list[int]:
+        """The parts in the order in which their likeliest candidates stand in the file."""
+        starts = [
+            (part.candidates[order[0]].start, number)
+            for number, (part, order) in enumerate(zip(self.parts, self._orders, strict=True))
+        ]
+        return [number for _, number in sorted(starts)]
+
+    def reordered(self, order: Sequence[int]) -> Beam:
+        """The search with the parts in another order."""
+        other = copy(self)
+        other.parts = tuple(self.parts[number] for number in order)
+        other.rows = [self.rows[number] for number in order]
+        other.scores = [self.scores[number] for number in order]
+        other._orders = [self._orders[number] for number in order]
+        other.headers = _headers(other.parts)
+        return other
+
+    def search(self, limit: int) -> list[Way]:
+        """The best ways, at most `limit`, the likeliest first."""
+        ways = [Way(self.parts)]
+        for number in range(len(self.parts)):
+            ways = self._extend(ways, number)
+            ways.sort(key=lambda way: -way.score)
+            ways = ways[: WIDTH if number < len(self.parts) - 1 else max(WIDTH, limit)]
+        return [moved_way for way in ways[:limit] for moved_way in _with_moves(way)]
+
+    def _extend(self, ways: Sequence[Way], number: int) -> list[Way]:
+        part = self.parts[number]
+        steps = [(way, choice, view) for way in ways for choice, view in self.steps(way, number)]
+        if not steps:
+            return []
+        if self._step is None:
+            scores = np.array([view.local for _, _, view in steps])
+        else:
+            scores = self._step(STEP_FEATURES.rows([view for _, _, view in steps]))
+        totals: dict[int, float] = {}
+        for (way, _, _), score in zip(steps, scores, strict=True):
+            totals[id(way)] = float(np.logaddexp(totals.get(id(way), NONE_SCORE), score))
+        return [
+            replace(
+                way,
+                candidates=(*way.candidates, part.candidates[choice]),
+                step_scores=(*way.step_scores, float(score) - totals[id(way)]),
+                local_scores=(*way.local_scores, view.local),
+            )
+            for (way, choice, view), score in zip(steps, scores, strict=True)
+        ]
+
+    def steps(
+        self, way: Way, number: int, required: Sequence[int] = ()
+    ) -> Iterator[tuple[int, StepView]]:
+        """The candidates of part `number` that may follow a way, with what is known of them."""
+        part, scores = self.parts[number], self.scores[number]
+        header = self.headers[number]
+        for rank, choice in enumerate(dict.fromkeys([*self._choices(way, number), *required])):
+            candidate = part.candidates[choice]
+            if candidate.start >= way.end:
+                yield (
+                    choice,
+                    StepView(
+                        way,
+                        candidate,
+                        local=float(scores[choice]),
+                        rank=rank,
+                        row=self.rows[number][choice],
+                        header=header,
+                    ),
+                )
+
+    def _choices(self, way: Way, number: int) -> list[int]:
+        part, order = self.parts[number], self._orders[number]
+        original, end = part.original, way.end
+        if part.kind == "block_end":
+            ends = {original.block_ends[line] for line in range(end)}
+            found = [one for one in order if part.candidates[one].start in ends]
+            found = [one for one in found if part.candidates[one].start > end]
+            return [*found[:NUM_BLOCK_ENDS], len(part.candidates) - 1]
+        behind = [one for one in order if part.candidates[one].start >= end]
+        chosen = behind[:NUM_LIKELIEST]
+        rest = behind[NUM_LIKELIEST:]
+        header = self.headers[number]
+        if header is not None:
+            pairs = way.candidates[header[0]].pairs
+            line = next((line for row, line in pairs if row == header[1]), None)
+            if line is not None:
+                inside = range(line + 1, original.block_ends[line] + 1)
+                chosen += [one for one in rest if part.candidates[one].start in inside][:NUM_INSIDE]
+        near = [one for one in rest if part.candidates[one].start <= end + NEXT_LINES]
+        return chosen + near[:NUM_NEXT]
+
+
+def guesses(rows: Rows) -> NDArray[np.float64]:
+    """How likely candidates seem before any score is fitted."""
+    evidence, removed, change, shift, kept = (
+        rows[:, CANDIDATE_FEATURES.names.index(name)].astype(np.float64)
+        for name in ("evidence", "removed_weight", "balance_change", "shift", "num_kept_runs")
+    )
+    found: NDArray[np.float64] = (
+        evidence - 0.16 * removed - 0.2 * np.abs(change) - 0.4 * (shift != 0) - 0.3 * kept
+    )
+    return found
+
+
+def _headers(parts: Sequence[Part]) -> list[tuple[int, int] | None]:
+    """For each part the last row of an earlier part that is less deep: the header above it."""
+    headers: list[tuple[int, int] | None] = []
+    open_rows: list[tuple[int, int]] = []
+    for number, part in enumerate(parts):
+        above = [
+            (one, row) for one, row in open_rows if parts[one].rows[row].indent < part.first_indent
+        ]
+        headers.append(above[-1] if above and part.rows else None)
+        for row, line in enumerate(part.rows):
+            while open_rows and (
+                parts[open_rows[-1][0]].rows[open_rows[-1][1]].indent >= line.indent
+            ):
+                open_rows.pop()
+            open_rows.append((number, row))
+    return headers
+
+
+def _with_moves(way: Way) -> Iterator[Way]:
+    """The way, and the same with gaps moved that a wrap or its end may move."""
+    moves = [0] * len(way.candidates)
+    for number in range(1, len(way.candidates)):
+        above, candidate = way.candidates[number - 1], way.candidates[number]
+        moves[number] = possible_move(
+            way.parts[number].original, way.parts, number, above, candidate
+        )
+    yield way
+    if not any(moves):
+        return
+    choices = [tuple(moves)]
+    moving = [number for number, move in enumerate(moves) if move]
+    for one in moving[:MAX_MOVED_GAPS] if len(moving) > 1 else ():
+        choices.append(tuple(move if number == one else 0 for number, move in enumerate(moves)))
+    choices.append(tuple(max(move, 0) for move in moves))
+    for choice in dict.fromkeys(choices):
+        if any(choice):
+            yield replace(way, moves=choice)

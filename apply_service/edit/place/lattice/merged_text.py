@@ -1,0 +1,172 @@
+"""The whole text that a way gives: blank lines included, equal lines as the original has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from apply_service.edit.place.candidates.candidate import Candidate
+from apply_service.edit.place.candidates.filled_lines import moved
+from apply_service.edit.place.candidates.original_facts import OriginalFacts
+from apply_service.edit.place.candidates.part import Part
+from apply_service.edit.place.candidates.way import Way
+from apply_service.edit.text.words import FIRST_WORD_OR_SIGN
+
+
+def merged_text(original: OriginalFacts, way: Way) -> list[str]:
+    """All lines of the merged text."""
+    return _Writer(original).write(way)
+
+
+class _Writer:
+    """Writes the parts of one way between the lines that stay.
+
+    `_next` is the first line of the original, blank ones counted, that is not written yet.
+    """
+
+    def __init__(self, original: OriginalFacts) -> None:
+        self._original = original
+        self._lines: list[str] = []
+        self._next = 0
+
+    def write(self, way: Way) -> list[str]:
+        """All lines."""
+        moves = way.moves or (0,) * len(way.candidates)
+        place = 0
+        for part, candidate, move in zip(way.parts, way.candidates, moves, strict=True):
+            if candidate.start > place:
+                self._keep(place, candidate.start, move)
+            if part.rows:
+                self._write_part(part, candidate)
+            elif candidate.end > candidate.start:
+                self._cut(candidate)
+            place = candidate.end
+        self._lines += self._original.all_lines[self._next :]
+        return self._lines
+
+    def _keep(self, start: int, end: int, move: int) -> None:
+        """Filled lines [start, end) with the blank ones above each."""
+        numbers, lines = self._original.numbers, self._original.all_lines
+        last = numbers[end - 1] + 1
+        kept = lines[self._next : last]
+        self._lines += [moved(line, move) if line.strip() else line for line in kept]
+        self._next = last
+
+    def _cut(self, candidate: Candidate) -> None:
+        """Leave lines out; of the blank ones above and below them the fewer go."""
+        numbers, lines = self._original.numbers, self._original.all_lines
+        above = list(lines[self._next : numbers[candidate.start]])
+        self._next = numbers[candidate.end - 1] + 1
+        end = numbers[candidate.end] if candidate.end < len(numbers) else len(lines)
+        below = list(lines[self._next : end])
+        self._next = end
+        at_border = not candidate.start or candidate.end == len(numbers)
+        shorter, longer = sorted((above, below), key=lambda blank: len(blank))
+        self._lines += shorter if at_border else longer
+
+    def _write_part(self, part: Part, candidate: Candidate) -> None:
+        if candidate.start == candidate.end:
+            self._insert(part, candidate)
+            return
+        written = self._written(part, candidate)
+        if not written:
+            self._cut(candidate)
+            return
+        numbers = self._original.numbers
+        above = self._original.all_lines[self._next : numbers[candidate.start]]
+        num_kept = len(above)
+        if self._takes_gap_below(part, candidate):
+            num_kept = min(num_kept, part.rows[0].num_blank)
+        self._lines += above[:num_kept]
+        self._next = numbers[candidate.end - 1] + 1
+        self._lines += written
+
+    def _takes_gap_below(self, part: Part, candidate: Candidate) -> bool:
+        """Whether new lines end what stands above, so that the blank lines come behind them."""
+        row = next((row for row, line in candidate.pairs if line == candidate.start), 0)
+        indent = part.first_indent + candidate.shift
+        is_deeper = indent > self._original.indents[candidate.start]
+        return row > 0 and is_deeper and part.rows[row].num_blank > 0
+
+    def _written(self, part: Part, candidate: Candidate) -> list[str]:
+        """The rows and what stays between them, without blank lines at the borders."""
+        numbers, lines = self._original.numbers, self._original.all_lines
+        paired = dict(candidate.pairs)
+        kept: dict[int, list[tuple[int, int]]] = {}
+        for run in candidate.kept:
+            kept.setdefault(run.row, []).append((run.start, run.end))
+        written: list[str] = []
+        # The filled line of the original that was written last, if one was.
+        last: int | None = None
+        num_blank = 0
+        for row, one in enumerate(part.rows):
+            for start, end in kept.get(row, ()):
+                above = numbers[start - 1] + 1 if start else 0
+                written += lines[above if written else numbers[start] : numbers[end - 1] + 1]
+                last = end - 1
+            num_blank += one.num_blank
+            if not one.is_written or row in candidate.dropped:
+                continue
+            line = paired.get(row)
+            own: Sequence[str] = ()
+            if line is not None and last is not None and line == last + 1:
+                own = lines[numbers[last] + 1 : numbers[line]]
+            if written:
+                written += own if len(own) == num_blank else [""] * num_blank
+            text = moved(one.text, candidate.shift_of(row))
+            # A line sent again keeps the space at its end.
+            if line is not None and lines[numbers[line]].rstrip() == text:
+                text = lines[numbers[line]]
+            written.append(text)
+            last, num_blank = line, 0
+        return written
+
+    def _insert(self, part: Part, candidate: Candidate) -> None:
+        """New lines between two that stay: which blank lines stand on which side."""
+        original, numbers = self._original, self._original.numbers
+        place = candidate.start
+        end = numbers[place] if place < len(numbers) else len(original.all_lines)
+        between = list(original.all_lines[self._next : end])
+        written = self._written(part, candidate)
+        above = original.stripped[place - 1] if place else ""
+        below = original.stripped[place] if place < len(numbers) else ""
+        self._next = end
+        if not written:
+            self._lines += between
+            return
+        first, last = written[0].strip(), written[-1].strip()
+        is_deeper = (
+            place < len(numbers)
+            and place > 0
+            and part.first_indent + candidate.shift > original.indents[place]
+        )
+        if not above:
+            num_behind = max(len(between), part.num_blank_behind) if below else 0
+            self._lines += [*written, *_blank(between, num_behind)]
+        elif not below:
+            num_before = max(len(between), part.rows[0].num_blank)
+            self._lines += [*_blank(between, num_before - len(between)), *written, *between]
+        elif not between:
+            self._lines += [
+                *[""] * min(part.rows[0].num_blank, 2),
+                *written,
+                *[""] * min(part.num_blank_behind, 2),
+            ]
+        elif part.names and not _is_kin(first, above) and not is_deeper:
+            self._lines += [*between, *written, *between]
+        elif _is_kin(first, above) or is_deeper or not _is_kin(last, below):
+            num_before = min(part.rows[0].num_blank, len(between))
+            self._lines += [*_blank(between, num_before), *written, *between]
+        else:
+            num_behind = min(part.num_blank_behind, len(between))
+            self._lines += [*between, *written, *_blank(between, num_behind)]
+
+
+def _blank(known: Sequence[str], number: int) -> list[str]:
+    """So many blank lines, with the space that known ones have."""
+    return [known[one] if one < len(known) else "" for one in range(max(number, 0))]
+
+
+def _is_kin(left: str, right: str) -> bool:
+    """Whether two lines begin with the same word or sign."""
+    first, other = FIRST_WORD_OR_SIGN.match(left), FIRST_WORD_OR_SIGN.match(right)
+    return first is not None and other is not None and first[0] == other[0]

@@ -1,0 +1,175 @@
+"""The merges of an update: each reading's best ways, as texts, best first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from apply_service.edit.place.candidates.filled_lines import words_of
+from apply_service.edit.place.candidates.original_facts import OriginalFacts
+from apply_service.edit.place.candidates.parts import parts_of
+from apply_service.edit.place.candidates.way import Way
+from apply_service.edit.place.features.feature import Rows
+from apply_service.edit.place.features.merge_features import MERGE_FEATURES, MergeView, Reading
+from apply_service.edit.place.lattice.beam import Beam, Scorer
+from apply_service.edit.place.lattice.merged_text import merged_text
+from apply_service.edit.place.lattice.moved_definitions import Move, moves_of
+from apply_service.edit.read.fences import fenced_parts
+from apply_service.edit.read.marker_scan import MarkerScan
+from apply_service.edit.read.original_index import OriginalIndex
+from apply_service.edit.read.readings import readings_of
+from apply_service.edit.read.segment import Removal, Segment, SegmentLine, Snippet
+from apply_service.edit.read.snippet import read_snippet
+from apply_service.edit.read.snippet_error import NoMarkerError, SnippetError
+from apply_service.edit.syntax.languages import language_of
+
+# Ways of the update as it stands, and of each other reading, that become texts.
+MAX_WAYS, MAX_OTHER_WAYS = 12, 5
+MAX_MERGES = 16
+# The number of readings that see a move.
+NUM_OF_MOVES = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """A text that the update may mean, with the way to it and what is known of it."""
+
+    lines: Sequence[str]
+    reading: Reading
+    way: Way
+    rows: Sequence[NDArray[np.float32]]
+    num_readings: int = 1
+
+
+class MergeSource:
+    """All readings of one update of one original; `local` and `step` score candidates."""
+
+    def __init__(
+        self,
+        original_lines: Sequence[str],
+        update_lines: Sequence[str],
+        *,
+        path: str | None,
+        language: str | None,
+        local: Scorer | None,
+        step: Scorer | None,
+    ) -> None:
+        language = language_of(path, language, original_lines)
+        self.original = OriginalFacts(original_lines, language)
+        self.beams: list[tuple[Reading, Beam]] = []
+        index = OriginalIndex(original_lines)
+        for number, update in enumerate(readings_of(update_lines, index, language=language)):
+            try:
+                snippet = read_snippet(update, original_lines, path=path, language=language)
+            except NoMarkerError:
+                snippet = self._one_segment(update, path, language)
+            except SnippetError:
+                continue
+            self._add(_reading(number, snippet), snippet, local, step)
+        for move in moves_of(update_lines, self.original, MarkerScan(index, language=language)):
+            try:
+                snippet = read_snippet(move.lines, original_lines, path=path, language=language)
+            except SnippetError:
+                continue
+            snippet = _with_move(snippet, move)
+            self._add(_reading(NUM_OF_MOVES, snippet), snippet, local, step)
+
+    def _add(
+        self, reading: Reading, snippet: Snippet, local: Scorer | None, step: Scorer | None
+    ) -> None:
+        for beam in self._beams_of(snippet, local, step):
+            self.beams.append((reading, beam))
+
+    def merges(self) -> list[Merge]:
+        """At most `MAX_MERGES` different texts, those of likelier ways first."""
+        found: dict[tuple[str, ...], Merge] = {}
+        for reading, beam in self.beams:
+            rows_of = {
+                id(one): row
+                for part, rows in zip(beam.parts, beam.rows, strict=True)
+                for one, row in zip(part.candidates, rows, strict=True)
+            }
+            for way in beam.search(MAX_OTHER_WAYS if reading.number else MAX_WAYS):
+                lines = merged_text(self.original, way)
+                key = tuple(line for line in lines if line.strip())
+                known = found.get(key)
+                if known is None:
+                    rows = [rows_of[id(one)] for one in way.candidates if len(rows_of[id(one)])]
+                    found[key] = Merge(lines=lines, reading=reading, way=way, rows=rows)
+                elif known.reading.number != reading.number:
+                    found[key] = replace(known, num_readings=known.num_readings + 1)
+        order = sorted(found.values(), key=lambda merge: -merge.way.score)
+        return order[:MAX_MERGES]
+
+    def features(self, merges: Sequence[Merge]) -> Rows:
+        """The features of each merge."""
+        scores = [merge.way.score for merge in merges]
+        views = [
+            MergeView(
+                self.original,
+                merge.reading,
+                merge.way,
+                merge.lines,
+                rank=rank,
+                scores=scores,
+                num_readings=merge.num_readings,
+                rows=merge.rows,
+            )
+            for rank, merge in enumerate(merges)
+        ]
+        return MERGE_FEATURES.rows(views)
+
+    def _beams_of(
+        self, snippet: Snippet, local: Scorer | None, step: Scorer | None
+    ) -> Iterator[Beam]:
+        parts = parts_of(self.original, snippet)
+        if not parts or any(not part.candidates for part in parts):
+            return
+        beam = Beam(parts, local, step)
+        yield beam
+        order = beam.natural_order()
+        if order != list(range(len(parts))):
+            yield beam.reordered(order)
+
+    def _one_segment(
+        self, update: Sequence[str], path: str | None, language: str | None
+    ) -> Snippet:
+        """All lines of an update as one part of the file."""
+        parts = fenced_parts(update, self.original.counts, path=path, language=language)
+        shown = [SegmentLine(update[line], line + 1) for part in parts for line in range(*part)]
+        return Snippet(format="fragment", segments=(Segment(lines=tuple(shown)),))
+
+
+def _with_move(snippet: Snippet, move: Move) -> Snippet:
+    """The snippet with lines that are new where they stand, and go where they stood."""
+    segments = [
+        msgspec.structs.replace(
+            segment,
+            lines=tuple(
+                msgspec.structs.replace(line, role="new") if line.number in move.new_lines else line
+                for line in segment.lines
+            ),
+        )
+        for segment in snippet.segments
+    ]
+    removals = [Removal(name, 0, len(segments)) for name in move.removed]
+    return msgspec.structs.replace(
+        snippet, segments=tuple(segments), removals=(*snippet.removals, *removals)
+    )
+
+
+def _reading(number: int, snippet: Snippet) -> Reading:
+    sent = [line.text.strip() for segment in snippet.segments for line in segment.lines]
+    return Reading(
+        number=number,
+        format=snippet.format,
+        sent=Counter(line for line in sent if line),
+        words=words_of("\n".join(sent)),
+        noted=frozenset(removal.name for removal in snippet.removals),
+        num_markers=sum(segment.has_gap_before for segment in snippet.segments),
+    )

@@ -1,0 +1,81 @@
+"""Fitted trees in their stored form; `python -m training.fit_merges` makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, cached_property
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from apply_service.edit.place.decision_tree import Tree
+from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
+from apply_service.edit.place.features.certainty_features import CERTAINTY_FEATURES
+from apply_service.edit.place.features.feature import Rows
+from apply_service.edit.place.features.merge_features import MERGE_FEATURES
+from apply_service.edit.place.features.step_features import STEP_FEATURES
+from apply_service.edit.place.placement_forest import Forest
+
+SCORES_PATH = Path(__file__).with_name("merge_scores.msgpack")
+
+
+class TreeScore(msgspec.Struct, frozen=True, dict=True):
+    """Boosted trees with the names of the features that they were fitted to."""
+
+    features: list[str]
+    trees: list[Tree]
+
+    def __call__(self, rows: Rows) -> NDArray[np.float64]:
+        """`[num_rows]`: the log odds of rows of features; higher is likelier."""
+        if not len(rows):
+            return np.zeros(0)
+        return np.array(self._forest.sums_of(rows.tolist()), np.float64)
+
+    @cached_property
+    def _forest(self) -> Forest:
+        return Forest(self.trees)
+
+
+class MergeScores(msgspec.Struct, frozen=True):
+    """All fitted scores, and the hash of the cases that they were fitted to.
+
+    `certainty_steps` are rising pairs of a score and the share that was right there (isotonic
+    regression on cases that the scores had not seen).
+    """
+
+    data_sha256: str
+    candidate: TreeScore
+    step: TreeScore
+    merge: TreeScore
+    certainty: TreeScore
+    certainty_steps: list[tuple[float, float]]
+
+    def probability(self, score: float) -> float:
+        """How likely a merge with a certainty score is right."""
+        scores, shares = zip(*self.certainty_steps, strict=True)
+        return float(np.interp(score, scores, shares))
+
+
+def check_features(scores: MergeScores) -> None:
+    """Raise ValueError if the scores were fitted to other features."""
+    expected: Sequence[tuple[TreeScore, list[str]]] = (
+        (scores.candidate, CANDIDATE_FEATURES.names),
+        (scores.step, STEP_FEATURES.names),
+        (scores.merge, MERGE_FEATURES.names),
+        (scores.certainty, CERTAINTY_FEATURES.names),
+    )
+    for score, names in expected:
+        if score.features != names:
+            raise ValueError(
+                f"{SCORES_PATH} was fitted to other features; run `python -m training.fit_merges`"
+            )
+
+
+@cache
+def load_scores() -> MergeScores:
+    """The scores that come with the service; ValueError if they were fitted to other features."""
+    scores = msgspec.msgpack.decode(SCORES_PATH.read_bytes(), type=MergeScores)
+    check_features(scores)
+    return scores

@@ -1,0 +1,98 @@
+"""Features are numbers with a name and a reason; what some of them tell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from apply_service.edit.place.candidates.original_facts import OriginalFacts
+from apply_service.edit.place.features import merge_features as features
+from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
+from apply_service.edit.place.features.certainty_features import CERTAINTY_FEATURES
+from apply_service.edit.place.features.feature import FeatureSet
+from apply_service.edit.place.features.merge_features import MERGE_FEATURES
+from apply_service.edit.place.features.step_features import STEP_FEATURES
+from apply_service.edit.place.lattice.merges import MergeSource
+
+SETS: list[FeatureSet[object]] = [
+    CANDIDATE_FEATURES,  # type: ignore[list-item]
+    STEP_FEATURES,  # type: ignore[list-item]
+    MERGE_FEATURES,  # type: ignore[list-item]
+    CERTAINTY_FEATURES,  # type: ignore[list-item]
+]
+FILE = """\
+def load(path):
+    text = path.read_text()
+    return parse(text)
+
+
+def save(path, items):
+    path.write_text(dump(items))
+    return len(items)
+"""
+
+
+@pytest.mark.parametrize("feature_set", SETS)
+def test_each_has_a_name_of_its_own_and_a_reason(feature_set: FeatureSet[object]) -> None:
+    assert len(set(feature_set.names)) == len(feature_set.names)
+    assert all(feature.why.endswith(".") for feature in feature_set.features)
+
+
+def features_of_merge(new: str) -> dict[str, float]:
+    """The features of the merge that turns the file into `new`; the update is all of it."""
+    source = MergeSource(
+        FILE.splitlines(),
+        ["# ... existing code ...", *new.splitlines(), "# ... existing code ..."],
+        path="store.py",
+        language=None,
+        local=None,
+        step=None,
+    )
+    merges = source.merges()
+    texts = ["\n".join(merge.lines) + "\n" for merge in merges]
+    rows = source.features(merges)
+    assert rows.dtype == np.float32
+    assert rows.shape == (len(merges), len(MERGE_FEATURES.names))
+    return dict(zip(MERGE_FEATURES.names, rows[texts.index(new)].tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        pytest.param("", "", {"errors_added": 0, "num_gone": 0, "num_dead": 0}, id="as it was"),
+        pytest.param("parse(text)", "parse(text", {"balance_change": 1}, id="broken"),
+        pytest.param(
+            "    return len(items)\n",
+            "    return len(items)\n    path.close()\n",
+            {"num_dead": 1, "num_lines_more": 1},
+            id="dead code",
+        ),
+        pytest.param(
+            "def save(path, items):\n",
+            "def load(path, items):\n",
+            {"defined_twice": 1, "names_lost": 1, "num_gone": 1},
+            id="a name twice, and one lost",
+        ),
+        pytest.param(
+            "    text = path.read_text()\n", "", {"bindings_lost_used": 1}, id="a variable lost"
+        ),
+        pytest.param(
+            "    text = path.read_text()\n",
+            "    text = path.read_text()\n    text = path.read_text()\n",
+            {"num_repeated": 1, "num_twice": 1},
+            id="a line twice",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_whole_result_is_seen(
+    old: str, new: str, told: dict[str, float]
+) -> None:
+    found = features_of_merge(FILE.replace(old, new) if old else FILE)
+    assert {name: found[name] for name in told} == told
+
+
+def test_headers_without_members_and_kept_lines_that_are_too_shallow_are_seen() -> None:
+    text = OriginalFacts(["try:", "load()", "finally:", "    done()"], "python")
+    assert features._num_empty_headers(text) == 1
+    assert features._num_shallow(text) == 1
+    assert features._num_jumps(OriginalFacts(["load()", "    done()"], "python")) == 1

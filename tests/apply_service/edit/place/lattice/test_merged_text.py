@@ -1,0 +1,97 @@
+"""The text of a merge: blank lines at the seams, and lines that keep the space they had."""
+
+from __future__ import annotations
+
+import pytest
+
+from apply_service.edit.place.candidates.original_facts import OriginalFacts
+from apply_service.edit.place.lattice.merges import MergeSource
+from apply_service.edit.place.score.tree_score import load_scores
+
+FILE = """\
+import os
+import sys
+
+
+def first():
+    one = 1
+
+    return one
+
+
+def second():
+    return 2
+"""
+
+
+def texts(update: str, file: str = FILE) -> list[str]:
+    """All merges of an update, with fitted scores."""
+    source = MergeSource(
+        file.splitlines(),
+        update.splitlines(),
+        path="a.py",
+        language=None,
+        local=load_scores().candidate,
+        step=load_scores().step,
+    )
+    return ["\n".join(merge.lines) + "\n" for merge in source.merges()]
+
+
+@pytest.mark.parametrize(
+    ("update", "old", "new"),
+    [
+        pytest.param(
+            "# ... existing code ...\nimport sys\nimport time\n# ... existing code ...\n",
+            "import sys\n",
+            "import sys\nimport time\n",
+            id="a line joins its kin",
+        ),
+        pytest.param(
+            "# ... existing code ...\ndef between():\n    return 1.5\n\n\ndef second():\n"
+            "# ... existing code ...\n",
+            "def second():\n",
+            "def between():\n    return 1.5\n\n\ndef second():\n",
+            id="a definition is set off as sent",
+        ),
+        pytest.param(
+            "# ... existing code ...\n    one = 1\n\n    return one + 1\n# ... existing code ...\n",
+            "return one\n",
+            "return one + 1\n",
+            id="a blank line inside stays",
+        ),
+        pytest.param(
+            "# ... existing code ...\n# remove second\n",
+            "\n\ndef second():\n    return 2\n",
+            "",
+            id="blank lines go with the last definition",
+        ),
+        pytest.param(
+            "# ... existing code ...\n# remove first\n# ... existing code ...\n",
+            "def first():\n    one = 1\n\n    return one\n\n\n",
+            "",
+            id="blank lines above stay",
+        ),
+        pytest.param(
+            "# ... existing code ...\ndef first():\n    try:\n        # ... existing code ...\n"
+            "    finally:\n        done()\n\n\ndef second():\n# ... existing code ...\n",
+            "    one = 1\n\n    return one\n",
+            "    try:\n        one = 1\n\n        return one\n    finally:\n        done()\n",
+            id="a wrapped gap keeps its blank lines",
+        ),
+    ],
+)
+def test_a_merge_is_right_to_the_byte(update: str, old: str, new: str) -> None:
+    assert FILE.count(old) == 1
+    assert FILE.replace(old, new) in texts(update)
+
+
+def test_lines_sent_again_keep_the_space_that_they_had() -> None:
+    file = "first = 1  \n \t\nsecond = 2\n"
+    update = "first = 1\n\nsecond = 3\n"
+    assert "first = 1  \n \t\nsecond = 3\n" in texts(update, file)
+
+
+def test_filled_lines_and_places_count_alike() -> None:
+    original = OriginalFacts(FILE.splitlines(), "python")
+    assert [original.place_of(number) for number in original.numbers] == [*range(len(original))]
+    assert original.place_of(len(FILE.splitlines())) == len(original)

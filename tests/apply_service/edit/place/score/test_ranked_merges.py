@@ -1,0 +1,147 @@
+"""What the fitted scores make of clear edits, and how their stored form is read."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from apply_service.edit.place.decision_tree import Tree
+from apply_service.edit.place.features.certainty_features import SecondOpinion
+from apply_service.edit.place.score.ranked_merges import MAX_RANKED, RankedMerges, rank_merges
+from apply_service.edit.place.score.tree_score import (
+    MergeScores,
+    TreeScore,
+    check_features,
+    load_scores,
+)
+
+FILE = """\
+import os
+
+
+def load(path):
+    text = path.read_text()
+    return parse(text)
+
+
+def save(path, items):
+    path.write_text(dump(items))
+    return len(items)
+
+
+def close(path):
+    path.close()
+    return True
+"""
+
+
+def ranked(update: str, file: str = FILE) -> RankedMerges:
+    """The merges of an update with the scores that come with the service."""
+    return rank_merges(file.splitlines(), update.splitlines(), load_scores(), path="store.py")
+
+
+def first(update: str, file: str = FILE) -> str:
+    """The text that comes first."""
+    return "\n".join(ranked(update, file).merges[0].lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("update", "old", "new"),
+    [
+        pytest.param(
+            "# ... existing code ...\ndef save(path, items):\n    path.write_text(dump(items))\n"
+            "    return None\n# ... existing code ...\n",
+            "return len(items)",
+            "return None",
+            id="one line",
+        ),
+        pytest.param(
+            "# ... existing code ...\ndef load(path):\n    try:\n        # ... existing code ...\n"
+            "    except OSError:\n        return None\n\n\ndef save(path, items):\n"
+            "# ... existing code ...\n",
+            "    text = path.read_text()\n    return parse(text)\n",
+            "    try:\n        text = path.read_text()\n        return parse(text)\n"
+            "    except OSError:\n        return None\n",
+            id="a body is wrapped",
+        ),
+        pytest.param(
+            "# ... existing code ...\n# remove save\n# ... existing code ...\n",
+            "def save(path, items):\n    path.write_text(dump(items))\n    return len(items)\n\n\n",
+            "",
+            id="a definition goes",
+        ),
+        pytest.param(
+            "1: def close(path):\n2:     path.close()\n3:     return False\n",
+            "return True",
+            "return False",
+            id="with line numbers",
+        ),
+    ],
+)
+def test_a_clear_edit_comes_first(update: str, old: str, new: str) -> None:
+    assert FILE.count(old) == 1
+    assert first(update) == FILE.replace(old, new)
+
+
+def test_merges_are_different_and_ordered() -> None:
+    found = ranked("# ... existing code ...\n    return None\n# ... existing code ...\n")
+    texts = [tuple(line for line in merge.lines if line.strip()) for merge in found.merges]
+    assert len(set(texts)) == len(texts) <= MAX_RANKED
+    assert list(found.scores) == sorted(found.scores, reverse=True)
+    assert [found.rank_of(merge.lines) for merge in found.merges] == [*range(len(texts))]
+    assert found.rank_of(["something else"]) == -1
+
+
+def test_an_opinion_that_agrees_makes_more_certain_than_one_that_found_nothing() -> None:
+    found = ranked(
+        "# ... existing code ...\ndef close(path):\n    path.close()\n    return False\n"
+    )
+    agrees = SecondOpinion(rank=0, is_unique=True, num_doubts=0, has_error=False)
+    lost = SecondOpinion(rank=-1, is_unique=False, num_doubts=0, has_error=True)
+    certain, doubtful = (found.certainty(load_scores(), one) for one in (agrees, lost))
+    assert 0.0 <= doubtful < certain <= 1.0
+
+
+def test_what_cannot_be_read_has_no_merges() -> None:
+    assert not ranked("").merges
+
+
+def walk(tree: Tree, row: list[float]) -> float:
+    """The leaf of one tree by hand."""
+    node = 0 if tree.features else -1
+    while node >= 0:
+        is_above = row[tree.features[node]] > tree.thresholds[node]
+        node = tree.rights[node] if is_above else tree.lefts[node]
+    return tree.values[-1 - node]
+
+
+def test_a_score_is_the_sum_of_its_trees() -> None:
+    score = load_scores().merge
+    generator = random.Random(3)
+    rows = np.array(
+        [[generator.uniform(-3, 9) for _ in score.features] for _ in range(20)], np.float32
+    )
+    expected = [sum(walk(tree, row) for tree in score.trees) for row in rows.tolist()]
+    assert score(rows) == pytest.approx(expected)
+    assert score(rows[:0]).shape == (0,)
+
+
+def test_scores_of_other_features_are_refused() -> None:
+    scores = load_scores()
+    other = TreeScore(features=["something"], trees=[])
+    with pytest.raises(ValueError, match="fit_merges"):
+        check_features(MergeScores(**{**as_dict(scores), "merge": other}))
+
+
+def as_dict(scores: MergeScores) -> dict[str, object]:
+    """The fields of the scores by name."""
+    return {name: getattr(scores, name) for name in scores.__struct_fields__}
+
+
+def test_probabilities_rise_with_the_score() -> None:
+    scores = load_scores()
+    found = [scores.probability(score) for score in np.linspace(-8, 8, 50)]
+    assert found == sorted(found)
+    assert 0.0 <= found[0] < found[-1] <= 1.0

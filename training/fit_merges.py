@@ -1,0 +1,276 @@
+"""Fits the scores of `edit/place/score`: `python -m training.fit_merges --out FILE`.
+
+Every score is fitted to what the one before it has not seen (two folds, edits of one file in one
+fold): candidates by themselves, candidates behind others, whole merges, and how certain the first
+merge is. What is written then is fitted to all cases. With `--check FILE…` the scores are tried on
+cases of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+
+from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
+from apply_service.edit.place.features.certainty_features import (
+    CERTAINTY_FEATURES,
+    CertaintyView,
+    SecondOpinion,
+)
+from apply_service.edit.place.features.feature import Rows
+from apply_service.edit.place.features.merge_features import MERGE_FEATURES
+from apply_service.edit.place.features.step_features import STEP_FEATURES
+from apply_service.edit.place.score.ranked_merges import MAX_RANKED
+from apply_service.edit.place.score.tree_score import MergeScores, TreeScore
+from apply_service.evaluate.cases.case_file import Case, read_cases
+from training.generated_wraps import wrapped_cases
+from training.merge_examples import NUM_FOLDS, ExamplePool, Examples, MergedCase
+from training.merge_scores import fit, gains_of
+from training.merge_truth import filled
+
+ROOT = Path(__file__).parents[1]
+FIT_FILES = (
+    "training/cases/fitting_agent_edits.jsonl.gz",
+    "tests/cases/later_agent_edits.jsonl.gz",
+    "tests/cases/agent_edits.jsonl.gz",
+    "tests/cases/agent_written.jsonl.gz",
+    "tests/cases/further_agent_edits.jsonl.gz",
+)
+NUM_WRAPS = 250
+NUM_TREES = {"candidate": 200, "step": 200, "merge": 250, "certainty": 120}
+MERGE_PARAMETERS = {
+    "learning_rate": 0.05,
+    "num_leaves": 15,
+    "feature_fraction": 0.5,
+    "lambda_l2": 3.0,
+    "lambdarank_truncation_level": 8,
+}
+CERTAINTY_PARAMETERS = {
+    "learning_rate": 0.05,
+    "num_leaves": 7,
+    "min_data_in_leaf": 25,
+    "feature_fraction": 0.5,
+    "lambda_l2": 5.0,
+}
+# Cases whose writer had not seen the rules count so often.
+BLIND_WEIGHT = 5.0
+
+
+class Fold:
+    """A merge put in order: its certainty row and whether the first text is right."""
+
+    def __init__(self, case: MergedCase, merge: TreeScore) -> None:
+        scores = merge(case.rows)
+        order = np.argsort(-scores, kind="stable")
+        self.is_right = case.is_right[order[0]] and not case.must_refuse
+        self.order = [int(one) for one in order]
+        self.opinion = opinion_of(case, self.order)
+        self.row = CERTAINTY_FEATURES.rows(
+            [
+                CertaintyView(
+                    scores=[float(scores[one]) for one in order[:MAX_RANKED]],
+                    row=case.rows[order[0]],
+                    opinion=self.opinion,
+                )
+            ]
+        )[0]
+
+
+def opinion_of(case: MergedCase, order: Sequence[int]) -> SecondOpinion:
+    """The second opinion on a case, seen from its merges in order."""
+    opinion = case.opinion
+    if opinion is None or opinion.text is None:
+        return SecondOpinion(rank=-1, is_unique=False, num_doubts=0, has_error=True)
+    wanted = filled(opinion.text)
+    ranks = [rank for rank, one in enumerate(order) if filled(case.texts[one]) == wanted]
+    rank = ranks[0] if ranks and ranks[0] < MAX_RANKED else -1
+    return SecondOpinion(
+        rank=rank, is_unique=opinion.is_unique, num_doubts=opinion.num_doubts, has_error=False
+    )
+
+
+def cross_fit(examples: Examples, names: Sequence[str], num_trees: int) -> list[TreeScore]:
+    """A score for each fold that has not seen it, and last one that has seen all."""
+    found: list[TreeScore] = []
+    for fold in range(NUM_FOLDS + 1):
+        one = examples.folds != fold
+        found.append(
+            fit(
+                examples.rows[one],
+                examples.is_right[one],
+                examples.groups[one],
+                examples.weights[one],
+                names,
+                num_trees=num_trees,
+            )
+        )
+    return found
+
+
+def fit_merge_scores(cases: Sequence[MergedCase]) -> list[TreeScore]:
+    """The scores of whole merges, by fold and for all."""
+    found: list[TreeScore] = []
+    for fold in range(NUM_FOLDS + 1):
+        chosen = [
+            case
+            for case in cases
+            if case.fold != fold and any(case.is_right) and not case.must_refuse
+        ]
+        rows = np.concatenate([case.rows for case in chosen])
+        right = np.concatenate([np.array(case.is_right) for case in chosen])
+        groups = np.concatenate(
+            [np.full(len(case.rows), number) for number, case in enumerate(chosen)]
+        )
+        weights = np.concatenate([np.full(len(case.rows), case.weight) for case in chosen])
+        found.append(
+            fit(
+                rows,
+                right,
+                groups,
+                weights,
+                MERGE_FEATURES.names,
+                num_trees=NUM_TREES["merge"],
+                ranks=True,
+                parameters=MERGE_PARAMETERS,
+            )
+        )
+    return found
+
+
+def fit_certainty(
+    cases: Sequence[MergedCase], merges: Sequence[TreeScore]
+) -> tuple[TreeScore, list[tuple[float, float]], dict[str, tuple[float, bool]]]:
+    """The certainty of the first merge; and, by case, its probability unseen and the truth."""
+    rows: Rows = np.stack([Fold(case, merges[case.fold]).row for case in cases])
+    right = np.array([Fold(case, merges[case.fold]).is_right for case in cases])
+    folds = np.array([case.fold for case in cases])
+    weights = np.array([case.weight for case in cases])
+
+    def fitted(chosen: NDArray[np.bool_]) -> TreeScore:
+        return fit(
+            rows[chosen],
+            right[chosen],
+            np.arange(int(chosen.sum())),
+            weights[chosen],
+            CERTAINTY_FEATURES.names,
+            num_trees=NUM_TREES["certainty"],
+            parameters=CERTAINTY_PARAMETERS,
+        )
+
+    unseen = np.zeros(len(cases))
+    for fold in range(NUM_FOLDS):
+        unseen[folds == fold] = fitted(folds != fold)(rows[folds == fold])
+    order = np.argsort(unseen, kind="stable")
+    shares = isotonic_regression(right[order].astype(float), weights=weights[order]).x
+    steps = _steps(unseen[order], shares)
+    scores, values = zip(*steps, strict=True)
+    probabilities = np.interp(unseen, scores, values)
+    found = {
+        case.case_id: (float(probability), bool(is_right))
+        for case, probability, is_right in zip(cases, probabilities, right, strict=True)
+    }
+    return fitted(folds >= 0), steps, found
+
+
+def _steps(scores: NDArray[np.float64], shares: NDArray[np.float64]) -> list[tuple[float, float]]:
+    """The middle of each run of equal shares."""
+    steps: list[tuple[float, float]] = []
+    start = 0
+    for place in range(1, len(scores) + 1):
+        if place == len(scores) or shares[place] != shares[start]:
+            middle = float(scores[start:place].mean())
+            steps.append((round(middle, 5), round(float(shares[start]), 5)))
+            start = place
+    return steps
+
+
+def main() -> int:
+    """Fit, report and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--blind", type=Path, default=ROOT / "build/blind")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--processes", type=int, default=2)
+    chosen = parser.parse_args()
+    began = time.perf_counter()
+
+    def say(text: str) -> None:
+        print(f"{time.perf_counter() - began:6.0f} s  {text}", flush=True)
+
+    blind_files = sorted(chosen.blind.glob("fit_*.jsonl"))
+    if not blind_files:
+        print(f"{chosen.blind} has no fit_*.jsonl; run `python -m training.blind build`")
+        return 1
+    cases: list[Case] = [case for name in FIT_FILES for case in read_cases(ROOT / name)]
+    blind_cases = [case for path in blind_files for case in read_cases(path)]
+    cases += blind_cases
+    cases += list(wrapped_cases(cases, NUM_WRAPS))
+    digest = hashlib.sha256(msgspec.json.encode(cases)).hexdigest()
+    blind = frozenset(case.id for case in blind_cases)
+    weights = [BLIND_WEIGHT if case.id in blind else 1.0 for case in cases]
+    pool = ExamplePool(cases, weights, chosen.processes)
+    say(f"{pool.num_cases} of {len(cases)} cases read")
+    candidates = cross_fit(pool.candidates(), CANDIDATE_FEATURES.names, NUM_TREES["candidate"])
+    say("candidates fitted")
+    steps = cross_fit(pool.steps(candidates), STEP_FEATURES.names, NUM_TREES["step"])
+    say("steps fitted")
+    merged = [case for case in pool.merged(candidates, steps) if len(case.rows)]
+    merges = fit_merge_scores(merged)
+    say("merges fitted")
+    certainty, certainty_steps, found = fit_certainty(merged, merges)
+    scores = MergeScores(
+        data_sha256=digest,
+        candidate=candidates[-1],
+        step=steps[-1],
+        merge=merges[-1],
+        certainty=certainty,
+        certainty_steps=certainty_steps,
+    )
+    stored = msgspec.msgpack.encode(scores)
+    chosen.out.write_bytes(stored)
+    say(f"{len(stored)} bytes in {chosen.out}")
+    for name, part in (("blind", blind), ("other", frozenset(found) - blind)):
+        report(name, [case for case in merged if case.case_id in part], merges, found)
+    for name in ("candidate", "step", "merge", "certainty"):
+        gains = gains_of(getattr(scores, name))
+        print(f"{name}: " + ", ".join(f"{one} {gains[one]:.1%}" for one in gains))
+    return 0
+
+
+def report(
+    name: str,
+    cases: Sequence[MergedCase],
+    merges: Sequence[TreeScore],
+    found: dict[str, tuple[float, bool]],
+) -> None:
+    """Print how often the right text was among the merges, first and certain; unseen."""
+    asked = [case for case in cases if not case.must_refuse]
+    orders = [Fold(case, merges[case.fold]).order for case in asked]
+    for limit in (1, 5, 8, 99):
+        share = np.mean(
+            [
+                any(case.is_right[one] for one in order[:limit])
+                for case, order in zip(asked, orders, strict=True)
+            ]
+        )
+        print(f"{name}: right among {limit}: {share:.1%} of {len(asked)}")
+    opinions = np.mean([case.opinion is not None and case.opinion.is_right for case in asked])
+    print(f"{name}: the second opinion is right in {opinions:.1%}")
+    for threshold in (0.8, 0.9, 0.95, 0.97, 0.98, 0.99):
+        sure = [found[case.case_id] for case in cases if found[case.case_id][0] >= threshold]
+        right = sum(is_right for _, is_right in sure)
+        print(
+            f"{name}: at {threshold}: {right} right and {len(sure) - right} wrong of {len(cases)}"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
