@@ -27,13 +27,14 @@ from kernels.philox import philox_uniform
 from kernels.rejection_verify import SamplingTensors
 from kernels.verification import AllowedTokens, Verification
 
-VOCAB_SIZE = 6
+# A deviation of the verifier shows in fewer draws where fewer answers are possible.
+VOCAB_SIZE = 4
 NUM_POSITIONS = 3
-PROMPT = (1, 4, 2, 0, 5)
+PROMPT = (1, 3, 2, 0, 3)
 # The model below likes these after the prompt; a bias towards drafts adds up where they agree.
-LIKELY_ANSWER = (1, 5, 2)
+LIKELY_ANSWER = (1, 2, 1)
 BASE_SEEDS = range(10)
-ANSWERS_PER_SEED = 2000
+ANSWERS_PER_SEED = 800
 TEMPERATURES = (0.5, 1.0, 1.7)
 # One pooled test and one for each base seed, at each temperature; two for the filters.
 NUM_TESTS = len(TEMPERATURES) * (len(BASE_SEEDS) + 1) + 2
@@ -42,7 +43,7 @@ MIN_P_VALUE = 1e-3 / NUM_TESTS
 
 @pytest.fixture(scope="module")
 def small_vocab_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random one-layer Llama with six tokens, whose distributions are neither flat nor peaked."""
+    """A random one-layer Llama with four tokens; its distributions are neither flat nor peaked."""
     path = tmp_path_factory.mktemp("small-vocab")
     config = LlamaConfig(
         vocab_size=VOCAB_SIZE,
@@ -58,7 +59,7 @@ def small_vocab_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tie_word_embeddings=False,
         initializer_range=0.25,
     )
-    torch.manual_seed(1)
+    torch.manual_seed(7)
     LlamaForCausalLM(config).save_pretrained(path)
     return path
 
@@ -135,14 +136,14 @@ def test_sampled_answers_follow_the_model(
         answers = draw_answers(engine, sampling, base_seed=base_seed, num_answers=ANSWERS_PER_SEED)
         check_distribution(answers, joint)
         pooled += answers
-    assert len(pooled) >= 20_000
+    assert len(pooled) >= 8_000
     check_distribution(pooled, joint)
     after = engine.engine.stats()
     acceptance = (after.accepted - before.accepted) / (after.drafted - before.drafted)
     assert 0.1 < acceptance < 0.9, "the drafts must both hold and fail often"
 
 
-@pytest.mark.parametrize(("top_k", "top_p"), [(3, 1.0), (0, 0.8)])
+@pytest.mark.parametrize(("top_k", "top_p"), [(2, 1.0), (0, 0.8)])
 def test_filtered_answers_follow_the_filtered_model(
     engine: RunningEngine, small_vocab_dir: Path, top_k: int, top_p: float
 ) -> None:
@@ -154,11 +155,11 @@ def test_filtered_answers_follow_the_filtered_model(
             logits, temperature=1.0, top_k=top_k, top_p=top_p
         ),
     )
-    assert sum(probability == 0.0 for probability in joint.values()) > 50
+    assert sum(probability == 0.0 for probability in joint.values()) > len(joint) / 2
     sampling = SamplingParams(max_tokens=NUM_POSITIONS, temperature=1.0, top_k=top_k, top_p=top_p)
     answers = []
     for base_seed in BASE_SEEDS:
-        answers += draw_answers(engine, sampling, base_seed=base_seed, num_answers=200)
+        answers += draw_answers(engine, sampling, base_seed=base_seed, num_answers=100)
     check_distribution(answers, joint)
 
 

@@ -16,6 +16,8 @@ from server_holdings import Holdings, Server, check_as_before, is_running, slope
 from traffic import MIXED, Tally, run_clients
 
 NUM_CLIENTS = 16
+# A server that leaks files holds more after each of them.
+MAX_ROUNDS = 10
 NUM_TEXT_WORKERS = 2
 # Those, the process that forks them, and the one that multiprocessing has beside it.
 NUM_CHILDREN = NUM_TEXT_WORKERS + 2
@@ -67,15 +69,19 @@ def use(server: Server, num_requests: int) -> Tally:
 
 
 def warm_up(server: Server, num_requests: int) -> Holdings:
-    """What a server holds once all its processes, which start as they are needed, are there."""
+    """What a server holds once all that it opens as it is needed is there.
+
+    All its processes run, and a round of requests leaves as many files open as the round before.
+    """
     use(server, num_requests)
-
-    def is_complete() -> bool:
+    before = server.holdings()
+    for _ in range(MAX_ROUNDS):
         use(server, NUM_CLIENTS)
-        return server.holdings().num_children == NUM_CHILDREN
-
-    wait_until(is_complete, server.holdings)
-    return server.holdings()
+        now = server.holdings()
+        if now.num_children == NUM_CHILDREN and now.num_files == before.num_files:
+            return now
+        before = now
+    raise AssertionError(f"after {MAX_ROUNDS} rounds still not as in the one before: {before}")
 
 
 def test_requests_of_all_kinds_leave_nothing_behind(server: Server) -> None:

@@ -61,7 +61,7 @@ def drawn_choices(count: int, *, loudness: float) -> list[AskedChoice]:
 
 @pytest.mark.parametrize("loudness", [1.0, 4.0, 12.0])
 def test_the_scale_is_how_loud_the_model_is(loudness: float) -> None:
-    choices = drawn_choices(3000, loudness=loudness)
+    choices = drawn_choices(1500, loudness=loudness)
     found = calibrate([(choice,) for choice in choices])
     tied = PRIOR_SCALES.index(loudness)
     assert found.prior_scale in PRIOR_SCALES[tied : tied + 2]
@@ -77,7 +77,7 @@ def test_the_temperature_is_how_much_too_sure_both_are(sureness: float) -> None:
             log_probs=tuple(normalised([sureness * word for word in choice.log_probs])),
             weights=tuple(sureness * weight for weight in choice.weights),
         )
-        for choice in drawn_choices(3000, loudness=1.0)
+        for choice in drawn_choices(1500, loudness=1.0)
     ]
     found = calibrate([(choice,) for choice in choices])
     assert found.temperature == pytest.approx(sureness, abs=0.25)

@@ -5,7 +5,7 @@ its trees were fitted to. Nothing is fitted to the others. Those of `unseen_agen
 `further_agent_edits` were counted before a few that went wrong were looked at; those of
 `later_agent_edits` were counted alone: their share is what a user may expect.
 
-Of the many of `fitting_agent_edits` every fourth is tried, with `pytest -m slow` all.
+Evenly spread ones of each file are tried, of all styles; with `pytest -m slow` all are.
 """
 
 from __future__ import annotations
@@ -42,13 +42,17 @@ def end_of(case: Case) -> tuple[str, bool]:
 @pytest.mark.parametrize(
     ("name", "step", "num_right", "num_silent"),
     [
-        ("agent_edits", 1, 210, 0),
-        ("fitting_agent_edits", 4, 428, 0),
-        pytest.param("fitting_agent_edits", 1, 1698, 0, marks=pytest.mark.slow),
-        ("unseen_agent_edits", 1, 100, 0),
+        ("agent_edits", 3, 71, 0),
+        ("fitting_agent_edits", 11, 157, 0),
+        ("unseen_agent_edits", 2, 49, 0),
         # An instruction in a comment stays in the file ("# Add the permission for pushing here").
-        ("further_agent_edits", 1, 99, 1),
-        ("later_agent_edits", 1, 448, 0),
+        ("further_agent_edits", 3, 33, 1),
+        ("later_agent_edits", 4, 113, 0),
+        pytest.param("agent_edits", 1, 210, 0, marks=pytest.mark.slow),
+        pytest.param("fitting_agent_edits", 1, 1698, 0, marks=pytest.mark.slow),
+        pytest.param("unseen_agent_edits", 1, 100, 0, marks=pytest.mark.slow),
+        pytest.param("further_agent_edits", 1, 99, 1, marks=pytest.mark.slow),
+        pytest.param("later_agent_edits", 1, 448, 0, marks=pytest.mark.slow),
     ],
 )
 def test_most_are_merged_as_meant(name: str, step: int, num_right: int, num_silent: int) -> None:
