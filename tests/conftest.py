@@ -6,6 +6,7 @@ Hypothesis tries the same examples in every run; `pytest --hypothesis-profile ex
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import settings
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+from serve_process import serve_process, wait_until_ready
 from tiny_model import write_tiny_model
 
 # Torch would keep what it made for each of 1,024 shapes, which looks like a leak.
@@ -40,3 +42,14 @@ def tiny_model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tiny-model")
     write_tiny_model(path, seed=0)
     return path
+
+
+@pytest.fixture(scope="session")
+def embedded_url() -> Iterator[str]:
+    """A server as `apply-service serve` starts it: a process with the embedded model, no settings.
+
+    It takes many seconds to start, so that the tests which leave it as it was share it.
+    """
+    with serve_process("--port", "0") as (_server, url):
+        wait_until_ready(url)
+        yield url

@@ -65,14 +65,27 @@ def almost(tokens: list[int]) -> list[int]:
     return [*tokens[:9], (tokens[9] + 1) % 259, *tokens[10:]] if len(tokens) > 9 else tokens
 
 
-@pytest.mark.parametrize("batch", BATCHES)
-def test_tokens_are_the_same_over_the_grid(tiny_model_dir: Path, batch: int) -> None:
+@pytest.fixture(scope="module")
+def config(tiny_model_dir: Path) -> EngineConfig:
+    return EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=8 << 20)
+
+
+@pytest.fixture(scope="module")
+def expected(config: EngineConfig) -> list[list[int]]:
+    """The answers without drafts, one at a time."""
     prompts = make_prompts()
     nothing: list[list[int]] = [[] for _ in prompts]
-    config = EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=8 << 20)
     with running_engine(config) as running:
-        expected = answer_all(running, prompts, k=0, batch=1, originals=nothing)
-        originals = list(map(almost, expected))
+        return answer_all(running, prompts, k=0, batch=1, originals=nothing)
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_tokens_are_the_same_over_the_grid(
+    config: EngineConfig, tiny_model_dir: Path, expected: list[list[int]], batch: int
+) -> None:
+    prompts = make_prompts()
+    originals = list(map(almost, expected))
+    with running_engine(config) as running:
         for k in K_VALUES:
             answers = answer_all(running, prompts, k=k, batch=batch, originals=originals)
             check_parity(tiny_model_dir, prompts, expected, answers)
@@ -81,13 +94,11 @@ def test_tokens_are_the_same_over_the_grid(tiny_model_dir: Path, batch: int) -> 
     assert stats.drafted > stats.accepted
 
 
-def test_tokens_are_the_same_whatever_the_budget_says(tiny_model_dir: Path) -> None:
+def test_tokens_are_the_same_whatever_the_budget_says(
+    config: EngineConfig, tiny_model_dir: Path, expected: list[list[int]]
+) -> None:
     prompts = make_prompts()
-    nothing: list[list[int]] = [[] for _ in prompts]
-    config = EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=8 << 20)
     runner = ModelRunner(config)
-    with running_engine(config) as running:
-        expected = answer_all(running, prompts, k=0, batch=1, originals=nothing)
     originals = list(map(almost, expected))
     for seed in range(3):
         costs = ErraticCosts(seed)

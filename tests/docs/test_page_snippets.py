@@ -11,7 +11,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ import httpx
 import pytest
 from page_snippets import PageSnippet, pages, snippets_of
 from program_folder import ROOT, run_shell, write_programs
-from serve_process import serve_process, wait_until_ready
 
 from apply_service.http.compat.morph_message import EXAMPLE
 from benchmarks.picture.command import PICTURE, edit_to_show, picture_of
@@ -96,15 +95,8 @@ class Bench:
         return done.stdout
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with serve_process("--port", "0") as (_server, url):
-        wait_until_ready(url)
-        yield url
-
-
 @pytest.fixture
-def bench(url: str, tmp_path: Path) -> Bench:
+def bench(embedded_url: str, tmp_path: Path) -> Bench:
     write_programs(tmp_path / ".venv" / "bin")
     (tmp_path / "greet.py").write_text(GREET)
     (tmp_path / "update.txt").write_text(GREET_UPDATE)
@@ -112,7 +104,7 @@ def bench(url: str, tmp_path: Path) -> Bench:
         json.dumps({"path": "greet.py", "update": GREET_UPDATE}) + "\n"
     )
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    return Bench(tmp_path, url)
+    return Bench(tmp_path, embedded_url)
 
 
 def snippet_after(snippet: PageSnippet) -> PageSnippet:
@@ -312,9 +304,9 @@ def test_a_snippet_does_what_the_page_says(
     run(bench, snippet)
 
 
-def test_the_picture_of_the_readme_shows_the_answer(url: str) -> None:
+def test_the_picture_of_the_readme_shows_the_answer(embedded_url: str) -> None:
     body = edit_to_show()
-    answer = httpx.post(f"{url}/v1/apply", json=body).raise_for_status().json()
+    answer = httpx.post(f"{embedded_url}/v1/apply", json=body).raise_for_status().json()
     assert picture_of(body, answer) == PICTURE.read_text(encoding="utf-8"), (
         "write it anew: python -m benchmarks picture"
     )

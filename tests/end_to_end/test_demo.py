@@ -67,7 +67,7 @@ def test_the_guard_notes_and_refuses_other_hosts(tmp_path: Path) -> None:
 
 
 def test_the_demo_merges_the_example_without_a_network(tmp_path: Path) -> None:
-    demo = run_guarded(tmp_path, "-m", "apply_service.cli.demo", "--off-tokens", "32")
+    demo = run_guarded(tmp_path, "-m", "apply_service.cli.demo", "--off-tokens", "12")
     assert demo.returncode == 0, demo.stdout + demo.stderr
     assert "applied, no findings; equal to the expected merge" in demo.stdout
     assert "tokens per target pass" in demo.stdout

@@ -28,7 +28,7 @@ pytestmark = [
 
 EXAMPLE = Path(apply_service.cli.demo.__file__).parent / "example"
 WAIT_S = 60.0
-NUM_EDITS = 8
+NUM_EDITS = 6
 NUM_BEFORE_THE_KILL = 3
 CHUNK_TOKENS = 16
 

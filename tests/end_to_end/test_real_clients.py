@@ -5,32 +5,23 @@ Those two are here with the other packages of the tests; `make test-clients` run
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from client_edits import DOUBTFUL, UNICODE
 from real_clients import CLIENTS, RealClient, Server, Task
-from serve_process import serve_process, wait_until_ready
 
 INSTALLED = [client for client in CLIENTS if client.home == "service"]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serve_process("--port", "0") as (_server, url):
-        wait_until_ready(url)
-        yield Server(url, "none")
-
-
 @pytest.mark.parametrize("client", INSTALLED, ids=lambda client: client.name)
 def test_an_edit_is_right_and_a_doubt_is_told(
-    client: RealClient, server: Server, tmp_path: Path
+    client: RealClient, embedded_url: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
     for edit in (UNICODE, DOUBTFUL):
-        task = Task(server, edit, folder)
+        task = Task(Server(embedded_url, "none"), edit, folder)
         task.path.write_bytes(edit.original.encode())
         outcome = client.run(task)
         assert outcome.content == (edit.expected or edit.original).encode()

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import httpx
 from case_files import read_records
-from serve_process import serve_process, wait_until_ready
 
 WAIT_S = 60.0
 
 
-def test_an_edit_is_applied_where_one_place_keeps_the_syntax() -> None:
+def test_an_edit_is_applied_where_one_place_keeps_the_syntax(embedded_url: str) -> None:
     answers = {}
     cases = read_records("unsound_places")
-    with serve_process("--port", "0") as (_server, url):
-        wait_until_ready(url)
-        for case in cases:
-            body = {name: case[name] for name in ("path", "original", "update")}
-            answer = httpx.post(f"{url}/v1/apply", json=body, timeout=WAIT_S).json()
-            answers[case["id"]] = (answer["status"], answer["merged"] == case["expected"])
+    for case in cases:
+        body = {name: case[name] for name in ("path", "original", "update")}
+        answer = httpx.post(f"{embedded_url}/v1/apply", json=body, timeout=WAIT_S).json()
+        answers[case["id"]] = (answer["status"], answer["merged"] == case["expected"])
     assert answers == {case["id"]: ("applied", True) for case in cases}

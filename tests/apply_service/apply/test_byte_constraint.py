@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,9 +33,9 @@ from batching.request import EngineRequest, SamplingParams
 
 CASES = case_file("agent_written")
 PROFILES = ("chat", "fastapply")
-MAX_CHARACTERS = 1500
+MAX_CHARACTERS = 600
 MAX_PATHS = 500
-NUM_CASES = 7
+NUM_CASES = 5
 VOCABULARY_SIZE = 700
 
 # The same lines above and below, so that the new one may stand in many places.
@@ -115,7 +116,8 @@ def plans() -> Iterator[tuple[Case, EditPlan]]:
             yield case, plan
 
 
-def bound_cases(model_dir: Path, profile_name: str) -> list[BoundCase]:
+@cache
+def bound_cases(model_dir: Path, profile_name: str) -> tuple[BoundCase, ...]:
     """Cases with several valid merges, and with few enough to be written out one by one."""
     profile = load_profile(profile_name, model_dir)
     found = []
@@ -128,7 +130,7 @@ def bound_cases(model_dir: Path, profile_name: str) -> list[BoundCase]:
         if len(found) == NUM_CASES:
             break
     assert len(found) == NUM_CASES
-    return found
+    return tuple(found)
 
 
 def run_all(
