@@ -34,7 +34,7 @@ PROMPT = (1, 3, 2, 0, 3)
 # The model below likes these after the prompt; a bias towards drafts adds up where they agree.
 LIKELY_ANSWER = (1, 2, 1)
 BASE_SEEDS = range(10)
-ANSWERS_PER_SEED = 800
+ANSWERS_PER_SEED = 1100
 TEMPERATURES = (0.5, 1.0, 1.7)
 # One pooled test and one for each base seed, at each temperature; two for the filters.
 NUM_TESTS = len(TEMPERATURES) * (len(BASE_SEEDS) + 1) + 2
@@ -136,7 +136,7 @@ def test_sampled_answers_follow_the_model(
         answers = draw_answers(engine, sampling, base_seed=base_seed, num_answers=ANSWERS_PER_SEED)
         check_distribution(answers, joint)
         pooled += answers
-    assert len(pooled) >= 8_000
+    assert len(pooled) >= 11_000
     check_distribution(pooled, joint)
     after = engine.engine.stats()
     acceptance = (after.accepted - before.accepted) / (after.drafted - before.drafted)

@@ -102,7 +102,8 @@ class GuardedProtocol(H11Protocol):
         A connection that is closed with unread bytes is reset, and the client may lose the answer
         (RFC 9112, section 9.6). What still comes is thrown away.
         """
-        if self.conn.their_state not in (h11.SEND_BODY, h11.ERROR) or transport.is_closing():
+        is_read = self.conn.their_state not in (h11.SEND_BODY, h11.ERROR)
+        if is_read or transport.is_closing() or not transport.can_write_eof():
             transport.close()
         elif self._linger_timer is None:
             self._linger_timer = self.loop.call_later(_LINGER_S, transport.close)

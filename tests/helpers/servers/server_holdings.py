@@ -13,8 +13,6 @@ from pathlib import Path
 import httpx
 
 WAIT_S = 30.0
-# A server opens some files late, and each once; what leaks, leaks with each request.
-MAX_LATE_FILES = 2
 # Threads for blocking work are started as they are needed, up to this many.
 MAX_POOL_THREADS = min(32, (os.cpu_count() or 1) + 4)
 
@@ -99,8 +97,8 @@ def check_as_before(server: Server, before: Holdings) -> None:
     def is_as_before() -> bool:
         now = server.holdings()
         return (
-            now.num_files <= before.num_files + MAX_LATE_FILES
-            and now.num_children <= before.num_children
+            now.num_files <= before.num_files
+            and now.num_children == before.num_children
             and now.num_threads <= before.num_threads + MAX_POOL_THREADS
             and server.blocks_in_use() == 0.0
         )

@@ -13,10 +13,11 @@ from redis.asyncio.connection import DefaultParser
 from redis.exceptions import InvalidResponse
 
 MAX_ITEMS = 1000
-# The longest number, and the signs around it, that a piece may be cut in.
-_OVERLAP_BYTES = 32
+# A number may be cut by the border of two pieces; one of more digits is refused, whatever it is.
+_MAX_DIGITS = 24
+_OVERLAP_BYTES = _MAX_DIGITS + 8
 # Of lists, maps, sets and pushes (RESP3).
-_NUM_ITEMS = re.compile(rb"[*%~>](\d{1,24})")
+_NUM_ITEMS = re.compile(rb"[*%~>](\d+)")
 
 
 class BoundedParser(DefaultParser):  # type: ignore[misc, valid-type]
@@ -44,9 +45,8 @@ class BoundedStream:
         """The next bytes, at most `size`."""
         piece: bytes = await self._wrapped.read(size)
         for found in _NUM_ITEMS.finditer(self._last + piece):
-            if int(found[1]) > MAX_ITEMS:
-                raise InvalidResponse(
-                    f"Redis announced {int(found[1])} items; the limit is {MAX_ITEMS}"
-                )
+            digits = found[1][: _MAX_DIGITS + 1].decode()
+            if len(digits) > _MAX_DIGITS or int(digits) > MAX_ITEMS:
+                raise InvalidResponse(f"Redis announced {digits} items; the limit is {MAX_ITEMS}")
         self._last = (self._last + piece)[-_OVERLAP_BYTES:]
         return piece

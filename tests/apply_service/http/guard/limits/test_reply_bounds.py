@@ -45,6 +45,12 @@ def test_a_long_list_is_refused_wherever_it_is_cut(size: int, sign: str) -> None
         asyncio.run(read_in(allowed + f"{sign}{MAX_ITEMS}0\r\n".encode(), size))
 
 
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_leading_zeros_hide_nothing(size: int) -> None:
+    with pytest.raises(InvalidResponse):
+        asyncio.run(read_in(b"*" + b"0" * 50 + b"1000000000\r\n", size))
+
+
 def test_the_counts_of_replicas_refuse_an_endless_list() -> None:
     served = threading.Thread(target=_answer_once, args=(server := socket.create_server(LOCAL),))
     served.start()
