@@ -21,7 +21,8 @@ ADAPTER_FILES := $(wildcard apply_service/models/*/*)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo serve serve-reload check test test-isa test-clients gpu cases corpus-pack train train-gpu calibrate clean
+.PHONY: help demo serve serve-reload check test test-isa test-clients gpu cases corpus-pack train train-gpu calibrate \
+	merge-scores clean
 
 help:
 	@echo 'make demo    merge an example edit over HTTP, with speculation on and off'
@@ -37,6 +38,7 @@ help:
 	@echo 'make train   train an adapter for the embedded model on these'
 	@echo 'make train-gpu  the same on a GPU, more examples a step'
 	@echo 'make calibrate  measure how far the shipped adapter can be believed'
+	@echo 'make merge-scores  fit the scores of ranked merges to recorded edits'
 	@echo 'make clean   remove .venv, build and caches from this folder'
 	@echo 'Options: PYTHON=python3.12, TORCH_INDEX=URL, ARGS="..."'
 
@@ -115,6 +117,10 @@ calibrate: $(VENV)/training.stamp $(VENV)/model.stamp
 	$(BIN)/python -m training.calibrate --base "$$($(BASE_MODEL_DIR))" \
 		--adapter apply_service/models/smollm2-135m-apply --max-outside-mass 1 $(ARGS)
 	$(BIN)/apply-service model prepare
+
+merge-scores: $(VENV)/training.stamp
+	$(BIN)/python -m training.blind build
+	$(BIN)/python -m training.fit_merges --out apply_service/edit/place/score/merge_scores.msgpack $(ARGS)
 
 clean:
 	rm -rf clients/typescript/dist clients/typescript/node_modules $(REAL_CLIENTS)/node_modules

@@ -12,7 +12,7 @@ import argparse
 import hashlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -34,7 +34,7 @@ from apply_service.edit.place.score.tree_score import MergeScores, TreeScore
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from training.generated_wraps import wrapped_cases
 from training.merge_examples import NUM_FOLDS, ExamplePool, Examples, MergedCase
-from training.merge_scores import fit, gains_of
+from training.merge_scores import fit, shares_of
 from training.merge_truth import filled
 
 ROOT = Path(__file__).parents[1]
@@ -65,21 +65,21 @@ CERTAINTY_PARAMETERS = {
 BLIND_WEIGHT = 5.0
 
 
-class Fold:
-    """A merge put in order: its certainty row and whether the first text is right."""
+class RankedCase:
+    """The merges of a case in order: the certainty row of the first, and whether it is right."""
 
     def __init__(self, case: MergedCase, merge: TreeScore) -> None:
+        self.case = case
         scores = merge(case.rows)
         order = np.argsort(-scores, kind="stable")
         self.is_right = case.is_right[order[0]] and not case.must_refuse
         self.order = [int(one) for one in order]
-        self.opinion = opinion_of(case, self.order)
         self.row = CERTAINTY_FEATURES.rows(
             [
                 CertaintyView(
                     scores=[float(scores[one]) for one in order[:MAX_RANKED]],
                     row=case.rows[order[0]],
-                    opinion=self.opinion,
+                    opinion=opinion_of(case, self.order),
                 )
             ]
         )[0]
@@ -88,7 +88,7 @@ class Fold:
 def opinion_of(case: MergedCase, order: Sequence[int]) -> SecondOpinion:
     """The second opinion on a case, seen from its merges in order."""
     opinion = case.opinion
-    if opinion is None or opinion.text is None:
+    if opinion.text is None:
         return SecondOpinion(rank=-1, is_unique=False, num_doubts=0, has_error=True)
     wanted = filled(opinion.text)
     ranks = [rank for rank, one in enumerate(order) if filled(case.texts[one]) == wanted]
@@ -147,11 +147,12 @@ def fit_merge_scores(cases: Sequence[MergedCase]) -> list[TreeScore]:
 
 
 def fit_certainty(
-    cases: Sequence[MergedCase], merges: Sequence[TreeScore]
+    ranked: Sequence[RankedCase],
 ) -> tuple[TreeScore, list[tuple[float, float]], dict[str, tuple[float, bool]]]:
     """The certainty of the first merge; and, by case, its probability unseen and the truth."""
-    rows: Rows = np.stack([Fold(case, merges[case.fold]).row for case in cases])
-    right = np.array([Fold(case, merges[case.fold]).is_right for case in cases])
+    cases = [one.case for one in ranked]
+    rows: Rows = np.stack([one.row for one in ranked])
+    right = np.array([one.is_right for one in ranked])
     folds = np.array([case.fold for case in cases])
     weights = np.array([case.weight for case in cases])
 
@@ -205,6 +206,9 @@ def main() -> int:
     def say(text: str) -> None:
         print(f"{time.perf_counter() - began:6.0f} s  {text}", flush=True)
 
+    if not chosen.out.absolute().parent.is_dir():
+        print(f"{chosen.out}: its folder is not there; make it, or name another file")
+        return 1
     blind_files = sorted(chosen.blind.glob("fit_*.jsonl"))
     if not blind_files:
         print(f"{chosen.blind} has no fit_*.jsonl; run `python -m training.blind build`")
@@ -224,8 +228,9 @@ def main() -> int:
     say("steps fitted")
     merged = [case for case in pool.merged(candidates, steps) if len(case.rows)]
     merges = fit_merge_scores(merged)
+    ranked = [RankedCase(case, merges[case.fold]) for case in merged]
     say("merges fitted")
-    certainty, certainty_steps, found = fit_certainty(merged, merges)
+    certainty, certainty_steps, found = fit_certainty(ranked)
     scores = MergeScores(
         data_sha256=digest,
         candidate=candidates[-1],
@@ -238,37 +243,32 @@ def main() -> int:
     chosen.out.write_bytes(stored)
     say(f"{len(stored)} bytes in {chosen.out}")
     for name, part in (("blind", blind), ("other", frozenset(found) - blind)):
-        report(name, [case for case in merged if case.case_id in part], merges, found)
+        report(name, [one for one in ranked if one.case.case_id in part], found)
     for name in ("candidate", "step", "merge", "certainty"):
-        gains = gains_of(getattr(scores, name))
-        print(f"{name}: " + ", ".join(f"{one} {gains[one]:.1%}" for one in gains))
+        shares = shares_of(getattr(scores, name))
+        print(f"{name}: " + ", ".join(f"{one} {shares[one]:.1%}" for one in shares))
     return 0
 
 
 def report(
-    name: str,
-    cases: Sequence[MergedCase],
-    merges: Sequence[TreeScore],
-    found: dict[str, tuple[float, bool]],
+    name: str, ranked: Sequence[RankedCase], found: Mapping[str, tuple[float, bool]]
 ) -> None:
     """Print how often the right text was among the merges, first and certain; unseen."""
-    asked = [case for case in cases if not case.must_refuse]
-    orders = [Fold(case, merges[case.fold]).order for case in asked]
-    for limit in (1, 5, 8, 99):
-        share = np.mean(
-            [
-                any(case.is_right[one] for one in order[:limit])
-                for case, order in zip(asked, orders, strict=True)
-            ]
-        )
-        print(f"{name}: right among {limit}: {share:.1%} of {len(asked)}")
-    opinions = np.mean([case.opinion is not None and case.opinion.is_right for case in asked])
-    print(f"{name}: the second opinion is right in {opinions:.1%}")
+    asked = [one for one in ranked if not one.case.must_refuse]
+    among_all = np.mean([one.case.has_truth for one in asked])
+    print(f"{name}: {len(asked)} with an answer, among all candidates in {among_all:.1%}")
+    for limit in (1, 5, 8):
+        share = np.mean([any(one.case.is_right[at] for at in one.order[:limit]) for one in asked])
+        print(f"{name}: right among {limit}: {share:.1%}")
+    exact = np.mean([one.case.is_whole[one.order[0]] for one in asked])
+    opinions = np.mean([one.case.opinion.is_right for one in asked])
+    print(f"{name}: first to the byte: {exact:.1%}; the second opinion is right: {opinions:.1%}")
     for threshold in (0.8, 0.9, 0.95, 0.97, 0.98, 0.99):
-        sure = [found[case.case_id] for case in cases if found[case.case_id][0] >= threshold]
+        known = [found[one.case.case_id] for one in ranked]
+        sure = [one for one in known if one[0] >= threshold]
         right = sum(is_right for _, is_right in sure)
         print(
-            f"{name}: at {threshold}: {right} right and {len(sure) - right} wrong of {len(cases)}"
+            f"{name}: at {threshold}: {right} right and {len(sure) - right} wrong of {len(known)}"
         )
 
 

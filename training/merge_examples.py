@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 
@@ -52,6 +52,16 @@ class Group:
     fold: int
 
 
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What the merger without fitted scores says of a case, and whether it is right."""
+
+    text: str | None
+    is_unique: bool
+    num_doubts: int
+    is_right: bool
+
+
 @dataclass(slots=True)
 class MergedCase:
     """The merges of one case, best first, with their features; `is_whole` counts blank lines."""
@@ -62,22 +72,10 @@ class MergedCase:
     must_refuse: bool
     has_truth: bool
     rows: Rows
-    is_right: list[bool] = field(default_factory=list)
-    is_whole: list[bool] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    opinion: Opinion | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Opinion:
-    """What the merger without fitted scores says of a case, and whether it is right."""
-
-    text: str | None
-    status: str
-    is_unique: bool
-    num_doubts: int
-    is_right: bool
-    is_whole: bool
+    is_right: list[bool]
+    is_whole: list[bool]
+    texts: list[str]
+    opinion: Opinion
 
 
 def fold_of(case: Case) -> int:
@@ -175,15 +173,13 @@ class CaseExamples:
         planned = plan_case(self.case)
         outcome = planned.conclude()
         if outcome is None or outcome.verdict.status == "rejected":
-            return Opinion(None, "rejected", False, 0, False, False)
+            return Opinion(None, False, 0, False)
         text = "\n".join(outcome.lines)
         return Opinion(
             text,
-            outcome.verdict.status,
             planned.is_unique,
             len(outcome.verdict.findings),
             filled(text) in self.expected,
-            text in self.whole,
         )
 
 

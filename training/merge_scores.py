@@ -63,11 +63,11 @@ def fit(
         feature_name=list(names),
     )
     booster = lightgbm.train(chosen, data, num_boost_round=num_trees)
-    trees = [tree_of(one["tree_structure"]) for one in booster.dump_model()["tree_info"]]
+    trees = trees_of(booster, num_digits=NUM_DIGITS)
     return TreeScore(list(names), trees)
 
 
-def gains_of(score: TreeScore) -> dict[str, float]:
+def shares_of(score: TreeScore) -> dict[str, float]:
     """How often each feature decides, as a share of all decisions."""
     counts = np.bincount(
         [feature for tree in score.trees for feature in tree.features],
@@ -76,18 +76,26 @@ def gains_of(score: TreeScore) -> dict[str, float]:
     return dict(zip(score.features, counts / max(counts.sum(), 1), strict=True))
 
 
-def tree_of(root: Mapping[str, Any]) -> Tree:
-    """A tree of LightGBM's dump in the stored form."""
+def trees_of(booster: lightgbm.Booster, *, num_digits: int) -> list[Tree]:
+    """LightGBM's trees in the stored form, their numbers cut to so many digits."""
+    roots = [info["tree_structure"] for info in booster.dump_model()["tree_info"]]
+    return [_tree_of(root, num_digits) for root in roots]
+
+
+def _tree_of(root: Mapping[str, Any], num_digits: int) -> Tree:
     tree = Tree([], [], [], [], [])
+
+    def shortened(value: float) -> float:
+        return float(f"{value:.{num_digits}g}")
 
     def add(node: Mapping[str, Any]) -> int:
         """The number of a node or leaf, once it and all below it are in the tree."""
         if "leaf_value" in node:
-            tree.values.append(_shortened(node["leaf_value"]))
+            tree.values.append(shortened(node["leaf_value"]))
             return -len(tree.values)
         number = len(tree.features)
         tree.features.append(node["split_feature"])
-        tree.thresholds.append(_shortened(node["threshold"]))
+        tree.thresholds.append(shortened(node["threshold"]))
         tree.lefts.append(0)
         tree.rights.append(0)
         tree.lefts[number] = add(node["left_child"])
@@ -96,7 +104,3 @@ def tree_of(root: Mapping[str, Any]) -> Tree:
 
     add(root)
     return tree
-
-
-def _shortened(value: float) -> float:
-    return float(f"{value:.{NUM_DIGITS}g}")

@@ -19,12 +19,11 @@ import argparse
 import multiprocessing
 import random
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import lightgbm
@@ -35,7 +34,6 @@ from numpy.typing import NDArray
 from oracles.edits.verdict_rates import JudgedCase, share
 
 from apply_service.edit.place import lazy_placements
-from apply_service.edit.place.decision_tree import Tree
 from apply_service.edit.place.placement import Placement
 from apply_service.edit.place.placement_layer import LAYER_FEATURES, layer_features
 from apply_service.edit.place.placement_trees import PlacementTrees, contenders
@@ -44,6 +42,7 @@ from apply_service.edit.text.text_file import TextFile
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from snippets.written_segments import WrittenSegment
 from training.case_file import TrainingCase, read_training_cases
+from training.merge_scores import trees_of
 from training.served import rewrite, rewrite_tersely
 
 NUM_TREES = 150
@@ -288,33 +287,8 @@ def fit(*samples: tuple[Layers, float], num_trees: int = NUM_TREES) -> lightgbm.
 
 def stored(booster: lightgbm.Booster) -> PlacementTrees:
     """The trees as the service keeps them."""
-    trees = [_tree_of(one["tree_structure"]) for one in booster.dump_model()["tree_info"]]
+    trees = trees_of(booster, num_digits=_NUM_DIGITS)
     return PlacementTrees(list(LAYER_FEATURES), trees)
-
-
-def _tree_of(root: Mapping[str, Any]) -> Tree:
-    tree = Tree([], [], [], [], [])
-
-    def add(node: Mapping[str, Any]) -> int:
-        """The number of a node or leaf, once it and all below it are in the tree."""
-        if "leaf_value" in node:
-            tree.values.append(_shortened(node["leaf_value"]))
-            return -len(tree.values)
-        number = len(tree.features)
-        tree.features.append(node["split_feature"])
-        tree.thresholds.append(_shortened(node["threshold"]))
-        tree.lefts.append(0)
-        tree.rights.append(0)
-        tree.lefts[number] = add(node["left_child"])
-        tree.rights[number] = add(node["right_child"])
-        return number
-
-    add(root)
-    return tree
-
-
-def _shortened(value: float) -> float:
-    return float(f"{value:.{_NUM_DIGITS}g}")
 
 
 def _report(name: str, sample: Layers, trees: PlacementTrees) -> None:

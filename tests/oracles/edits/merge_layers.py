@@ -54,12 +54,13 @@ def answer(case: Case, scores: MergeScores) -> Answer:
     began = time.perf_counter()
     ranked = rank_merges(original, update, scores, path=case.path, language=case.language)
     seconds = time.perf_counter() - began
-    outcome = plan_case(case).conclude()
+    planned = plan_case(case)
+    outcome = planned.conclude()
     is_known = outcome is not None and outcome.verdict.status != "rejected"
     old = list(outcome.lines) if outcome is not None and is_known else None
     opinion = SecondOpinion(
         rank=-1 if old is None else ranked.rank_of(old),
-        is_unique=plan_case(case).is_unique,
+        is_unique=planned.is_unique,
         num_doubts=0 if outcome is None else len(outcome.verdict.findings),
         has_error=old is None,
     )

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
-import numpy as np
-from numpy.typing import NDArray
-
-from apply_service.edit.place.candidates.original_facts import OriginalFacts
-from apply_service.edit.place.candidates.way import Way, possible_move
+from apply_service.edit.place.candidates.way import possible_move
+from apply_service.edit.place.features import text_flaws as flaws
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
 from apply_service.edit.place.features.feature import FeatureSet
+from apply_service.edit.place.features.merge_view import MergeView
 from apply_service.edit.read.segment import SnippetFormat
-from apply_service.edit.text.brackets import BLOCK_OPENERS, CLOSERS_OR_END
 from apply_service.edit.text.words import WORD
 
 MERGE_FEATURES: FeatureSet[MergeView] = FeatureSet()
@@ -30,85 +23,6 @@ FORMATS: tuple[SnippetFormat, ...] = (
     "patch",
 )
 NO_NEXT_SCORE = 9.0
-_BINDING = re.compile(
-    r"(?:^|[\s(,{])(?:const |let |var |val |auto |final |mut )?([A-Za-z_]\w*)\s*"
-    r"(?::[^=()]{1,30})?:?=(?![=>])"
-)
-_LEAVES = ("return", "raise ", "throw ", "continue", "break")
-_GOES_ON = ("case", "default", "else", "elif", "except", "end", "when", "//", "--", "rescue", "#")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """One way to read the update, with what its merges have in common."""
-
-    number: int
-    format: SnippetFormat
-    sent: Counter[str]
-    words: frozenset[str]
-    noted: frozenset[str]
-    num_markers: int
-
-
-class MergeView:
-    """One merge among `scores` of all, best first; `rows` are its candidates' features."""
-
-    def __init__(
-        self,
-        original: OriginalFacts,
-        reading: Reading,
-        way: Way,
-        lines: Sequence[str],
-        *,
-        rank: int,
-        scores: Sequence[float],
-        num_readings: int,
-        rows: Sequence[NDArray[np.float32]],
-    ) -> None:
-        self.original = original
-        self.reading = reading
-        self.way = way
-        self.result = OriginalFacts(lines, original.language)
-        self.rank = rank
-        self.scores = scores
-        self.num_readings = num_readings
-        self._rows = rows
-
-    def of_candidates(self, name: str) -> list[float]:
-        """A feature of all its segments."""
-        place = CANDIDATE_FEATURES.names.index(name)
-        return [float(row[place]) for row in self._rows] or [0.0]
-
-    @cached_property
-    def gone(self) -> Counter[str]:
-        """Lines that the original has more often."""
-        return self.original.counts - self.result.counts
-
-    @cached_property
-    def come(self) -> Counter[str]:
-        """Lines that the result has more often."""
-        return self.result.counts - self.original.counts
-
-    @cached_property
-    def lost_names(self) -> list[str]:
-        """Names that nothing defines any more."""
-        return [name for name in self.original.names if name not in self.result.names]
-
-    @cached_property
-    def lost_bindings(self) -> set[str]:
-        """Names that only lost lines assign."""
-        found = {name for line in self.gone for name in _BINDING.findall(line)}
-        return {name for name in found if not self._is_bound(name)}
-
-    def _is_bound(self, name: str) -> bool:
-        if name in self.result.names:
-            return True
-        return any(
-            name in words and name in _BINDING.findall(line)
-            for words, line in zip(self.result.words, self.result.stripped, strict=True)
-        )
-
-
 _add = MERGE_FEATURES.add
 
 
@@ -229,13 +143,13 @@ def num_unmoved(view: MergeView) -> float:
 @_add
 def num_shallow(view: MergeView) -> float:
     """Lines behind an opened block that are no deeper, more than before."""
-    return _num_shallow(view.result) - _num_shallow(view.original)
+    return flaws.num_shallow(view.result) - flaws.num_shallow(view.original)
 
 
 @_add
 def num_jumps(view: MergeView) -> float:
     """Lines deeper than the line above, which opens no block, more than before."""
-    return _num_jumps(view.result) - _num_jumps(view.original)
+    return flaws.num_jumps(view.result) - flaws.num_jumps(view.original)
 
 
 @_add
@@ -373,7 +287,7 @@ def num_sent_missing(view: MergeView) -> float:
 @_add
 def num_repeated(view: MergeView) -> float:
     """Lines that stand twice in a row, more than before."""
-    return _num_repeated(view.result.stripped) - _num_repeated(view.original.stripped)
+    return flaws.num_repeated(view.result.stripped) - flaws.num_repeated(view.original.stripped)
 
 
 @_add
@@ -385,13 +299,13 @@ def balance_change(view: MergeView) -> float:
 @_add
 def num_dead(view: MergeView) -> float:
     """Lines that cannot be reached behind a return, more than before."""
-    return _num_dead(view.result) - _num_dead(view.original)
+    return flaws.num_dead(view.result) - flaws.num_dead(view.original)
 
 
 @_add
 def num_empty_headers(view: MergeView) -> float:
     """Headers without a member, more than before."""
-    return _num_empty_headers(view.result) - _num_empty_headers(view.original)
+    return flaws.num_empty_headers(view.result) - flaws.num_empty_headers(view.original)
 
 
 @_add
@@ -400,58 +314,6 @@ def words_lost(view: MergeView) -> float:
     lost = {word for line in view.gone for word in WORD.findall(line)}
     return sum(
         word not in view.result.word_counts and word not in view.reading.words for word in lost
-    )
-
-
-def _num_repeated(lines: Sequence[str]) -> int:
-    return sum(left == right and len(left) > 3 for left, right in pairwise(lines))
-
-
-def _num_dead(text: OriginalFacts) -> int:
-    indents, lines = text.indents, text.stripped
-    return sum(
-        indents[number] == indents[number + 1]
-        and line.startswith(_LEAVES)
-        and line[-1:] not in "([{,=+&|?:\\"
-        and lines[number + 1][:1] not in "})].?:&|+*/#@<-"
-        and not lines[number + 1].startswith(_GOES_ON)
-        for number, line in enumerate(lines[:-1])
-    )
-
-
-def _num_empty_headers(text: OriginalFacts) -> int:
-    if text.language != "python":
-        return 0
-    indents = [*text.indents, 0]
-    return sum(
-        line.endswith(":") and indents[number + 1] <= indents[number]
-        for number, line in enumerate(text.stripped)
-    )
-
-
-def _opens(line: str) -> bool:
-    is_tag = line.startswith("<") and line.endswith(">") and line[1:2].isalpha()
-    return line.endswith(BLOCK_OPENERS) or (is_tag and not line.endswith("/>") and "</" not in line)
-
-
-def _num_shallow(text: OriginalFacts) -> int:
-    indents, lines = text.indents, text.stripped
-    return sum(
-        _opens(line)
-        and indents[number + 1] <= indents[number]
-        and not lines[number + 1].startswith((*CLOSERS_OR_END, "</", "case", "default"))
-        for number, line in enumerate(lines[:-1])
-    )
-
-
-def _num_jumps(text: OriginalFacts) -> int:
-    indents, lines = text.indents, text.stripped
-    return sum(
-        indents[number + 1] > indents[number]
-        and not _opens(line)
-        and line[-1:] not in ",+-*/=&|?\\.>"
-        and not lines[number + 1].startswith((".", "&", "|", "?", "+", "*"))
-        for number, line in enumerate(lines[:-1])
     )
 
 

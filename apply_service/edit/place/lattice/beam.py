@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from apply_service.edit.place.candidates.part import Part
 from apply_service.edit.place.candidates.way import Way, possible_move
-from apply_service.edit.place.features.candidate_features import (
-    CANDIDATE_FEATURES,
-    CandidateView,
-)
+from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
+from apply_service.edit.place.features.candidate_view import CandidateView
 from apply_service.edit.place.features.feature import Rows
 from apply_service.edit.place.features.step_features import STEP_FEATURES, StepView
 
@@ -64,11 +62,14 @@ class Beam:
         self._orders = [np.argsort(-scores, kind="stable").tolist() for scores in self.scores]
 
     def natural_order(self) -> list[int]:
-        """The parts in the order in which their likeliest candidates stand in the file."""
-        starts = [
-            (part.candidates[order[0]].start, number)
-            for number, (part, order) in enumerate(zip(self.parts, self._orders, strict=True))
-        ]
+        """The parts in the order in which they seem to stand in the file, by alignment alone.
+
+        No fitted score is asked, so that scores are fitted to the same orders as they meet later.
+        """
+        starts = []
+        for number, (part, rows) in enumerate(zip(self.parts, self.rows, strict=True)):
+            best = int(np.argmax(guesses(rows))) if part.kind == "segment" else 0
+            starts.append((part.candidates[best].start, number))
         return [number for _, number in sorted(starts)]
 
     def reordered(self, order: Sequence[int]) -> Beam:

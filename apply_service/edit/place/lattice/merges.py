@@ -15,7 +15,8 @@ from apply_service.edit.place.candidates.original_facts import OriginalFacts
 from apply_service.edit.place.candidates.parts import parts_of
 from apply_service.edit.place.candidates.way import Way
 from apply_service.edit.place.features.feature import Rows
-from apply_service.edit.place.features.merge_features import MERGE_FEATURES, MergeView, Reading
+from apply_service.edit.place.features.merge_features import MERGE_FEATURES
+from apply_service.edit.place.features.merge_view import MergeView, Reading
 from apply_service.edit.place.lattice.beam import Beam, Scorer
 from apply_service.edit.place.lattice.merged_text import merged_text
 from apply_service.edit.place.lattice.moved_definitions import Move, moves_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from apply_service.edit.place.candidates.original_facts import OriginalFacts
-from apply_service.edit.place.features import merge_features as features
+from apply_service.edit.place.features import text_flaws as flaws
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
 from apply_service.edit.place.features.certainty_features import CERTAINTY_FEATURES
 from apply_service.edit.place.features.feature import FeatureSet
@@ -93,6 +93,6 @@ def test_what_is_wrong_with_a_whole_result_is_seen(
 
 def test_headers_without_members_and_kept_lines_that_are_too_shallow_are_seen() -> None:
     text = OriginalFacts(["try:", "load()", "finally:", "    done()"], "python")
-    assert features._num_empty_headers(text) == 1
-    assert features._num_shallow(text) == 1
-    assert features._num_jumps(OriginalFacts(["load()", "    done()"], "python")) == 1
+    assert flaws.num_empty_headers(text) == 1
+    assert flaws.num_shallow(text) == 1
+    assert flaws.num_jumps(OriginalFacts(["load()", "    done()"], "python")) == 1

@@ -1,0 +1,93 @@
+"""A whole merge beside the original and other merges, and what several features ask about it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apply_service.edit.place.candidates.original_facts import OriginalFacts
+from apply_service.edit.place.candidates.way import Way
+from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
+from apply_service.edit.read.segment import SnippetFormat
+
+_BINDING = re.compile(
+    r"(?:^|[\s(,{])(?:const |let |var |val |auto |final |mut )?([A-Za-z_]\w*)\s*"
+    r"(?::[^=()]{1,30})?:?=(?![=>])"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """One way to read the update, with what its merges have in common."""
+
+    number: int
+    format: SnippetFormat
+    sent: Counter[str]
+    words: frozenset[str]
+    noted: frozenset[str]
+    num_markers: int
+
+
+class MergeView:
+    """One merge among `scores` of all, best first; `rows` are its candidates' features."""
+
+    def __init__(
+        self,
+        original: OriginalFacts,
+        reading: Reading,
+        way: Way,
+        lines: Sequence[str],
+        *,
+        rank: int,
+        scores: Sequence[float],
+        num_readings: int,
+        rows: Sequence[NDArray[np.float32]],
+    ) -> None:
+        self.original = original
+        self.reading = reading
+        self.way = way
+        self.result = OriginalFacts(lines, original.language)
+        self.rank = rank
+        self.scores = scores
+        self.num_readings = num_readings
+        self._rows = rows
+
+    def of_candidates(self, name: str) -> list[float]:
+        """A feature of all its segments."""
+        place = CANDIDATE_FEATURES.names.index(name)
+        return [float(row[place]) for row in self._rows] or [0.0]
+
+    @cached_property
+    def gone(self) -> Counter[str]:
+        """Lines that the original has more often."""
+        return self.original.counts - self.result.counts
+
+    @cached_property
+    def come(self) -> Counter[str]:
+        """Lines that the result has more often."""
+        return self.result.counts - self.original.counts
+
+    @cached_property
+    def lost_names(self) -> list[str]:
+        """Names that nothing defines any more."""
+        return [name for name in self.original.names if name not in self.result.names]
+
+    @cached_property
+    def lost_bindings(self) -> set[str]:
+        """Names that only lost lines assign."""
+        found = {name for line in self.gone for name in _BINDING.findall(line)}
+        return {name for name in found if not self._is_bound(name)}
+
+    def _is_bound(self, name: str) -> bool:
+        if name in self.result.names:
+            return True
+        return any(
+            name in words and name in _BINDING.findall(line)
+            for words, line in zip(self.result.words, self.result.stripped, strict=True)
+        )

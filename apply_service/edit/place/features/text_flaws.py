@@ -1,0 +1,69 @@
+"""Counts what is odd in a text, to be compared with what was odd in the original."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from apply_service.edit.place.candidates.original_facts import OriginalFacts
+from apply_service.edit.text.brackets import BLOCK_OPENERS, CLOSERS_OR_END
+
+_LEAVES = ("return", "raise ", "throw ", "continue", "break")
+_GOES_ON = ("case", "default", "else", "elif", "except", "end", "when", "//", "--", "rescue", "#")
+
+
+def num_repeated(lines: Sequence[str]) -> int:
+    """Lines that stand twice in a row."""
+    return sum(left == right and len(left) > 3 for left, right in pairwise(lines))
+
+
+def num_dead(text: OriginalFacts) -> int:
+    """Lines that cannot be reached behind a return."""
+    indents, lines = text.indents, text.stripped
+    return sum(
+        indents[number] == indents[number + 1]
+        and line.startswith(_LEAVES)
+        and line[-1:] not in "([{,=+&|?:\\"
+        and lines[number + 1][:1] not in "})].?:&|+*/#@<-"
+        and not lines[number + 1].startswith(_GOES_ON)
+        for number, line in enumerate(lines[:-1])
+    )
+
+
+def num_empty_headers(text: OriginalFacts) -> int:
+    """Headers of Python without a member."""
+    if text.language != "python":
+        return 0
+    indents = [*text.indents, 0]
+    return sum(
+        line.endswith(":") and indents[number + 1] <= indents[number]
+        for number, line in enumerate(text.stripped)
+    )
+
+
+def _opens(line: str) -> bool:
+    is_tag = line.startswith("<") and line.endswith(">") and line[1:2].isalpha()
+    return line.endswith(BLOCK_OPENERS) or (is_tag and not line.endswith("/>") and "</" not in line)
+
+
+def num_shallow(text: OriginalFacts) -> int:
+    """Lines behind an opened block that are no deeper."""
+    indents, lines = text.indents, text.stripped
+    return sum(
+        _opens(line)
+        and indents[number + 1] <= indents[number]
+        and not lines[number + 1].startswith((*CLOSERS_OR_END, "</", "case", "default"))
+        for number, line in enumerate(lines[:-1])
+    )
+
+
+def num_jumps(text: OriginalFacts) -> int:
+    """Lines deeper than the line above, which opens no block."""
+    indents, lines = text.indents, text.stripped
+    return sum(
+        indents[number + 1] > indents[number]
+        and not _opens(line)
+        and line[-1:] not in ",+-*/=&|?\\.>"
+        and not lines[number + 1].startswith((".", "&", "|", "?", "+", "*"))
+        for number, line in enumerate(lines[:-1])
+    )
