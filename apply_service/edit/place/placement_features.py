@@ -22,7 +22,7 @@ from apply_service.edit.text.definition_names import (
 )
 from apply_service.edit.text.line_index import LineIndex, indent_of
 from apply_service.edit.text.word_weights import WordWeights
-from apply_service.edit.text.words import FIRST_WORD_OR_SIGN, IDENTIFIER, WORD_OR_SIGN
+from apply_service.edit.text.words import IDENTIFIER, WORD_OR_SIGN, begin_alike
 
 # Those that the weight of a placement is made of, in the order of `PlacementFeatures.weighed`.
 WEIGHED_FEATURES = (
@@ -469,9 +469,7 @@ class PlacementFeatures:
     def _is_kin_after(self, placement: Placement) -> bool:
         """Whether the last line and the one directly below it begin with the same word."""
         below = self._index.stripped[placement.end : placement.end + 1]
-        last = FIRST_WORD_OR_SIGN.match(placement.lines[-1].strip())
-        other = FIRST_WORD_OR_SIGN.match(below[0]) if below else None
-        return last is not None and other is not None and last[0] == other[0]
+        return bool(below) and begin_alike(placement.lines[-1].strip(), below[0])
 
     def _is_apart_from_kin(self, placement: Placement) -> bool:
         """Whether the last line and the next one with text both import, with a blank between."""

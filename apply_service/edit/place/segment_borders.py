@@ -15,7 +15,7 @@ from apply_service.edit.text.line_index import LineIndex, indent_of
 from apply_service.edit.text.runs import Run
 from apply_service.edit.text.similarity import Similarity
 from apply_service.edit.text.word_weights import WordWeights
-from apply_service.edit.text.words import FIRST_WORD_OR_SIGN
+from apply_service.edit.text.words import begin_alike
 
 # What it costs that a segment begins (or ends) with lines that are not in the original.
 OPEN_BORDER_COST = 2.5
@@ -159,7 +159,7 @@ class SegmentBorders:
         old_blank = self._index.blank_after(run.old_end)
         below = run.old_end + old_blank
         is_kin = below < len(self._index) and (
-            _is_kin(self._stripped[-1], self._index.stripped[below])
+            begin_alike(self._stripped[-1], self._index.stripped[below])
             or self._stripped[-1].startswith(_ATTRIBUTES)
         )
         borders: list[Border] = []
@@ -254,8 +254,8 @@ class SegmentBorders:
         is_kin = (
             above >= 0
             and num_blank == self._index.blank_before(run.old)
-            and _is_kin(self._stripped[head], self._index.stripped[above])
-            and not _is_kin(self._stripped[head], self._stripped[run.new])
+            and begin_alike(self._stripped[head], self._index.stripped[above])
+            and not begin_alike(self._stripped[head], self._stripped[run.new])
         )
         for step in range(1, num_blank + 1):
             is_meant = is_deeper and step == num_blank - 1 + (num_blank == 1)
@@ -297,12 +297,6 @@ class SegmentBorders:
             says = max(map(self._index.fullness, self._stripped[run.new : run.new_end]))
             bonus[run] = CONTEXT_BONUS * says / len(best)
         return bonus
-
-
-def _is_kin(left: str, right: str) -> bool:
-    """Whether two lines begin with the same word or sign."""
-    first, other = FIRST_WORD_OR_SIGN.match(left), FIRST_WORD_OR_SIGN.match(right)
-    return first is not None and other is not None and first[0] == other[0]
 
 
 def _alike_border(place: int, weight: float, lost: int) -> Border:

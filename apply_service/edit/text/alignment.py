@@ -177,7 +177,7 @@ def _unique_anchors(
         if line in old_place
     ]
     pairs.sort(key=lambda pair: pair[1])
-    return _longest_rising(pairs)
+    return longest_rising(pairs)
 
 
 def _unique_places(lines: Sequence[str], start: int, end: int) -> dict[str, int]:
@@ -191,7 +191,7 @@ def _unique_places(lines: Sequence[str], start: int, end: int) -> dict[str, int]
     return {line: place for line, place in places.items() if line not in repeated}
 
 
-def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The longest subsequence of `pairs` that rises in its first member (patience sorting)."""
     tops: list[int] = []
     top_index: list[int] = []

@@ -22,6 +22,12 @@ LETTERS_OR_NUMBER = re.compile(r"[^\W\d_]\w*|\d+")
 FIRST_WORD_OR_SIGN = re.compile(r"[#@]?\w+|\W")
 
 
+def begin_alike(left: str, right: str) -> bool:
+    """True if two lines begin with the same word or sign; not if one is empty."""
+    first, other = FIRST_WORD_OR_SIGN.match(left), FIRST_WORD_OR_SIGN.match(right)
+    return first is not None and other is not None and first[0] == other[0]
+
+
 def whole_name(name: str) -> re.Pattern[str]:
     """The pattern of `name` as a whole word, not as a part of a longer name."""
     return re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")

@@ -11,6 +11,7 @@ from itertools import accumulate
 from apply_service.edit.place.candidates.filled_lines import FilledLines
 from apply_service.edit.syntax.definitions import find_definitions
 from apply_service.edit.syntax.syntax import SyntaxTree, parse
+from apply_service.edit.text.brackets import balance_of
 from apply_service.edit.text.definition_names import definition_name
 
 
@@ -112,12 +113,5 @@ class OriginalFacts(FilledLines):
 
 
 def balance(text: str) -> int:
-    """Brackets opened less brackets closed, strings and comments not looked at."""
-    return (
-        text.count("(")
-        + text.count("[")
-        + text.count("{")
-        - text.count(")")
-        - text.count("]")
-        - text.count("}")
-    )
+    """Brackets opened less brackets closed, of all kinds together."""
+    return sum(balance_of((text,)))

@@ -9,7 +9,7 @@ from apply_service.edit.place.candidates.filled_lines import moved
 from apply_service.edit.place.candidates.original_facts import OriginalFacts
 from apply_service.edit.place.candidates.part import Part
 from apply_service.edit.place.candidates.way import Way
-from apply_service.edit.text.words import FIRST_WORD_OR_SIGN
+from apply_service.edit.text.words import begin_alike
 
 
 def merged_text(original: OriginalFacts, way: Way) -> list[str]:
@@ -151,9 +151,9 @@ class _Writer:
                 *written,
                 *[""] * min(part.num_blank_behind, 2),
             ]
-        elif part.names and not _is_kin(first, above) and not is_deeper:
+        elif part.names and not begin_alike(first, above) and not is_deeper:
             self._lines += [*between, *written, *between]
-        elif _is_kin(first, above) or is_deeper or not _is_kin(last, below):
+        elif begin_alike(first, above) or is_deeper or not begin_alike(last, below):
             num_before = min(part.rows[0].num_blank, len(between))
             self._lines += [*_blank(between, num_before), *written, *between]
         else:
@@ -164,9 +164,3 @@ class _Writer:
 def _blank(known: Sequence[str], number: int) -> list[str]:
     """So many blank lines, with the space that known ones have."""
     return [known[one] if one < len(known) else "" for one in range(max(number, 0))]
-
-
-def _is_kin(left: str, right: str) -> bool:
-    """Whether two lines begin with the same word or sign."""
-    first, other = FIRST_WORD_OR_SIGN.match(left), FIRST_WORD_OR_SIGN.match(right)
-    return first is not None and other is not None and first[0] == other[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,6 +9,7 @@ from itertools import pairwise
 from apply_service.edit.place.candidates.filled_lines import columns_of
 from apply_service.edit.place.candidates.original_facts import Definition, OriginalFacts
 from apply_service.edit.read.marker_scan import MarkerScan
+from apply_service.edit.text.alignment import longest_rising
 from apply_service.edit.text.definition_names import definition_name
 
 
@@ -45,11 +45,7 @@ def moves_of(
         return
     everything = frozenset(range(len(sent)))
     too_early = [one for one in everything if min(headers[one:]) < headers[one]]
-    found = [
-        everything - frozenset(_longest_rising(headers)),
-        everything - frozenset(_latest_rising(headers)),
-        frozenset(too_early),
-    ]
+    found = [*(everything - rising for rising in _risings(headers)), frozenset(too_early)]
     for moved in dict.fromkeys(found):
         yield _move(update_lines, [sent[place] for place in sorted(moved)], original)
 
@@ -102,25 +98,9 @@ def _move(lines: Sequence[str], moved: Sequence[_Sent], original: OriginalFacts)
     return Move(written, frozenset(new), tuple(one.definition.name for one in moved))
 
 
-def _longest_rising(numbers: Sequence[int]) -> list[int]:
-    """The places of a longest rising subsequence (Schensted 1961); of several the first to end."""
-    tails: list[int] = []
-    tail_places: list[int] = []
-    above: list[int | None] = []
-    for place, number in enumerate(numbers):
-        length = bisect_left(tails, number)
-        above.append(tail_places[length - 1] if length else None)
-        tails[length:] = [number, *tails[length + 1 :]]
-        tail_places[length:] = [place, *tail_places[length + 1 :]]
-    chosen: list[int] = []
-    last: int | None = tail_places[-1] if tail_places else None
-    while last is not None:
-        chosen.append(last)
-        last = above[last]
-    return chosen[::-1]
-
-
-def _latest_rising(numbers: Sequence[int]) -> list[int]:
-    """Another longest rising subsequence, looked for from the end."""
-    turned = [-number for number in reversed(numbers)]
-    return [len(numbers) - 1 - place for place in _longest_rising(turned)]
+def _risings(numbers: Sequence[int]) -> Iterator[frozenset[int]]:
+    """The places of a longest rising subsequence, looked for from the start and from the end."""
+    places = list(enumerate(numbers))
+    yield frozenset(place for _, place in longest_rising([(one, at) for at, one in places]))
+    turned = [(-one, at) for at, one in reversed(places)]
+    yield frozenset(place for _, place in longest_rising(turned))

@@ -9,12 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apply_service.edit.place.candidates.original_facts import OriginalFacts
-from apply_service.edit.place.lattice.moved_definitions import (
-    Move,
-    _latest_rising,
-    _longest_rising,
-    moves_of,
-)
+from apply_service.edit.place.lattice.moved_definitions import Move, _risings, moves_of
 from apply_service.edit.read.marker_scan import MarkerScan
 from apply_service.edit.read.original_index import OriginalIndex
 
@@ -77,7 +72,7 @@ def test_a_longest_rising_subsequence_is_as_long_as_brute_force_finds(numbers: l
         for chosen in combinations(numbers, size)
         if list(chosen) == sorted(chosen)
     )
-    for places in (_longest_rising(numbers), _latest_rising(numbers)):
+    for places in _risings(numbers):
         chosen = [numbers[place] for place in sorted(places)]
         assert chosen == sorted(chosen)
         assert len(chosen) == best
