@@ -46,6 +46,8 @@ class _Backend:
 
 get_requires_for_build_wheel = _Backend.get_requires_for_build_wheel
 prepare_metadata_for_build_wheel = _Backend.prepare_metadata_for_build_wheel
+# A release may wrap its backend, and asks which functions it has.
+__all__ = ["get_requires_for_build_wheel", "prepare_metadata_for_build_wheel"]
 __legacy__ = _Backend
 """
 
