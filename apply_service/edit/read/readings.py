@@ -82,6 +82,11 @@ def within_fences(
     return kept
 
 
+def has_note(line: str) -> bool:
+    """Whether a line ends with a remark to the reader."""
+    return _NOTE.search(line) is not None
+
+
 def without_notes(lines: Sequence[str], original: OriginalIndex) -> list[str]:
     """The lines without comments that speak of the edit ("// <- added")."""
     kept = []
@@ -109,15 +114,15 @@ def with_markers(
 
 def with_file_tabs(lines: Sequence[str], original: OriginalIndex) -> list[str]:
     """The lines indented by tabs or by spaces as the file is."""
-    units = indent_unit(original.lines), indent_unit(lines)
+    own, sent = (indent_unit(text) or USUAL_UNIT for text in (original.lines, lines))
     has_tabs = any(line.startswith("\t") for line in original.lines)
     changed = []
     for line in lines:
         indent = indent_of(line)
         if has_tabs and indent and "\t" not in indent:
-            changed.append("\t" * (len(indent) // len(units[1])) + line.lstrip())
+            changed.append("\t" * (len(indent) // len(sent)) + line.lstrip())
         elif not has_tabs and "\t" in indent:
-            changed.append(indent.replace("\t", units[0] or USUAL_UNIT) + line.lstrip())
+            changed.append(indent.replace("\t", own) + line.lstrip())
         else:
             changed.append(line)
     return changed

@@ -16,15 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from apply_service.edit.place.features.certainty_features import SecondOpinion
 from apply_service.edit.place.score.ranked_merges import rank_merges
-from apply_service.edit.place.score.tree_score import (
-    SCORES_PATH,
-    MergeScores,
-    check_features,
-)
+from apply_service.edit.place.score.tree_score import SCORES_PATH, MergeScores, read_scores
 from apply_service.edit.text.text_file import split_lines
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.cases.planned_case import plan_case
@@ -121,8 +115,7 @@ def main() -> int:
     parser.add_argument("--by-kind", action="store_true")
     parser.add_argument("--misses", type=Path, help="not for cases that nobody may read")
     chosen = parser.parse_args()
-    scores = msgspec.msgpack.decode(chosen.scores.read_bytes(), type=MergeScores)
-    check_features(scores)
+    scores = read_scores(chosen.scores)
     missed: list[dict[str, object]] = []
     for path in chosen.files:
         answers = [answer(case, scores) for case in read_cases(path)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 
 from apply_service.edit.text.brackets import BLOCK_OPENERS
 from apply_service.edit.text.line_index import indent_of
@@ -49,6 +50,42 @@ class FilledLines:
     def word_counts(self) -> Counter[str]:
         """In how many lines each word stands."""
         return Counter(word for words in self.words for word in words)
+
+    @cached_property
+    def full_counts(self) -> Counter[str]:
+        """How often each line stands there, indentation included."""
+        return Counter(self.lines)
+
+    @cached_property
+    def places(self) -> dict[str, list[int]]:
+        """Where each line stands, by its text without the space around it."""
+        found: dict[str, list[int]] = {}
+        for line, text in enumerate(self.stripped):
+            found.setdefault(text, []).append(line)
+        return found
+
+    @cached_property
+    def neighbours(self) -> Counter[tuple[str, str]]:
+        """How often each line follows another one."""
+        return Counter(pairwise(self.stripped))
+
+    @cached_property
+    def _parents(self) -> list[int]:
+        parents: list[int] = []
+        above: list[int] = []
+        for line, indent in enumerate(self.indents):
+            while above and self.indents[above[-1]] >= indent:
+                above.pop()
+            parents.append(above[-1] if above else -1)
+            above.append(line)
+        return parents
+
+    def headers_above(self, line: int) -> set[str]:
+        """The headers of all blocks in which a line stands."""
+        found: set[str] = set()
+        while (line := self._parents[line]) >= 0:
+            found.add(self.stripped[line])
+        return found
 
     def block_end(self, line: int) -> int:
         """Where the block of a header ends; its opening bracket may stand on a line of its own."""

@@ -10,6 +10,7 @@ from itertools import accumulate
 
 from apply_service.edit.place.candidates.filled_lines import FilledLines
 from apply_service.edit.syntax.definitions import find_definitions
+from apply_service.edit.syntax.strict_grammars import is_sound
 from apply_service.edit.syntax.syntax import SyntaxTree, parse
 from apply_service.edit.text.brackets import balance_of
 from apply_service.edit.text.definition_names import definition_name
@@ -59,6 +60,20 @@ class OriginalFacts(FilledLines):
     def names(self) -> Counter[str]:
         """How often each name is defined."""
         return Counter(one.name for one in self.definitions)
+
+    @cached_property
+    def name_indents(self) -> dict[str, int]:
+        """How deep each name is defined that is defined once."""
+        return {
+            one.name: self.indents[one.header]
+            for one in self.definitions
+            if self.names[one.name] == 1
+        }
+
+    @cached_property
+    def is_sound(self) -> bool | None:
+        """Whether the strict grammar of the language takes the text; None if there is none."""
+        return is_sound("\n".join(self.all_lines), self.language)
 
     @cached_property
     def header_names(self) -> dict[int, str]:

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from apply_service.edit.place.candidates.original_facts import OriginalFacts
 from apply_service.edit.place.candidates.way import Way
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
+from apply_service.edit.place.features.update_shape import UpdateShape
 from apply_service.edit.read.segment import SnippetFormat
 
 _BINDING = re.compile(
-    r"(?:^|[\s(,{])(?:const |let |var |val |auto |final |mut )?([A-Za-z_]\w*)\s*"
+    r"(?:^|[\s(,{*&])(?:const |let |var |val |auto |final |mut )?([A-Za-z_]\w*)\s*"
     r"(?::[^=()]{1,30})?:?=(?![=>])"
 )
 
@@ -32,6 +33,7 @@ class Reading:
     words: frozenset[str]
     noted: frozenset[str]
     num_markers: int
+    shape: UpdateShape
 
 
 class MergeView:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from rapidfuzz import fuzz
+
 from apply_service.edit.place.candidates.original_facts import OriginalFacts
 from apply_service.edit.text.brackets import BLOCK_OPENERS, CLOSERS_OR_END
 
+TWIN_RATIO = 75
 _LEAVES = ("return", "raise ", "throw ", "continue", "break")
 _GOES_ON = ("case", "default", "else", "elif", "except", "end", "when", "//", "--", "rescue", "#")
 
@@ -67,3 +70,23 @@ def num_jumps(text: OriginalFacts) -> int:
         and not lines[number + 1].startswith((".", "&", "|", "?", "+", "*"))
         for number, line in enumerate(lines[:-1])
     )
+
+
+def num_empty_blocks(text: OriginalFacts) -> int:
+    """Blocks that are closed where they are opened, on two lines."""
+    return sum(
+        above.endswith(("{", "(", "[")) and line.startswith(("}", ")", "]"))
+        for above, line in pairwise(text.stripped)
+    )
+
+
+def num_twins(text: OriginalFacts, before: OriginalFacts) -> int:
+    """Neighbours of one depth that are nearly alike, and were no neighbours before."""
+    indents, lines, known = text.indents, text.stripped, before.neighbours
+    found = 0
+    for number, (above, line) in enumerate(pairwise(lines)):
+        if above == line or min(len(above), len(line)) < 5 or (above, line) in known:
+            continue
+        if indents[number] == indents[number + 1]:
+            found += fuzz.ratio(above, line, score_cutoff=TWIN_RATIO) > 0
+    return found

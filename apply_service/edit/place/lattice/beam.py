@@ -18,9 +18,9 @@ from apply_service.edit.place.features.step_features import STEP_FEATURES, StepV
 
 Scorer = Callable[[Rows], NDArray[np.float64]]
 
-WIDTH = 24
+WIDTH = 16
 # Candidates of a part that follow each way: the likeliest, and those with room behind it.
-NUM_LIKELIEST = 24
+NUM_LIKELIEST = 16
 NUM_INSIDE, NUM_NEXT, NUM_BLOCK_ENDS = 8, 3, 6
 NEXT_LINES = 2
 # The log odds that none of the candidates is right.

@@ -17,6 +17,7 @@ from apply_service.edit.place.candidates.way import Way
 from apply_service.edit.place.features.feature import Rows
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.merge_view import MergeView, Reading
+from apply_service.edit.place.features.update_shape import UpdateShape
 from apply_service.edit.place.lattice.beam import Beam, Scorer
 from apply_service.edit.place.lattice.merged_text import merged_text
 from apply_service.edit.place.lattice.moved_definitions import Move, moves_of
@@ -173,4 +174,5 @@ def _reading(number: int, snippet: Snippet) -> Reading:
         words=words_of("\n".join(sent)),
         noted=frozenset(removal.name for removal in snippet.removals),
         num_markers=sum(segment.has_gap_before for segment in snippet.segments),
+        shape=UpdateShape(snippet),
     )

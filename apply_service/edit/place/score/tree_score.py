@@ -58,24 +58,38 @@ class MergeScores(msgspec.Struct, frozen=True):
         return float(np.interp(score, scores, shares))
 
 
-def check_features(scores: MergeScores) -> None:
-    """Raise ValueError if the scores were fitted to other features."""
-    expected: Sequence[tuple[TreeScore, list[str]]] = (
-        (scores.candidate, CANDIDATE_FEATURES.names),
-        (scores.step, STEP_FEATURES.names),
-        (scores.merge, MERGE_FEATURES.names),
-        (scores.certainty, CERTAINTY_FEATURES.names),
+def read_scores(path: Path) -> MergeScores:
+    """Stored scores, for the features as they are now; ValueError if one that counts is gone.
+
+    Features that came after the fit are not looked at.
+    """
+    scores = msgspec.msgpack.decode(path.read_bytes(), type=MergeScores)
+    return msgspec.structs.replace(
+        scores,
+        candidate=_for_features(scores.candidate, CANDIDATE_FEATURES.names, path),
+        step=_for_features(scores.step, STEP_FEATURES.names, path),
+        merge=_for_features(scores.merge, MERGE_FEATURES.names, path),
+        certainty=_for_features(scores.certainty, CERTAINTY_FEATURES.names, path),
     )
-    for score, names in expected:
-        if score.features != names:
-            raise ValueError(
-                f"{SCORES_PATH} was fitted to other features; run `python -m training.fit_merges`"
-            )
+
+
+def _for_features(score: TreeScore, names: Sequence[str], path: Path) -> TreeScore:
+    columns = {name: column for column, name in enumerate(names)}
+    gone = set(score.features) - columns.keys()
+    if gone:
+        raise ValueError(
+            f"{path} was fitted to the feature {min(gone)}, which is gone; run"
+            " `python -m training.fit_merges`"
+        )
+    moved = [columns[name] for name in score.features]
+    trees = [
+        msgspec.structs.replace(tree, features=[moved[feature] for feature in tree.features])
+        for tree in score.trees
+    ]
+    return TreeScore(list(names), trees)
 
 
 @cache
 def load_scores() -> MergeScores:
-    """The scores that come with the service; ValueError if they were fitted to other features."""
-    scores = msgspec.msgpack.decode(SCORES_PATH.read_bytes(), type=MergeScores)
-    check_features(scores)
-    return scores
+    """The scores that come with the service; ValueError as `read_scores`."""
+    return read_scores(SCORES_PATH)

@@ -36,6 +36,11 @@ def test_spaces_become_the_tabs_of_the_file() -> None:
     assert [update[0], "\tif x {", "\t\treturn 0", "\t}"] in readings
 
 
+def test_a_comment_with_stars_has_no_unit_of_its_own() -> None:
+    update = ["/*", " * Sums up.", " */", "func total(values []int) {"]
+    assert readings_of(update, OriginalIndex(TABBED), language="go")[0] == update
+
+
 def test_an_update_in_good_form_has_one_reading() -> None:
     update = ["# ... existing code ...", *FILE[1:], "    return 0"]
     assert readings_of(update, OriginalIndex(FILE), language="python") == [update]

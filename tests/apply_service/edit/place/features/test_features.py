@@ -11,6 +11,8 @@ from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATU
 from apply_service.edit.place.features.certainty_features import CERTAINTY_FEATURES
 from apply_service.edit.place.features.feature import FeatureSet
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
+from apply_service.edit.place.features.merge_view import MergeView
+from apply_service.edit.place.features.sent_features import SENT_FEATURES
 from apply_service.edit.place.features.step_features import STEP_FEATURES
 from apply_service.edit.place.lattice.merges import MergeSource
 
@@ -82,6 +84,27 @@ def features_of_merge(new: str) -> dict[str, float]:
             {"num_repeated": 1, "num_twice": 1},
             id="a line twice",
         ),
+        pytest.param(
+            "    return parse(text)\n",
+            "   return parse(text)\n",
+            {"is_unsound": 1, "num_respaced": 1},
+            id="a line that is too deep",
+        ),
+        pytest.param(
+            "dump(items)", "dump( items )", {"num_cosmetic": 1}, id="space that changes nothing"
+        ),
+        pytest.param(
+            "    path.write_text(dump(items))\n",
+            "    path.write_text(dump(items))\n    path.write_text(dump(item))\n",
+            {"num_new_twins": 1},
+            id="a line beside its new form",
+        ),
+        pytest.param(
+            "    return parse(text)\n",
+            "    return parse(text)  # <- as before\n",
+            {"num_notes_come": 1},
+            id="a note",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_whole_result_is_seen(
@@ -96,3 +119,64 @@ def test_headers_without_members_and_kept_lines_that_are_too_shallow_are_seen() 
     assert flaws.num_empty_headers(text) == 1
     assert flaws.num_shallow(text) == 1
     assert flaws.num_jumps(OriginalFacts(["load()", "    done()"], "python")) == 1
+
+
+def sent_features(update: str, file: str, new: str) -> dict[str, float]:
+    """The features of the text `new` as the result of an update."""
+    source = MergeSource(
+        file.splitlines(), update.splitlines(), path="a.py", language=None, local=None, step=None
+    )
+    reading, beam = source.beams[0]
+    way = beam.search(1)[0]
+    view = MergeView(
+        source.original,
+        reading,
+        way,
+        new.splitlines(),
+        rank=0,
+        scores=[0.0],
+        num_readings=1,
+        rows=[],
+    )
+    return {feature.name: float(feature.compute(view)) for feature in SENT_FEATURES.features}
+
+
+TWO_CLASSES = """\
+import os
+
+
+class Store:
+    def load(self):
+        return os.name
+
+
+class Cache:
+    def load(self):
+        return None
+"""
+METHOD = """\
+    # Writes all.
+    def save(self):
+        self.file.write(self.text)
+        return True
+"""
+ADDED = f"class Store:\n    # ... existing code ...\n{METHOD}"
+
+
+def test_lines_that_left_their_block_are_seen() -> None:
+    right = TWO_CLASSES.replace("os.name\n", "os.name\n\n" + METHOD)
+    wrong = TWO_CLASSES + "\n" + METHOD
+    assert sent_features(ADDED, TWO_CLASSES, right)["num_strayed"] == 0
+    assert sent_features(ADDED, TWO_CLASSES, wrong)["num_strayed"] > 0
+
+
+def test_lines_that_were_parted_and_comments_that_are_missing_are_seen() -> None:
+    right = TWO_CLASSES.replace("os.name\n", "os.name\n\n" + METHOD)
+    parted = right.replace("(self.text)\n", "(self.text)\n        self.close()\n")
+    bare = right.replace("    # Writes all.\n", "")
+    assert sent_features(ADDED, TWO_CLASSES, right)["num_parted"] == 0
+    assert sent_features(ADDED, TWO_CLASSES, parted)["num_parted"] == 1
+    assert sent_features(ADDED, TWO_CLASSES, parted)["num_left_in_complete"] == 1
+    assert sent_features(ADDED, TWO_CLASSES, right)["num_left_in_complete"] == 0
+    assert sent_features(ADDED, TWO_CLASSES, right)["num_uncommented"] == 0
+    assert sent_features(ADDED, TWO_CLASSES, bare)["num_uncommented"] == 1

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from apply_service.edit.place.decision_tree import Tree
 from apply_service.edit.place.features.certainty_features import SecondOpinion
+from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.score.ranked_merges import MAX_RANKED, RankedMerges, rank_merges
 from apply_service.edit.place.score.tree_score import (
+    SCORES_PATH,
     MergeScores,
     TreeScore,
-    check_features,
     load_scores,
+    read_scores,
 )
 
 FILE = """\
@@ -128,16 +132,26 @@ def test_a_score_is_the_sum_of_its_trees() -> None:
     assert score(rows[:0]).shape == (0,)
 
 
-def test_scores_of_other_features_are_refused() -> None:
-    scores = load_scores()
+def stored(path: Path, **changed: TreeScore) -> Path:
+    """The scores that come with the service, with some of them changed."""
+    scores = msgspec.msgpack.decode(SCORES_PATH.read_bytes(), type=MergeScores)
+    path.write_bytes(msgspec.msgpack.encode(msgspec.structs.replace(scores, **changed)))
+    return path
+
+
+def test_scores_of_a_feature_that_is_gone_are_refused(tmp_path: Path) -> None:
     other = TreeScore(features=["something"], trees=[])
-    with pytest.raises(ValueError, match="fit_merges"):
-        check_features(MergeScores(**{**as_dict(scores), "merge": other}))
+    with pytest.raises(ValueError, match=r"the feature something, which is gone; .*fit_merges"):
+        read_scores(stored(tmp_path / "scores", merge=other))
 
 
-def as_dict(scores: MergeScores) -> dict[str, object]:
-    """The fields of the scores by name."""
-    return {name: getattr(scores, name) for name in scores.__struct_fields__}
+def test_a_score_finds_its_features_by_their_names(tmp_path: Path) -> None:
+    names = MERGE_FEATURES.names
+    tree = Tree([0], [1.5], [-1], [-2], [10.0, 20.0])
+    scores = read_scores(stored(tmp_path / "scores", merge=TreeScore([names[3]], [tree])))
+    rows = np.zeros((2, len(names)), np.float32)
+    rows[1, 3] = 2.0
+    assert scores.merge(rows).tolist() == [10.0, 20.0]
 
 
 def test_probabilities_rise_with_the_score() -> None:
