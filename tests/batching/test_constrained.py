@@ -101,7 +101,7 @@ def run_all(
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.5])
-@pytest.mark.parametrize("num_cases", [16, pytest.param(NUM_CASES, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("num_cases", [12, pytest.param(NUM_CASES, marks=pytest.mark.slow)])
 def test_look_ahead_changes_no_token_and_no_evidence(
     running: RunningEngine, temperature: float, num_cases: int
 ) -> None:

@@ -15,7 +15,7 @@ from batching.request import EngineRequest, SamplingParams
 from lookup.edit_proposer import EditProposer
 from lookup.proposer import Proposer
 
-NUM_CASES = 24
+NUM_CASES = 18
 KV_BYTES = 4 << 20
 
 Prompts = list[tuple[int, ...]]

@@ -32,7 +32,9 @@ def test_a_forced_way_computes_the_same_tokens(tiny_model_dir: Path) -> None:
             (outcome,) = running.run([request])
         assert row_bits is not None
         if mode != "auto":
-            assert {row_bits.linear, row_bits.attention} == {RowGrouping(mode)}
+            is_faulty = f"by {mode} give a row other bits" in row_bits.reason
+            slower = {RowGrouping.SINGLE} if is_faulty else set()
+            assert {row_bits.linear, row_bits.attention} <= {RowGrouping(mode), *slower}
             assert f"nothing faster than {mode} is allowed" in str(row_bits)
         tokens.append(outcome.token_ids)
     assert tokens == tokens[:1] * 3
