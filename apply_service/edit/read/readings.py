@@ -15,8 +15,12 @@ from apply_service.edit.read.original_index import OriginalIndex
 from apply_service.edit.text.line_index import indent_of, indent_unit
 
 # "73<tab>", "  73 | ", "73: ", "L73: " and " 73→" in front of a line.
-_NUMBERED = re.compile(r"\s*L?(\d{1,6})(?:\t|\s?[|:→]\s?|\s{2})(.*)")
+_NUMBERED = re.compile(r"\s*L?(\d{1,6})(\t|\s?[|:→]\s?| +|$)(.*)")
+# Spaces between a number and its line, at most.
+MAX_NUMBER_GAP = 2
 MIN_NUMBERED_SHARE = 0.6
+# Longer lines are not searched for remarks.
+MAX_NOTED_CHARS = 400
 # Spaces for a tab in a file that is not indented.
 USUAL_UNIT = "    "
 _COMMENT = r"(?://|\#|--|/\*|<!--|\{/\*)"
@@ -25,12 +29,14 @@ _NOTE = re.compile(
     r"|remov|now\b|replac|mov|insert|delet|edit)).*$",
     re.IGNORECASE,
 )
-_ELLIPSIS = re.compile(r"\s*(?:\.{3,}|…)\s*[,;]?\s*$")
-_REST = re.compile(
-    rf"\s*{_COMMENT}.*\b(?:same|unchanged|as before|no changes?|rest of|stays?|remains?|as is"
-    r"|existing|others?|untouched|like before|omitted)\b.*$",
-    re.IGNORECASE,
+_STAYS = (
+    r"same|unchanged|as before|no changes?|rest of|stays?|remains?|as is|existing|others?"
+    r"|untouched|like before|omitted"
 )
+_DOTS = r"(?:\.{3,}|…)"
+_STAYING = rf"\(?[\w ,]{{0,40}}\b(?:{_STAYS})\b[\w ,]{{0,40}}\)?"
+_ELLIPSIS = re.compile(rf"\s*{_DOTS}\s*(?:{_STAYING})?\s*{_DOTS}?\s*[,;]?\s*", re.IGNORECASE)
+_REST = re.compile(rf"\s*{_COMMENT}.*\b(?:{_STAYS})\b.*$", re.IGNORECASE)
 
 
 def readings_of(
@@ -61,10 +67,18 @@ def without_numbers(lines: Sequence[str], original: OriginalIndex) -> list[str]:
     is_rising = all(low <= high for low, high in pairwise(numbers))
     if len(numbers) < MIN_NUMBERED_SHARE * num_filled or not is_rising:
         return list(lines)
+    gaps = [len(match[2]) for match in found if match and match[3] and not match[2].strip(" ")]
+    gap = min([*gaps, MAX_NUMBER_GAP])
     return [
-        match[2] if match and not original.has(line) else line
+        _behind_number(match, gap) if match and not original.has(line) else line
         for line, match in zip(lines, found, strict=True)
     ]
+
+
+def _behind_number(match: re.Match[str], gap: int) -> str:
+    """The line behind a number; of spaces between them `gap` are not the line's."""
+    mark, text = match[2], match[3]
+    return text if mark.strip(" ") else mark[gap:] + text
 
 
 def within_fences(
@@ -84,14 +98,18 @@ def within_fences(
 
 def has_note(line: str) -> bool:
     """Whether a line ends with a remark to the reader."""
-    return _NOTE.search(line) is not None
+    return _note_of(line) is not None
+
+
+def _note_of(line: str) -> re.Match[str] | None:
+    return _NOTE.search(line) if len(line) <= MAX_NOTED_CHARS else None
 
 
 def without_notes(lines: Sequence[str], original: OriginalIndex) -> list[str]:
     """The lines without comments that speak of the edit ("// <- added")."""
     kept = []
     for line in lines:
-        note = None if original.has(line) else _NOTE.search(line)
+        note = None if original.has(line) else _note_of(line)
         if note is None:
             kept.append(line)
         elif line[: note.start()].strip():
@@ -106,7 +124,9 @@ def with_markers(
     marker = usual_marker(language)
     return [
         indent_of(line) + marker
-        if not original.has(line) and (_ELLIPSIS.fullmatch(line) or _REST.fullmatch(line))
+        if len(line) <= MAX_NOTED_CHARS
+        and not original.has(line)
+        and (_ELLIPSIS.fullmatch(line) or _REST.fullmatch(line))
         else line
         for line in lines
     ]
