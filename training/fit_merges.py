@@ -32,6 +32,7 @@ from apply_service.edit.place.features.step_features import STEP_FEATURES
 from apply_service.edit.place.score.ranked_merges import MAX_RANKED
 from apply_service.edit.place.score.tree_score import MergeScores, TreeScore
 from apply_service.evaluate.cases.case_file import Case, read_cases
+from training.generated_sloppy import sloppy_cases
 from training.generated_wraps import wrapped_cases
 from training.merge_examples import NUM_FOLDS, ExamplePool, Examples, MergedCase
 from training.merge_scores import fit, shares_of
@@ -45,7 +46,7 @@ FIT_FILES = (
     "tests/cases/agent_written.jsonl.gz",
     "tests/cases/further_agent_edits.jsonl.gz",
 )
-NUM_WRAPS = 250
+NUM_WRAPS, NUM_SLOPPY = 250, 500
 NUM_TREES = {"candidate": 200, "step": 200, "merge": 250, "certainty": 120}
 MERGE_PARAMETERS = {
     "learning_rate": 0.05,
@@ -215,8 +216,8 @@ def main() -> int:
         return 1
     cases: list[Case] = [case for name in FIT_FILES for case in read_cases(ROOT / name)]
     blind_cases = [case for path in blind_files for case in read_cases(path)]
-    cases += blind_cases
-    cases += list(wrapped_cases(cases, NUM_WRAPS))
+    made = [*wrapped_cases(cases, NUM_WRAPS), *sloppy_cases(cases, NUM_SLOPPY)]
+    cases += [*blind_cases, *made]
     digest = hashlib.sha256(msgspec.json.encode(cases)).hexdigest()
     blind = frozenset(case.id for case in blind_cases)
     weights = [BLIND_WEIGHT if case.id in blind else 1.0 for case in cases]

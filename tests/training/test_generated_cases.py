@@ -1,0 +1,84 @@
+"""Cases made from other cases: the result stays what it was, and the update is what it says."""
+
+from __future__ import annotations
+
+import pytest
+
+from apply_service.evaluate.cases.case_file import Case
+from training.generated_sloppy import CHANGES, sloppy_cases
+from training.generated_wraps import wrapped_cases
+
+FILE = """\
+import os
+
+
+class Store:
+    def load(self, path):
+        text = path.read_text()
+        # Blank lines say nothing.
+        lines = [line for line in text.split("\\n") if line]
+        return parse(lines)
+
+    def save(self, path, items):
+        path.write_text(dump(items))
+        return len(items)
+"""
+UPDATE = """\
+# ... existing code ...
+        text = path.read_text()
+        # Blank lines say nothing.
+        lines = [line for line in text.split("\\n") if line]
+        check(lines)
+        return parse(lines)
+# ... existing code ...
+"""
+CASE = Case(
+    id="store",
+    path="store.py",
+    original=FILE,
+    update=UPDATE,
+    expected=FILE.replace("        return parse", "        check(lines)\n        return parse"),
+)
+
+
+def changed(name: str, seed: int = 0) -> list[str]:
+    """The lines of the update, changed in one way."""
+    made = list(sloppy_cases([CASE] * len(CHANGES), len(CHANGES), seed))
+    (case,) = (one for one in made if one.style == f"sloppy {name}")
+    assert (case.original, case.expected) == (CASE.original, CASE.expected)
+    assert case.id == "sloppy-store"
+    return case.update.splitlines()
+
+
+def test_each_way_changes_the_update_and_nothing_else() -> None:
+    made = list(sloppy_cases([CASE] * len(CHANGES), len(CHANGES)))
+    assert {case.style for case in made} == {f"sloppy {name}" for name in CHANGES}
+    assert all(case.update != UPDATE for case in made)
+
+
+def test_what_each_way_does() -> None:
+    lines = UPDATE.splitlines()
+    assert changed("quotes")[3] == lines[3].replace('"', "'")
+    assert changed("unit")[1] == "    text = path.read_text()"
+    assert changed("left")[1:3] == ["text = path.read_text()", "# Blank lines say nothing."]
+    assert changed("comments") == [line for line in lines if "Blank" not in line]
+    assert changed("remarks")[4].startswith("        check(lines) # ")
+    assert changed("signs")[4] == "+        check(lines)"
+    assert changed("prose")[-1] == "```"
+    assert "existing code" not in "\n".join(changed("dots"))
+    assert len(changed("marker")) == len(lines) - 1
+    numbers = [int(line.strip().split()[0].strip(":|")) for line in changed("numbers")]
+    assert numbers == list(range(numbers[0], numbers[0] + len(lines)))
+    mistaken = changed("mistakes")
+    assert mistaken[4] == lines[4]
+    assert 1 <= sum(left != right for left, right in zip(mistaken, lines, strict=True)) <= 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_wrap_holds_lines_that_were_there_one_step_deeper(seed: int) -> None:
+    (case,) = wrapped_cases([CASE], 1, seed)
+    assert case.original == FILE
+    old, new = FILE.splitlines(), case.expected.splitlines()
+    deeper = [line for line in new if line not in old and line[4:] in old and line.strip()]
+    assert deeper
+    assert not any(line in case.update.splitlines() for line in deeper)
