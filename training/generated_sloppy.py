@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -39,13 +40,13 @@ _Change = Callable[["_Update", random.Random], "list[str] | None"]
 
 
 class _Update:
-    """The lines of an update, and which of them stand in the file (`is_known`)."""
+    """The lines of an update, and which of them only say where it belongs (`is_known`)."""
 
     def __init__(self, case: Case) -> None:
         self.original, _ = split_lines(case.original)
         self.lines, _ = split_lines(case.update)
         self.language = language_of(case.path, case.language, self.original)
-        texts = {line.strip() for line in self.original if line.strip()}
+        texts = _kept_texts(case)
         self.is_marker = [parse_marker(line) is not None for line in self.lines]
         self.is_known = [
             line.strip() in texts and not is_marker
@@ -57,6 +58,15 @@ class _Update:
             for number, line in enumerate(self.lines)
             if line.strip() and not self.is_known[number] and not self.is_marker[number]
         ]
+
+
+def _kept_texts(case: Case) -> set[str]:
+    """Lines that the file has before and after, as often: what was not sent as new."""
+    before, after = (
+        Counter(line.strip() for line in split_lines(text)[0] if line.strip())
+        for text in (case.original, case.expected)
+    )
+    return {text for text, num in before.items() if after[text] == num}
 
 
 def sloppy_cases(cases: Sequence[Case], limit: int, seed: int = 2) -> Iterator[Case]:

@@ -1,4 +1,4 @@
-"""Other ways to read an update whose form is bad: line numbers, notes, loose ellipses, wrong tabs.
+"""Other ways to read an update whose form is bad: numbers, notes, loose ellipses, wrong steps.
 
 A doubtful reading is no decision. Each one leads to candidates of its own, and a later score tells
 which of them the file bears out.
@@ -49,6 +49,7 @@ def readings_of(
         lambda lines: without_notes(lines, original),
         lambda lines: with_markers(lines, original, language=language),
         lambda lines: with_file_tabs(lines, original),
+        lambda lines: with_file_unit(lines, original),
     )
     readings = [list(update_lines)]
     together = list(update_lines)
@@ -146,3 +147,22 @@ def with_file_tabs(lines: Sequence[str], original: OriginalIndex) -> list[str]:
         else:
             changed.append(line)
     return changed
+
+
+def with_file_unit(lines: Sequence[str], original: OriginalIndex) -> list[str]:
+    """The lines with steps half or twice as wide, if more of them stand in the file so."""
+    own = set(original.lines)
+    scaled = [_scaled(lines, 1, 1), _scaled(lines, 2, 1), _scaled(lines, 1, 2)]
+    return max(scaled, key=lambda one: sum(bool(line.strip()) and line in own for line in one))
+
+
+def _scaled(lines: Sequence[str], multiplier: int, divisor: int) -> list[str]:
+    """The lines with other indentation; tabs and lines of a comment with stars stay."""
+    found = []
+    for line in lines:
+        indent = indent_of(line)
+        text = line[len(indent) :]
+        is_kept = "\t" in indent or text.startswith("*")
+        num = len(indent) if is_kept else len(indent) * multiplier // divisor
+        found.append(indent[:num].ljust(num) + text)
+    return found

@@ -86,13 +86,15 @@ def _restored_choices(
         for row, line in pairs
         if matcher.ratios[row, line] >= MIN_RESTORED_RATIO and not matcher.is_equal[row, line]
     ]
-    if not alike or len(pairs) == 1:
+    if not alike:
         return [()]
     cosmetic = tuple(
         pair
         for pair in alike
         if _is_cosmetic(matcher.row_text(pair[0]), matcher.line_text(pair[1]))
     )
+    if len(pairs) == 1:
+        return list(dict.fromkeys([(), cosmetic]))
     choices: list[tuple[tuple[int, int], ...]] = [(), tuple(alike), cosmetic]
     if len(alike) <= MAX_RESTORED:
         sizes = range(1, len(alike))

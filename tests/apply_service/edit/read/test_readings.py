@@ -26,6 +26,11 @@ TABBED = "func total(values []int) {\n\treturn sum(values)\n}\n".splitlines()
         ("def a(): pass\n... rest of the file ...", "def a(): pass\n# ... existing code ..."),
         ("def a(): pass\n# the rest stays the same", "def a(): pass\n# ... existing code ..."),
         ("def total(values):\n\treturn 0", "def total(values):\n    return 0"),
+        (
+            "def total(values):\n  # now in cents\n  if values:\n    return 0",
+            "def total(values):\n    # now in cents\n    if values:\n        return 0",
+        ),
+        ("        # now in cents\n        return 0", "    # now in cents\n    return 0"),
     ],
 )
 def test_bad_form_is_also_read_as_it_was_meant(update: str, meant: str) -> None:
