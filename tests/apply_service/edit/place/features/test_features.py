@@ -12,7 +12,6 @@ from apply_service.edit.place.features.certainty_features import CERTAINTY_FEATU
 from apply_service.edit.place.features.feature import FeatureSet
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.merge_view import MergeView
-from apply_service.edit.place.features.sent_features import SENT_FEATURES
 from apply_service.edit.place.features.step_features import STEP_FEATURES
 from apply_service.edit.place.lattice.merges import MergeSource
 
@@ -121,7 +120,7 @@ def test_headers_without_members_and_kept_lines_that_are_too_shallow_are_seen() 
     assert flaws.num_jumps(OriginalFacts(["load()", "    done()"], "python")) == 1
 
 
-def sent_features(update: str, file: str, new: str) -> dict[str, float]:
+def features_of_text(update: str, file: str, new: str) -> dict[str, float]:
     """The features of the text `new` as the result of an update."""
     source = MergeSource(
         file.splitlines(), update.splitlines(), path="a.py", language=None, local=None, step=None
@@ -138,7 +137,7 @@ def sent_features(update: str, file: str, new: str) -> dict[str, float]:
         num_readings=1,
         rows=[],
     )
-    return {feature.name: float(feature.compute(view)) for feature in SENT_FEATURES.features}
+    return {feature.name: float(feature.compute(view)) for feature in MERGE_FEATURES.features}
 
 
 TWO_CLASSES = """\
@@ -166,17 +165,25 @@ ADDED = f"class Store:\n    # ... existing code ...\n{METHOD}"
 def test_lines_that_left_their_block_are_seen() -> None:
     right = TWO_CLASSES.replace("os.name\n", "os.name\n\n" + METHOD)
     wrong = TWO_CLASSES + "\n" + METHOD
-    assert sent_features(ADDED, TWO_CLASSES, right)["num_strayed"] == 0
-    assert sent_features(ADDED, TWO_CLASSES, wrong)["num_strayed"] > 0
+    assert features_of_text(ADDED, TWO_CLASSES, right)["num_strayed"] == 0
+    assert features_of_text(ADDED, TWO_CLASSES, wrong)["num_strayed"] > 0
 
 
 def test_lines_that_were_parted_and_comments_that_are_missing_are_seen() -> None:
     right = TWO_CLASSES.replace("os.name\n", "os.name\n\n" + METHOD)
     parted = right.replace("(self.text)\n", "(self.text)\n        self.close()\n")
     bare = right.replace("    # Writes all.\n", "")
-    assert sent_features(ADDED, TWO_CLASSES, right)["num_parted"] == 0
-    assert sent_features(ADDED, TWO_CLASSES, parted)["num_parted"] == 1
-    assert sent_features(ADDED, TWO_CLASSES, parted)["num_left_in_complete"] == 1
-    assert sent_features(ADDED, TWO_CLASSES, right)["num_left_in_complete"] == 0
-    assert sent_features(ADDED, TWO_CLASSES, right)["num_uncommented"] == 0
-    assert sent_features(ADDED, TWO_CLASSES, bare)["num_uncommented"] == 1
+    assert features_of_text(ADDED, TWO_CLASSES, right)["num_parted"] == 0
+    assert features_of_text(ADDED, TWO_CLASSES, parted)["num_parted"] == 1
+    assert features_of_text(ADDED, TWO_CLASSES, parted)["num_left_in_complete"] == 1
+    assert features_of_text(ADDED, TWO_CLASSES, right)["num_left_in_complete"] == 0
+    assert features_of_text(ADDED, TWO_CLASSES, right)["num_uncommented"] == 0
+    assert features_of_text(ADDED, TWO_CLASSES, bare)["num_uncommented"] == 1
+
+
+def test_an_import_that_is_lost_while_it_is_used_is_seen() -> None:
+    lost = TWO_CLASSES.replace("import os\n", "")
+    unused = lost.replace("os.name", "None")
+    assert features_of_text(ADDED, TWO_CLASSES, TWO_CLASSES)["imports_lost_used"] == 0
+    assert features_of_text(ADDED, TWO_CLASSES, lost)["imports_lost_used"] == 1
+    assert features_of_text(ADDED, TWO_CLASSES, unused)["imports_lost_used"] == 0
