@@ -2,8 +2,7 @@
 
 Every score is fitted to what the one before it has not seen (two folds, edits of one file in one
 fold): candidates by themselves, candidates behind others, whole merges, and how certain the first
-merge is. What is written then is fitted to all cases. With `--check FILE…` the scores are tried on
-cases of their own.
+merge is. What is written then is fitted to all cases.
 """
 
 from __future__ import annotations
