@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from apply_service.edit.read.instruction_comments import is_comment
+from apply_service.edit.read.marker_phrases import usual_marker
 from apply_service.edit.read.markers import parse_marker
 from apply_service.edit.syntax.languages import language_of
 from apply_service.edit.text.line_index import indent_of, indent_unit
 from apply_service.edit.text.text_file import split_lines
 from apply_service.evaluate.cases.case_file import Case
 
-_HASH = frozenset({"python", "ruby", "shell", "yaml", "toml", "elixir", "r", "perl"})
 _REMARKS = (
     "<- added",
     "new",
@@ -145,7 +145,7 @@ def _without_comments(update: _Update, rng: random.Random) -> list[str] | None:
 
 def _with_remarks(update: _Update, rng: random.Random) -> list[str] | None:
     """New lines, at most four, end with a remark to the reader."""
-    mark = "#" if update.language in _HASH else "//"
+    mark = usual_marker(update.language).partition(" ")[0]
     lines = list(update.lines)
     plain = [number for number in update.new if not is_comment(lines[number])]
     if update.language in ("json", "html", "markdown", "css") or not plain:

@@ -31,15 +31,22 @@ class FilledLines:
         return len(self.lines)
 
     @cached_property
-    def block_ends(self) -> list[int]:
-        """For each line where its block ends: the next line that is not deeper."""
+    def _blocks(self) -> tuple[list[int], list[int]]:
+        """For each line where its block ends, and the header of the block around it (-1: none)."""
         ends = [len(self)] * len(self)
+        headers: list[int] = []
         open_lines: list[int] = []
         for line, indent in enumerate(self.indents):
             while open_lines and self.indents[open_lines[-1]] >= indent:
                 ends[open_lines.pop()] = line
+            headers.append(open_lines[-1] if open_lines else -1)
             open_lines.append(line)
-        return ends
+        return ends, headers
+
+    @property
+    def block_ends(self) -> list[int]:
+        """For each line where its block ends: the next line that is not deeper."""
+        return self._blocks[0]
 
     @cached_property
     def words(self) -> list[frozenset[str]]:
@@ -69,21 +76,10 @@ class FilledLines:
         """How often each line follows another one."""
         return Counter(pairwise(self.stripped))
 
-    @cached_property
-    def _parents(self) -> list[int]:
-        parents: list[int] = []
-        above: list[int] = []
-        for line, indent in enumerate(self.indents):
-            while above and self.indents[above[-1]] >= indent:
-                above.pop()
-            parents.append(above[-1] if above else -1)
-            above.append(line)
-        return parents
-
     def headers_above(self, line: int) -> set[str]:
         """The headers of all blocks in which a line stands."""
         found: set[str] = set()
-        while (line := self._parents[line]) >= 0:
+        while (line := self._blocks[1][line]) >= 0:
             found.add(self.stripped[line])
         return found
 

@@ -141,12 +141,9 @@ def weight_of(text: str) -> float:
 
 
 def _equal(texts: Sequence[str], original: FilledLines) -> NDArray[np.bool_]:
-    places: dict[str, list[int]] = {}
-    for line, text in enumerate(original.stripped):
-        places.setdefault(text, []).append(line)
     equal = np.zeros((len(texts), len(original)), bool)
     for row, text in enumerate(texts):
-        equal[row, places.get(text, [])] = True
+        equal[row, original.places.get(text, [])] = True
     return equal
 
 

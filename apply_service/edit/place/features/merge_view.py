@@ -29,7 +29,6 @@ class Reading:
 
     number: int
     format: SnippetFormat
-    sent: Counter[str]
     words: frozenset[str]
     noted: frozenset[str]
     num_markers: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from apply_service.edit.place.features import text_flaws as flaws
 from apply_service.edit.place.features.feature import FeatureSet
@@ -61,7 +62,7 @@ def num_gone(view: MergeView) -> float:
 @_add
 def num_gone_unsent(view: MergeView) -> float:
     """Telling lines that are lost and not in the update."""
-    sent = view.reading.sent
+    sent = view.reading.shape.counts
     return sum(num for line, num in view.gone.items() if line not in sent and len(line) > 4)
 
 
@@ -74,7 +75,7 @@ def num_lines_more(view: MergeView) -> float:
 @_add
 def num_more_than_sent(view: MergeView) -> float:
     """Lines that come without being sent."""
-    more = view.come - view.reading.sent
+    more = view.come - view.reading.shape.counts
     return sum(num for line, num in more.items() if len(line) > 3)
 
 
@@ -88,7 +89,7 @@ def num_twice(view: MergeView) -> float:
 @_add
 def num_sent_missing(view: MergeView) -> float:
     """Telling lines that were sent and do not come."""
-    missing = view.reading.sent - view.result.counts
+    missing = view.reading.shape.counts - view.result.counts
     return sum(num for line, num in missing.items() if len(line) > 3)
 
 
@@ -135,13 +136,8 @@ def num_comments_gone(view: MergeView) -> float:
 @_add
 def num_cosmetic(view: MergeView) -> float:
     """Lines that change in signs alone, such as quotes."""
-    gone: Counter[str] = Counter()
-    for line, num in view.gone.items():
-        gone[_letters(line)] += num
-    come: Counter[str] = Counter()
-    for line, num in view.come.items():
-        come[_letters(line)] += num
-    return sum(num for text, num in (gone & come).items() if len(text) > 3)
+    both = _counted_by(_letters, view.gone) & _counted_by(_letters, view.come)
+    return sum(num for text, num in both.items() if len(text) > 3)
 
 
 @_add
@@ -149,8 +145,7 @@ def num_respaced(view: MergeView) -> float:
     """Lines that only change their indentation."""
     gone = view.original.full_counts - view.result.full_counts
     come = view.result.full_counts - view.original.full_counts
-    left, right = _stripped(gone), _stripped(come)
-    return sum((left & right).values())
+    return sum((_counted_by(str.strip, gone) & _counted_by(str.strip, come)).values())
 
 
 @_add
@@ -189,8 +184,8 @@ def _letters(line: str) -> str:
     return "".join(filter(str.isalnum, line))
 
 
-def _stripped(counts: Counter[str]) -> Counter[str]:
+def _counted_by(key: Callable[[str], str], counts: Counter[str]) -> Counter[str]:
     found: Counter[str] = Counter()
     for line, num in counts.items():
-        found[line.strip()] += num
+        found[key(line)] += num
     return found

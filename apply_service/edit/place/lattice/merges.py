@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -166,13 +165,12 @@ def _with_move(snippet: Snippet, move: Move) -> Snippet:
 
 
 def _reading(number: int, snippet: Snippet) -> Reading:
-    sent = [line.text.strip() for segment in snippet.segments for line in segment.lines]
+    shape = UpdateShape(snippet)
     return Reading(
         number=number,
         format=snippet.format,
-        sent=Counter(line for line in sent if line),
-        words=words_of("\n".join(sent)),
+        words=words_of("\n".join(shape.counts)),
         noted=frozenset(removal.name for removal in snippet.removals),
         num_markers=sum(segment.has_gap_before for segment in snippet.segments),
-        shape=UpdateShape(snippet),
+        shape=shape,
     )
