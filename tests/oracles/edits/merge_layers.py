@@ -115,7 +115,10 @@ def main() -> int:
     parser.add_argument("--by-kind", action="store_true")
     parser.add_argument("--misses", type=Path, help="not for cases that nobody may read")
     chosen = parser.parse_args()
-    scores = read_scores(chosen.scores)
+    try:
+        scores = read_scores(chosen.scores)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
     missed: list[dict[str, object]] = []
     for path in chosen.files:
         answers = [answer(case, scores) for case in read_cases(path)]

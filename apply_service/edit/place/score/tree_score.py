@@ -59,11 +59,16 @@ class MergeScores(msgspec.Struct, frozen=True):
 
 
 def read_scores(path: Path) -> MergeScores:
-    """Stored scores, for the features as they are now; ValueError if one that counts is gone.
+    """Stored scores, for the features as they are now; features after the fit are not looked at.
 
-    Features that came after the fit are not looked at.
+    Raises ValueError for a file of another form, or if a feature is gone that a score looks at.
     """
-    scores = msgspec.msgpack.decode(path.read_bytes(), type=MergeScores)
+    try:
+        scores = msgspec.msgpack.decode(path.read_bytes(), type=MergeScores)
+    except msgspec.MsgspecError as error:
+        raise ValueError(
+            f"{path} holds no scores of merges ({error}); run `python -m training.fit_merges`"
+        ) from error
     return msgspec.structs.replace(
         scores,
         candidate=_for_features(scores.candidate, CANDIDATE_FEATURES.names, path),

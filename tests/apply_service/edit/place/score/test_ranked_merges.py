@@ -145,6 +145,13 @@ def test_scores_of_a_feature_that_is_gone_are_refused(tmp_path: Path) -> None:
         read_scores(stored(tmp_path / "scores", merge=other))
 
 
+def test_a_file_of_another_form_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "scores"
+    path.write_text("# Scores\n")
+    with pytest.raises(ValueError, match="scores holds no scores of merges"):
+        read_scores(path)
+
+
 def test_a_score_finds_its_features_by_their_names(tmp_path: Path) -> None:
     names = MERGE_FEATURES.names
     tree = Tree([0], [1.5], [-1], [-2], [10.0, 20.0])
