@@ -31,6 +31,7 @@ from apply_service.edit.place.features.step_features import STEP_FEATURES
 from apply_service.edit.place.score.ranked_merges import MAX_RANKED
 from apply_service.edit.place.score.tree_score import MergeScores, TreeScore
 from apply_service.evaluate.cases.case_file import Case, read_cases
+from training.generated_definitions import definition_cases
 from training.generated_sloppy import sloppy_cases
 from training.generated_wraps import wrapped_cases
 from training.merge_examples import NUM_FOLDS, ExamplePool, Examples, MergedCase
@@ -45,7 +46,7 @@ FIT_FILES = (
     "tests/cases/agent_written.jsonl.gz",
     "tests/cases/further_agent_edits.jsonl.gz",
 )
-NUM_WRAPS, NUM_SLOPPY = 250, 500
+NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS = 250, 500, 450
 NUM_TREES = {"candidate": 200, "step": 200, "merge": 250, "certainty": 120}
 MERGE_PARAMETERS = {
     "learning_rate": 0.05,
@@ -78,7 +79,7 @@ class RankedCase:
             [
                 CertaintyView(
                     scores=[float(scores[one]) for one in order[:MAX_RANKED]],
-                    row=case.rows[order[0]],
+                    rows=case.rows[order[:2]],
                     opinion=opinion_of(case, self.order),
                 )
             ]
@@ -215,7 +216,11 @@ def main() -> int:
         return 1
     cases: list[Case] = [case for name in FIT_FILES for case in read_cases(ROOT / name)]
     blind_cases = [case for path in blind_files for case in read_cases(path)]
-    made = [*wrapped_cases(cases, NUM_WRAPS), *sloppy_cases(cases, NUM_SLOPPY)]
+    made = [
+        *wrapped_cases(cases, NUM_WRAPS),
+        *sloppy_cases(cases, NUM_SLOPPY),
+        *definition_cases(cases, NUM_DEFINITIONS),
+    ]
     cases += [*blind_cases, *made]
     digest = hashlib.sha256(msgspec.json.encode(cases)).hexdigest()
     blind = frozenset(case.id for case in blind_cases)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import msgspec
 import pytest
 
 from apply_service.evaluate.cases.case_file import Case
+from training.generated_definitions import definition_cases
 from training.generated_sloppy import CHANGES, sloppy_cases
 from training.generated_wraps import wrapped_cases
+from training.merge_examples import fold_of
 
 FILE = """\
 import os
@@ -82,3 +87,17 @@ def test_a_wrap_holds_lines_that_were_there_one_step_deeper(seed: int) -> None:
     deeper = [line for line in new if line not in old and line[4:] in old and line.strip()]
     assert deeper
     assert not any(line in case.update.splitlines() for line in deeper)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_new_definition_is_the_last_of_its_block(seed: int) -> None:
+    case = msgspec.structs.replace(CASE, original=FILE * 2)
+    made = list(definition_cases([case], 4, seed))
+    assert made
+    for one in made:
+        assert one.expected == case.original
+        sent = {line.strip() for line in one.update.splitlines()}
+        new = Counter(one.expected.splitlines()) - Counter(one.original.splitlines())
+        assert any("def " in line for line in new)
+        assert {line.strip() for line in new if line.strip()} <= sent
+        assert fold_of(one) == fold_of(case)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from apply_service.edit.place.features.feature import FeatureSet
+from apply_service.edit.place.features.feature import FeatureSet, Rows
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 
 CERTAINTY_FEATURES: FeatureSet[CertaintyView] = FeatureSet()
+_COLUMNS = {name: column for column, name in enumerate(MERGE_FEATURES.names)}
+_WHY = {one.name: one.why for one in MERGE_FEATURES.features}
 NO_RIVAL_GAP = 12.0
 NEAR_GAP = 2.0
 
@@ -32,15 +33,24 @@ class SecondOpinion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertaintyView:
-    """The first of several merges: `scores` of all, best first, and the features of the first."""
+    """The first of several merges: `scores` of all, best first, and their features.
+
+    `rows [num_merges, num_features]` are of the same merges.
+    """
 
     scores: Sequence[float]
-    row: NDArray[np.float32]
+    rows: Rows
     opinion: SecondOpinion
 
     def of_merge(self, name: str) -> float:
         """A feature of the first merge."""
-        return float(self.row[MERGE_FEATURES.names.index(name)])
+        return float(self.rows[0, _COLUMNS[name]])
+
+    def more_than_next(self, name: str) -> float:
+        """How much more of a feature the first merge has than the second one; 0 without one."""
+        if len(self.rows) < 2:
+            return 0.0
+        return float(self.rows[0, _COLUMNS[name]] - self.rows[1, _COLUMNS[name]])
 
 
 _add = CERTAINTY_FEATURES.add
@@ -113,7 +123,16 @@ def _of_merge(name: str) -> None:
         return view.of_merge(name)
 
     compute.__name__ = name
-    compute.__doc__ = {one.name: one.why for one in MERGE_FEATURES.features}[name]
+    compute.__doc__ = _WHY[name]
+    _add(compute)
+
+
+def _more_than_next(name: str) -> None:
+    def compute(view: CertaintyView) -> float:
+        return view.more_than_next(name)
+
+    compute.__name__ = f"more_{name}"
+    compute.__doc__ = f"Against the next merge: {_WHY[name][0].lower()}{_WHY[name][1:]}"
     _add(compute)
 
 
@@ -162,3 +181,23 @@ for _name in (
     "all_is_insertion",
 ):
     _of_merge(_name)
+for _name in (
+    "rank",
+    "reading_number",
+    "definitions_fewer",
+    "names_lost_used",
+    "words_lost",
+    "num_gone_unsent",
+    "num_sent_missing",
+    "num_jumps",
+    "num_moved",
+    "least_evidence_share",
+    "all_num_removed",
+    "all_num_added",
+    "all_num_lost",
+    "all_num_kept_lines",
+    "all_num_restored",
+    "all_is_insertion",
+    "all_lines_behind",
+):
+    _more_than_next(_name)

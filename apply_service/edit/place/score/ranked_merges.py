@@ -37,7 +37,7 @@ class RankedMerges:
 
     def certainty(self, scores: MergeScores, opinion: SecondOpinion) -> float:
         """The probability that the first merge is right, given a second opinion."""
-        view = CertaintyView(scores=self.scores, row=self.rows[0], opinion=opinion)
+        view = CertaintyView(scores=self.scores, rows=self.rows[:2], opinion=opinion)
         return scores.probability(float(scores.certainty(CERTAINTY_FEATURES.rows([view]))[0]))
 
 

@@ -1,0 +1,188 @@
+"""Edits that send a new definition alone; made by taking the last one of a block out of a file.
+
+The update shows the definition and nothing beside it, or only the headers around it. It replaces
+nothing: a method, a test, a route, a rule or a table goes behind the last one of its block.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from apply_service.edit.place.candidates.filled_lines import columns_of, moved
+from apply_service.edit.read.marker_phrases import usual_marker
+from apply_service.edit.syntax.definitions import find_definitions
+from apply_service.edit.syntax.languages import language_of
+from apply_service.edit.syntax.symbol import Symbol
+from apply_service.edit.syntax.syntax import parse
+from apply_service.edit.text.block_bounds import closes_block
+from apply_service.edit.text.brackets import OPENING_BRACKETS
+from apply_service.edit.text.line_index import indent_of
+from apply_service.edit.text.text_file import split_lines
+from apply_service.evaluate.cases.case_file import Case
+from training.merge_examples import fold_of
+
+MIN_LINES, MAX_LINES = 2, 40
+MAX_A_FILE = 3
+# Blocks of these kinds hold statements, whose order means something.
+_BODIES = frozenset({"function", "constant"})
+
+
+def definition_cases(cases: Sequence[Case], limit: int, seed: int = 3) -> Iterator[Case]:
+    """At most `limit` edits that send a part of the originals of other cases, few a file."""
+    rng = random.Random(seed)
+    seen: set[str] = set()
+    num_made = 0
+    for case in rng.sample(cases, len(cases)):
+        if case.original in seen or case.must_refuse:
+            continue
+        seen.add(case.original)
+        for made in islice(_taken_out(case, rng), min(MAX_A_FILE, limit - num_made)):
+            num_made += 1
+            yield made
+
+
+def _taken_out(case: Case, rng: random.Random) -> Iterator[Case]:
+    """Each with the rest of the file as its original, in the fold of the whole file."""
+    lines, _ = split_lines(case.original)
+    language = language_of(case.path, case.language, lines)
+    spans = list(_last_paragraphs(lines, language))
+    for number, (start, end) in enumerate(rng.sample(spans, len(spans))):
+        above = start
+        while not lines[above - 1].strip():
+            above -= 1
+        update = _update(lines, start, end, usual_marker(language), rng)
+        made = Case(
+            id=f"definition-{number}-{case.id}",
+            path=case.path,
+            language=case.language,
+            original="\n".join([*lines[:above], *lines[end:]]) + "\n",
+            update="\n".join(update) + "\n",
+            expected="\n".join(lines) + "\n",
+            style="generated definition",
+        )
+        if fold_of(made) == fold_of(case):
+            yield made
+
+
+def _last_paragraphs(lines: Sequence[str], language: str | None) -> Iterator[tuple[int, int]]:
+    """Paragraphs with a block, `[start, end)`: the last ones of their block, with one before."""
+    tree = parse(lines, language)
+    symbols = tree.symbols if tree is not None else find_definitions(lines)
+    for start in range(1, len(lines)):
+        if not lines[start].strip() or lines[start - 1].strip() or _is_end(lines[start]):
+            continue
+        depth = columns_of(lines[start])
+        end = _end_of(lines, start, depth)
+        rest = next((line for line in lines[end:] if line.strip()), "")
+        before = next((line for line in reversed(lines[:start]) if line.strip()), "")
+        if (
+            MIN_LINES <= end - start <= MAX_LINES
+            and any(columns_of(line) > depth for line in lines[start:end] if line.strip())
+            and (not rest or columns_of(rest) < depth)
+            and before
+            and columns_of(before) >= depth
+            and not before.rstrip().endswith(",")
+            and _kind_around(symbols, start, end) not in _BODIES
+            and all(_is_header(lines[place]) for place in _headers_above(lines, start))
+        ):
+            yield start, end
+
+
+def _end_of(lines: Sequence[str], start: int, depth: int) -> int:
+    """Where the paragraph ends: before a blank line, unless deeper lines or a closer follow."""
+    end = start + 1
+    for place in range(start + 1, len(lines)):
+        line = lines[place]
+        if not line.strip():
+            continue
+        is_level = columns_of(line) == depth and (place == end or _is_end(line))
+        if columns_of(line) <= depth and not is_level:
+            break
+        end = place + 1
+    return end
+
+
+def _kind_around(symbols: Sequence[Symbol], start: int, end: int) -> str:
+    around = [one for one in symbols if one.header < start and end <= one.end]
+    return around[-1].kind if around else "file"
+
+
+def _headers_above(lines: Sequence[str], start: int) -> list[int]:
+    """The lines of less and less depth above a line, outermost first."""
+    found: list[int] = []
+    depth = columns_of(lines[start])
+    for place in reversed(range(start)):
+        if lines[place].strip() and columns_of(lines[place]) < depth:
+            found.append(place)
+            depth = columns_of(lines[place])
+    return found[::-1]
+
+
+def _is_end(line: str) -> bool:
+    return closes_block(line.strip())
+
+
+def _is_header(line: str) -> bool:
+    """Whether a line alone is the header of a block; not the end of a longer one."""
+    return not _is_end(line) and line.strip() not in OPENING_BRACKETS
+
+
+def _update(
+    lines: Sequence[str], start: int, end: int, marker: str, rng: random.Random
+) -> list[str]:
+    shown = list(lines[start:end])
+    indent = indent_of(shown[0])
+    headers = _headers_above(lines, start)
+    blank = [""] * rng.randint(0, 1)
+    neighbour = _level_above(lines, start)
+    if neighbour is not None and rng.random() < 0.2:
+        inner = indent_of(next(line for line in lines[neighbour + 1 :] if line.strip()))
+        shown = [*_framed(lines, neighbour, [inner + marker]), "", *shown]
+    elif headers and (rng.random() < 0.5 or _has_twin(lines, headers[-1])):
+        shown = [indent + marker, *blank, *shown]
+        for header in reversed(headers):
+            shown = _framed(lines, header, shown)
+            if header != headers[0] and rng.random() < 0.5:
+                shown = [indent_of(lines[header]) + marker, *shown]
+        indent = ""
+    elif headers and rng.random() < 0.2:
+        columns = columns_of(indent)
+        shown = [moved(line, -columns) if line.strip() else line for line in shown]
+        indent = ""
+    if rng.random() < 0.5:
+        shown = [indent + marker, *blank, *shown]
+    if rng.random() < 0.3:
+        shown = [*shown, *blank, indent + marker]
+    return shown
+
+
+def _level_above(lines: Sequence[str], start: int) -> int | None:
+    """The header of the block before a line, on its depth; None if there is no such block."""
+    depth = columns_of(lines[start])
+    for place in reversed(range(start)):
+        line = lines[place]
+        if line.strip() and columns_of(line) <= depth and not _is_end(line):
+            below = next(one for one in lines[place + 1 :] if one.strip())
+            is_block = columns_of(line) == depth < columns_of(below)
+            return place if is_block and _is_header(line) else None
+    return None
+
+
+def _framed(lines: Sequence[str], header: int, shown: Sequence[str]) -> list[str]:
+    """Lines below the header of a block, closed as the file closes the block."""
+    depth = columns_of(lines[header])
+    below = (line for line in lines[header + 1 :] if line.strip() and columns_of(line) <= depth)
+    closer = next(below, "")
+    return [lines[header], *shown, *([closer] if closer and _is_end(closer) else [])]
+
+
+def _has_twin(lines: Sequence[str], header: int) -> bool:
+    """Whether another line of the header's depth begins with its word: another such block."""
+    depth, word = columns_of(lines[header]), lines[header].split()[0]
+    return any(
+        columns_of(line) == depth and line.split()[:1] == [word]
+        for place, line in enumerate(lines)
+        if place != header
+    )
