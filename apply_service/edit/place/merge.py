@@ -1,111 +1,92 @@
-"""The deterministic merge: where every segment of a snippet goes, and whether that is certain."""
+"""The merges that an update may mean, the likeliest first, and how certain that one is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 
 from apply_service.edit.finding import Finding
-from apply_service.edit.place.merge_planner import MergePlanner
-from apply_service.edit.place.path_search import PathSearch
-from apply_service.edit.place.placement import MergePath, Placement, RemovedSpan
-from apply_service.edit.place.splice import Membership, splice
+from apply_service.edit.place.exact_merges import exact_merges
+from apply_service.edit.place.lattice.layers import layers_of
+from apply_service.edit.place.merge_findings import anchor_not_found, contradicting_segments
+from apply_service.edit.place.placement import Placement
+from apply_service.edit.place.ranked_plan import RankedPlan, ranked_plan
+from apply_service.edit.place.sent_part import SentPart
 from apply_service.edit.read.segment import Snippet
-from apply_service.edit.syntax.syntax import SyntaxTree, parse
 
-__all__ = ["MergePlan", "plan_merge", "splice"]
+# Of merges that the scores say are right with this probability, so many are: chosen on edits that
+# the fit has not seen, so that no more wrong ones are applied than before; docs/benchmarks.md.
+MIN_CERTAINTY = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
 class MergePlan:
-    """All valid merges of an original and a snippet, as placements.
+    """At most eight merges of one original and one update, and what is known of them.
 
-    `candidates` hold the placements a segment, best first, by the segments of the snippet;
-    `order` lists the segments as they follow one another in the file. `is_unique` says that the
-    best path is the only one worth considering: no decision is open.
+    `merges` are whole texts that differ in more than blank lines; `weights` are their
+    log-probabilities beside each other. `certainty` is the probability that the first one is right.
+    `parts` are what was sent, where the first merge puts it. `snippet` is the reading of the update
+    that led there. With an error among the `findings` there is no merge.
     """
 
     original_lines: Sequence[str]
-    candidates: tuple[tuple[Placement, ...], ...]
-    order: tuple[int, ...]
-    removed: tuple[RemovedSpan, ...] = ()
+    merges: tuple[tuple[str, ...], ...] = ()
+    weights: tuple[float, ...] = ()
+    certainty: float = 0.0
+    parts: tuple[SentPart, ...] = ()
     findings: tuple[Finding, ...] = ()
-    is_unique: bool = False
-
-    @cached_property
-    def best(self) -> MergePath | None:
-        """The heaviest valid merge; None if there is none."""
-        return next(self.paths(1), None)
-
-    def num_paths(self, limit: int) -> int:
-        """How many valid merges there are, counted up to `limit`."""
-        return min(self._search.num_paths, limit) if self._is_possible else 0
-
-    def paths(self, limit: int) -> Iterator[MergePath]:
-        """At most `limit` valid merges, the heaviest first."""
-        if not self._is_possible:
-            return
-        for placements in islice(self._search.paths(), limit):
-            yield MergePath(placements=placements, removed=self.removed)
-
-    def accepts(
-        self, result_lines: Sequence[str], *, ignores_blank_lines: bool = False
-    ) -> MergePath | None:
-        """The valid merge that `result_lines` is, or None.
-
-        Instruction comments may be kept or left out; with `ignores_blank_lines` the number of
-        blank lines does not matter anywhere.
-        """
-        if not self._is_possible:
-            return None
-        membership = Membership(
-            self.original_lines,
-            self._layers,
-            self.removed,
-            ignores_blank_lines=ignores_blank_lines,
-        )
-        return membership.find(result_lines)
+    snippet: Snippet | None = None
 
     @property
-    def _is_possible(self) -> bool:
-        return not any(finding.severity == "error" for finding in self.findings)
+    def best(self) -> tuple[str, ...] | None:
+        """The likeliest merge; None if there is none."""
+        return self.merges[0] if self.merges else None
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the likeliest merge may be applied without asking anybody."""
+        return bool(self.merges) and self.certainty >= MIN_CERTAINTY
 
     @cached_property
-    def _layers(self) -> list[tuple[Placement, ...]]:
-        return [self.candidates[number] for number in self.order]
+    def layers(self) -> tuple[tuple[Placement, ...], ...]:
+        """The merges as placements: all those of a layer exclude each other, the likeliest first.
 
-    @cached_property
-    def _search(self) -> PathSearch:
-        return PathSearch(self._layers)
+        At most one layer has several. The placement number n of that layer belongs to merge n.
+        """
+        return layers_of(self.original_lines, self.merges, self.weights)
+
+    @property
+    def choices(self) -> tuple[Placement, ...]:
+        """The placements of the layer that has several; empty if none has."""
+        return next((layer for layer in self.layers if len(layer) > 1), ())
+
+    def path(self, number: int = 0) -> tuple[Placement, ...]:
+        """The placements of merge `number`, in order."""
+        return tuple(layer[number] if len(layer) > 1 else layer[0] for layer in self.layers)
+
+    def number_of(
+        self, result_lines: Sequence[str], *, ignores_blank_lines: bool = False
+    ) -> int | None:
+        """Which of the merges a text is; None if it is none of them."""
+
+        def seen(lines: Sequence[str]) -> list[str]:
+            return [line for line in lines if line.strip() or not ignores_blank_lines]
+
+        wanted = seen(result_lines)
+        texts = enumerate(self.merges)
+        return next((number for number, merge in texts if seen(merge) == wanted), None)
 
 
 def plan_merge(
     original_lines: Sequence[str],
-    snippet: Snippet,
+    update_lines: Sequence[str],
+    snippet: Snippet | None,
     *,
-    tree: SyntaxTree | None = None,
+    path: str | None = None,
     language: str | None = None,
 ) -> MergePlan:
-    """Find the placements of all segments and the best merge.
+    """Find what an update may mean; `snippet` is what `read_snippet` made of it, if it could.
 
-    `tree` is the parsed original; without it the original is parsed if `language` has a grammar.
-    Definitions are otherwise found by their look.
+    Raises `BudgetSpentError` if it takes too many comparisons.
     """
-    if tree is None:
-        tree = parse(original_lines, language)
-    drawn = MergePlanner(original_lines, snippet, tree).draw()
-    plan = MergePlan(
-        original_lines=original_lines,
-        candidates=drawn.candidates,
-        order=drawn.order,
-        removed=drawn.removed,
-        findings=drawn.findings,
-    )
-    if plan.best is None:
-        return plan
-    is_unique = not drawn.findings and all(
-        placement.is_certain for placement in plan.best.placements
-    )
-    return replace(plan, is_unique=is_unique)
