@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from apply_service.apply.decision import Decision
-from apply_service.edit.place.verdict import AnswerEnding, Verdict
+from apply_service.edit.verdict.verdict import AnswerEnding, Verdict
 from apply_service.edit.regions import Region
 from apply_service.edit.text.text_file import TextFile
 from batching.events import ReferenceStats, RequestStats, RowEvidence

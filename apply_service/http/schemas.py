@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from apply_service.apply.outcome import Source
-from apply_service.edit.place.verdict import Status
+from apply_service.edit.verdict.verdict import Status
 
 PriorityName = Literal["interactive", "batch"]
 

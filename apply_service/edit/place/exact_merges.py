@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apply_service.edit.place.sent_part import SentPart
-from apply_service.edit.read.segment import Segment, SnippetFormat
+from apply_service.edit.read.segment import Segment
 from apply_service.edit.text.alignment import MAX_GAP_CELLS, matching_blocks, small_blocks
 from apply_service.edit.text.indentation import reindented_by
 from apply_service.edit.text.line_index import LineIndex, indent_of
 
-EXPLICIT_FORMATS: frozenset[SnippetFormat] = frozenset({"diff", "search_replace", "patch"})
 MAX_MATCHES = 64
+# The certainty of the best of several places, or of lines with a stray sign, is at most this.
+MAX_DOUBTFUL = 0.8
 MAX_MERGES = 8
 _SIGNS = ("=======", "<<<<<<<", ">>>>>>>", "-------", "+++++++")
 # The log odds of the place that a hunk's line number names against one 200 lines away; agents'
@@ -35,13 +36,13 @@ class ExactPlace:
 class ExactMerges:
     """Merges with their log-probabilities, the likeliest first.
 
-    `parts` are the places of the first one. `is_certain` says that each segment had only one place.
+    `parts` are the places of the first one. It is certain only if each segment has one place.
     """
 
     merges: tuple[tuple[str, ...], ...]
     weights: tuple[float, ...]
     parts: tuple[SentPart, ...]
-    is_certain: bool
+    certainty: float
 
 
 class OverlapError(Exception):
@@ -65,11 +66,12 @@ def exact_merges(original_lines: Sequence[str], segments: Sequence[Segment]) -> 
         merges.setdefault(_spliced(original_lines, way), -sum(one.cost for one in way))
     total = math.log(sum(map(math.exp, merges.values())))
     is_only = len(ways) == 1 and not any(map(search.has_stray_sign, segments))
+    weights = tuple(weight - total for weight in merges.values())
     return ExactMerges(
         merges=tuple(merges),
-        weights=tuple(weight - total for weight in merges.values()),
+        weights=weights,
         parts=tuple(SentPart(start=one.start, end=one.end, lines=one.lines) for one in ways[0]),
-        is_certain=is_only,
+        certainty=1.0 if is_only else min(math.exp(weights[0]), MAX_DOUBTFUL),
     )
 
 

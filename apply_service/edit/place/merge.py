@@ -7,14 +7,23 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from apply_service.edit.finding import Finding
-from apply_service.edit.place.exact_merges import exact_merges
+from apply_service.edit.place.exact_merges import OverlapError, exact_merges
 from apply_service.edit.place.lattice.layers import layers_of
-from apply_service.edit.place.merge_findings import anchor_not_found, contradicting_segments
+from apply_service.edit.place.merge_findings import (
+    anchor_not_found,
+    no_common_order,
+    no_place,
+    removal_not_found,
+    too_many_segments,
+)
 from apply_service.edit.place.placement import Placement
-from apply_service.edit.place.ranked_plan import RankedPlan, ranked_plan
+from apply_service.edit.place.score.ranked_merges import rank_merges
+from apply_service.edit.place.score.tree_score import load_scores
 from apply_service.edit.place.sent_part import SentPart
-from apply_service.edit.read.segment import Snippet
+from apply_service.edit.read.segment import EXPLICIT_FORMATS, Segment, Snippet
+from apply_service.edit.syntax.definitions import find_definitions
 
+MAX_SEGMENTS = 400
 # Of merges that the scores say are right with this probability, so many are: chosen on edits that
 # the fit has not seen, so that no more wrong ones are applied than before; docs/benchmarks.md.
 MIN_CERTAINTY = 0.9
@@ -81,12 +90,69 @@ class MergePlan:
 def plan_merge(
     original_lines: Sequence[str],
     update_lines: Sequence[str],
-    snippet: Snippet | None,
+    snippet: Snippet | None = None,
     *,
     path: str | None = None,
     language: str | None = None,
 ) -> MergePlan:
     """Find what an update may mean; `snippet` is what `read_snippet` made of it, if it could.
 
-    Raises `BudgetSpentError` if it takes too many comparisons.
+    Raises BudgetSpentError if that takes too many comparisons.
     """
+    if snippet is not None and len(snippet.segments) > MAX_SEGMENTS:
+        finding = too_many_segments(len(snippet.segments), MAX_SEGMENTS)
+        return _without_merge(original_lines, snippet, finding)
+    if snippet is not None and snippet.format in EXPLICIT_FORMATS:
+        try:
+            exact = exact_merges(original_lines, snippet.segments)
+        except OverlapError:
+            return _without_merge(original_lines, snippet, no_common_order(snippet))
+        if exact is not None:
+            return MergePlan(
+                original_lines=original_lines,
+                merges=exact.merges,
+                weights=exact.weights,
+                certainty=exact.certainty,
+                parts=exact.parts,
+                snippet=snippet,
+            )
+    scores = load_scores()
+    ranked = rank_merges(original_lines, update_lines, scores, path=path, language=language)
+    misfit = next(ranked.merges[0].misfits(), None) if ranked.merges else None
+    if not ranked.merges or misfit is not None:
+        finding = _reason(original_lines, snippet, misfit)
+        return _without_merge(original_lines, snippet, finding)
+    first = ranked.merges[0]
+    return MergePlan(
+        original_lines=original_lines,
+        merges=tuple(tuple(merge.lines) for merge in ranked.merges),
+        weights=ranked.log_shares(scores),
+        certainty=ranked.certainty(scores),
+        parts=tuple(first.sent_parts(update_lines)),
+        snippet=first.reading.snippet,
+    )
+
+
+def _without_merge(
+    original_lines: Sequence[str], snippet: Snippet | None, *findings: Finding
+) -> MergePlan:
+    return MergePlan(original_lines=original_lines, findings=findings, snippet=snippet)
+
+
+def _reason(
+    original_lines: Sequence[str], snippet: Snippet | None, misfit: Segment | None
+) -> Finding:
+    """Why there is no merge."""
+    if misfit is not None:
+        return anchor_not_found(misfit, original_lines)
+    if snippet is None:
+        return no_place(1)
+    known = {symbol.name for symbol in find_definitions(original_lines)}
+    for removal in snippet.removals:
+        if removal.name.rpartition(".")[2] not in known:
+            return removal_not_found(removal, original_lines)
+    for segment in snippet.segments:
+        if segment.old is not None and any(map(str.strip, segment.old)):
+            return anchor_not_found(segment, original_lines)
+    lines = (line.number for segment in snippet.segments for line in segment.lines)
+    return no_place(next(lines, 1))

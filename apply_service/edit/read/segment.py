@@ -7,6 +7,8 @@ from typing import Literal
 import msgspec
 
 SnippetFormat = Literal["lazy", "fragment", "whole", "diff", "search_replace", "patch"]
+# Formats that name the lines they replace.
+EXPLICIT_FORMATS: frozenset[SnippetFormat] = frozenset({"diff", "search_replace", "patch"})
 LineRole = Literal["unknown", "context", "new"]
 
 

@@ -17,7 +17,7 @@ from oracles.damage.model_failures import read_failures
 
 from apply_service.edit.finding import Finding
 from apply_service.edit.place.merge import MergePlan, plan_merge
-from apply_service.edit.place.verdict import Verdict, judge
+from apply_service.edit.verdict.verdict import Verdict, judge
 from apply_service.edit.read.segment import Snippet
 from apply_service.edit.read.snippet import read_snippet
 from apply_service.edit.read.snippet_error import SnippetError

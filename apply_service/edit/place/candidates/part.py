@@ -24,7 +24,8 @@ class Part:
 
     `names` are defined by the rows. `indent_before` and `indent_after` are the columns of the
     markers around it, None where there is none. `number` is the segment's, -1 for others;
-    `num_blank_behind` blank lines were sent below its last row.
+    `num_blank_behind` blank lines were sent below its last row. A removal stands in line
+    `sent_line` of the update, from 1.
     """
 
     kind: PartKind
@@ -39,6 +40,7 @@ class Part:
     indent_after: int | None = None
     num_blank_behind: int = 0
     number: int = -1
+    sent_line: int = 0
 
     @cached_property
     def balance(self) -> int:

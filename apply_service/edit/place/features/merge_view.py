@@ -15,7 +15,7 @@ from apply_service.edit.place.candidates.original_facts import OriginalFacts
 from apply_service.edit.place.candidates.way import Way
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
 from apply_service.edit.place.features.update_shape import UpdateShape
-from apply_service.edit.read.segment import SnippetFormat
+from apply_service.edit.read.segment import Snippet
 
 _BINDING = re.compile(
     r"(?:^|[\s(,{*&])(?:const |let |var |val |auto |final |mut )?([A-Za-z_]\w*)\s*"
@@ -28,7 +28,7 @@ class Reading:
     """One way to read the update, with what its merges have in common."""
 
     number: int
-    format: SnippetFormat
+    snippet: Snippet
     words: frozenset[str]
     noted: frozenset[str]
     num_markers: int

@@ -10,40 +10,55 @@ from collections.abc import Iterable, Sequence
 
 from apply_service.edit.place.placement import Placement
 from apply_service.edit.text.alignment import Hunk, bounded_hunks
+from apply_service.edit.text.line_index import num_equal_lines
 
 
 def layers_of(
     original_lines: Sequence[str], merges: Sequence[Sequence[str]], weights: Sequence[float]
 ) -> tuple[tuple[Placement, ...], ...]:
-    """The layers in the order of the file; their paths are the `merges`, with their `weights`.
+    """The layers in the order of the file; their paths are the different `merges`.
 
-    Equal merges are one, with the weight of the first.
+    A layer has one placement, or one for each merge, in order, with its weight. That one takes only
+    lines that its merge changes or that stand between such lines.
     """
-    weight_of: dict[tuple[str, ...], float] = {}
-    for merge, weight in zip(merges, weights, strict=True):
-        weight_of.setdefault(tuple(merge), weight)
-    hunks = [bounded_hunks(original_lines, merge) for merge in weight_of]
+    hunks = [bounded_hunks(original_lines, merge) for merge in merges]
     layers: list[tuple[Placement, ...]] = []
-    for start, end in _joined(_spans(hunks), list(weight_of), hunks):
-        texts: dict[tuple[str, ...], float] = {}
-        for (merge, weight), own in zip(weight_of.items(), hunks, strict=True):
-            texts.setdefault(_text_of(start, end, merge, own), weight)
-        is_open = len(texts) > 1
+    for start, end in _joined(_spans(hunks), merges, hunks):
+        texts = [
+            _text_of(start, end, merge, own) for merge, own in zip(merges, hunks, strict=True)
+        ]
+        is_open = len(set(texts)) > 1
+        found = zip(texts, weights, strict=True) if is_open else [(texts[0], 0.0)]
         layers.append(
             tuple(
-                Placement(
-                    segment=len(layers),
-                    start=start,
-                    end=end,
-                    lines=text,
-                    weight=weight if is_open else 0.0,
-                    reason="context",
-                    is_certain=not is_open,
-                )
-                for text, weight in texts.items()
+                _placement(original_lines, start, end, text, weight=weight, layer=len(layers))
+                for text, weight in found
             )
         )
     return tuple(layers)
+
+
+def _placement(
+    original_lines: Sequence[str],
+    start: int,
+    end: int,
+    text: tuple[str, ...],
+    *,
+    weight: float,
+    layer: int,
+) -> Placement:
+    """`text` for lines [start, end), without what both begin and end with."""
+    old = original_lines[start:end]
+    head = num_equal_lines(old, 0, text, 0, 1)
+    most = min(len(old), len(text)) - head
+    tail = min(num_equal_lines(old, len(old) - 1, text, len(text) - 1, -1), most)
+    return Placement(
+        layer=layer,
+        start=start + head,
+        end=end - tail,
+        lines=text[head : len(text) - tail],
+        weight=weight,
+    )
 
 
 def _spans(hunks: Iterable[Sequence[Hunk]]) -> list[tuple[int, int]]:

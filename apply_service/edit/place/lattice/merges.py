@@ -20,6 +20,7 @@ from apply_service.edit.place.features.update_shape import UpdateShape
 from apply_service.edit.place.lattice.beam import Beam, Scorer
 from apply_service.edit.place.lattice.merged_text import merged_text
 from apply_service.edit.place.lattice.moved_definitions import Move, moves_of
+from apply_service.edit.place.sent_part import SentPart
 from apply_service.edit.read.fences import fenced_parts
 from apply_service.edit.read.marker_scan import MarkerScan
 from apply_service.edit.read.original_index import OriginalIndex
@@ -32,6 +33,8 @@ from apply_service.edit.syntax.languages import language_of
 # Ways of the update as it stands, and of each other reading, that become texts.
 MAX_WAYS, MAX_OTHER_WAYS = 12, 5
 MAX_MERGES = 16
+# Of the lines that a segment says it replaces so many must be there, as much alike as this.
+MIN_OLD_SHARE, MIN_OLD_LIKENESS = 0.7, 0.75
 # The number of readings that see a move.
 NUM_OF_MOVES = 9
 
@@ -45,6 +48,32 @@ class Merge:
     way: Way
     rows: Sequence[NDArray[np.float32]]
     num_readings: int = 1
+
+    def sent_parts(self, update_lines: Sequence[str]) -> Iterator[SentPart]:
+        """What was sent, each part with the lines of the original whose place it takes."""
+        segments = self.reading.snippet.segments
+        for part, candidate in zip(self.way.parts, self.way.candidates, strict=True):
+            if part.kind == "segment":
+                lines = tuple(segments[part.number].texts)
+            elif part.kind == "removal" and part.sent_line:
+                lines = (update_lines[part.sent_line - 1].strip(),)
+            else:
+                continue
+            start, end = part.original.span_of(candidate.start, candidate.end)
+            yield SentPart(start=start, end=end, lines=lines)
+
+    def misfits(self) -> Iterator[Segment]:
+        """Segments that name the lines they replace, most of which the file does not have there."""
+        for part, candidate in zip(self.way.parts, self.way.candidates, strict=True):
+            segment = self.reading.snippet.segments[part.number] if part.rows else None
+            if segment is None or segment.old is None:
+                continue
+            old = [number for number, row in enumerate(part.rows) if row.is_found]
+            num_there = sum(
+                part.matcher.ratios[pair] >= MIN_OLD_LIKENESS for pair in candidate.pairs
+            )
+            if num_there < MIN_OLD_SHARE * len(old):
+                yield segment
 
 
 class MergeSource:
@@ -168,7 +197,7 @@ def _reading(number: int, snippet: Snippet) -> Reading:
     shape = UpdateShape(snippet)
     return Reading(
         number=number,
-        format=snippet.format,
+        snippet=snippet,
         words=words_of("\n".join(shape.counts)),
         noted=frozenset(removal.name for removal in snippet.removals),
         num_markers=sum(segment.has_gap_before for segment in snippet.segments),

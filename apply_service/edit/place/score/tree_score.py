@@ -10,13 +10,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from apply_service.edit.place.decision_tree import Tree
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
 from apply_service.edit.place.features.certainty_features import CERTAINTY_FEATURES
 from apply_service.edit.place.features.feature import Rows
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.step_features import STEP_FEATURES
-from apply_service.edit.place.placement_forest import Forest
+from apply_service.edit.place.score.forest import Forest, Tree
 
 SCORES_PATH = Path(__file__).with_name("merge_scores.msgpack")
 
@@ -31,7 +30,7 @@ class TreeScore(msgspec.Struct, frozen=True, dict=True):
         """`[num_rows]`: the log odds of rows of features; higher is likelier."""
         if not len(rows):
             return np.zeros(0)
-        return np.array(self._forest.sums_of(rows.tolist()), np.float64)
+        return self._forest.sums_of(rows)
 
     @cached_property
     def _forest(self) -> Forest:

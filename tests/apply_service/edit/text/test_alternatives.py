@@ -6,7 +6,7 @@ import pytest
 
 from apply_service.edit.place.merge import plan_merge
 from apply_service.edit.place.splice import splice
-from apply_service.edit.place.verdict import judge
+from apply_service.edit.verdict.verdict import judge
 from apply_service.edit.read.snippet import read_snippet
 from apply_service.edit.syntax.languages import language_of
 from apply_service.edit.syntax.syntax import parse
