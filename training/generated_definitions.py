@@ -10,13 +10,13 @@ import random
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from apply_service.edit.place.candidates.filled_lines import columns_of, moved
+from apply_service.edit.place.candidates.filled_lines import moved
 from apply_service.edit.read.marker_phrases import usual_marker
 from apply_service.edit.syntax.definitions import find_definitions
 from apply_service.edit.syntax.languages import language_of
 from apply_service.edit.syntax.symbol import Symbol
 from apply_service.edit.syntax.syntax import parse
-from apply_service.edit.text.block_bounds import closes_block
+from apply_service.edit.text.block_bounds import closes_block, columns
 from apply_service.edit.text.brackets import OPENING_BRACKETS
 from apply_service.edit.text.line_index import indent_of
 from apply_service.edit.text.text_file import split_lines
@@ -73,16 +73,16 @@ def _last_paragraphs(lines: Sequence[str], language: str | None) -> Iterator[tup
     for start in range(1, len(lines)):
         if not lines[start].strip() or lines[start - 1].strip() or _is_end(lines[start]):
             continue
-        depth = columns_of(lines[start])
+        depth = columns(lines[start])
         end = _end_of(lines, start, depth)
         rest = next((line for line in lines[end:] if line.strip()), "")
         before = next((line for line in reversed(lines[:start]) if line.strip()), "")
         if (
             MIN_LINES <= end - start <= MAX_LINES
-            and any(columns_of(line) > depth for line in lines[start:end] if line.strip())
-            and (not rest or columns_of(rest) < depth)
+            and any(columns(line) > depth for line in lines[start:end] if line.strip())
+            and (not rest or columns(rest) < depth)
             and before
-            and columns_of(before) >= depth
+            and columns(before) >= depth
             and not before.rstrip().endswith(",")
             and _kind_around(symbols, start, end) not in _BODIES
             and all(_is_header(lines[place]) for place in _headers_above(lines, start))
@@ -97,8 +97,8 @@ def _end_of(lines: Sequence[str], start: int, depth: int) -> int:
         line = lines[place]
         if not line.strip():
             continue
-        is_level = columns_of(line) == depth and (place == end or _is_end(line))
-        if columns_of(line) <= depth and not is_level:
+        is_level = columns(line) == depth and (place == end or _is_end(line))
+        if columns(line) <= depth and not is_level:
             break
         end = place + 1
     return end
@@ -112,11 +112,11 @@ def _kind_around(symbols: Sequence[Symbol], start: int, end: int) -> str:
 def _headers_above(lines: Sequence[str], start: int) -> list[int]:
     """The lines of less and less depth above a line, outermost first."""
     found: list[int] = []
-    depth = columns_of(lines[start])
+    depth = columns(lines[start])
     for place in reversed(range(start)):
-        if lines[place].strip() and columns_of(lines[place]) < depth:
+        if lines[place].strip() and columns(lines[place]) < depth:
             found.append(place)
-            depth = columns_of(lines[place])
+            depth = columns(lines[place])
     return found[::-1]
 
 
@@ -148,8 +148,8 @@ def _update(
                 shown = [indent_of(lines[header]) + marker, *shown]
         indent = ""
     elif headers and rng.random() < 0.2:
-        columns = columns_of(indent)
-        shown = [moved(line, -columns) if line.strip() else line for line in shown]
+        num_columns = columns(indent)
+        shown = [moved(line, -num_columns) if line.strip() else line for line in shown]
         indent = ""
     if rng.random() < 0.5:
         shown = [indent + marker, *blank, *shown]
@@ -160,29 +160,29 @@ def _update(
 
 def _level_above(lines: Sequence[str], start: int) -> int | None:
     """The header of the block before a line, on its depth; None if there is no such block."""
-    depth = columns_of(lines[start])
+    depth = columns(lines[start])
     for place in reversed(range(start)):
         line = lines[place]
-        if line.strip() and columns_of(line) <= depth and not _is_end(line):
+        if line.strip() and columns(line) <= depth and not _is_end(line):
             below = next(one for one in lines[place + 1 :] if one.strip())
-            is_block = columns_of(line) == depth < columns_of(below)
+            is_block = columns(line) == depth < columns(below)
             return place if is_block and _is_header(line) else None
     return None
 
 
 def _framed(lines: Sequence[str], header: int, shown: Sequence[str]) -> list[str]:
     """Lines below the header of a block, closed as the file closes the block."""
-    depth = columns_of(lines[header])
-    below = (line for line in lines[header + 1 :] if line.strip() and columns_of(line) <= depth)
+    depth = columns(lines[header])
+    below = (line for line in lines[header + 1 :] if line.strip() and columns(line) <= depth)
     closer = next(below, "")
     return [lines[header], *shown, *([closer] if closer and _is_end(closer) else [])]
 
 
 def _has_twin(lines: Sequence[str], header: int) -> bool:
     """Whether another line of the header's depth begins with its word: another such block."""
-    depth, word = columns_of(lines[header]), lines[header].split()[0]
+    depth, word = columns(lines[header]), lines[header].split()[0]
     return any(
-        columns_of(line) == depth and line.split()[:1] == [word]
+        columns(line) == depth and line.split()[:1] == [word]
         for place, line in enumerate(lines)
         if place != header
     )

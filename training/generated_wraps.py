@@ -9,9 +9,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from apply_service.edit.place.candidates.filled_lines import columns_of, moved
+from apply_service.edit.place.candidates.filled_lines import moved
 from apply_service.edit.read.marker_phrases import usual_marker
+from apply_service.edit.syntax.definitions import find_definitions
 from apply_service.edit.syntax.languages import language_of
+from apply_service.edit.syntax.syntax import parse
+from apply_service.edit.text.block_bounds import columns
 from apply_service.edit.text.brackets import BLOCK_OPENERS, CLOSERS_OR_END
 from apply_service.edit.text.line_index import indent_of, indent_unit
 from apply_service.edit.text.text_file import split_lines
@@ -65,7 +68,10 @@ def _wrapped(case: Case, rng: random.Random) -> Case | None:
         if language in ("go", "rust")
         else ()
     )
-    spans = [span for span in _spans(lines) if frames]
+    inside = _inside_functions(lines, language)
+    spans = [
+        (start, end) for start, end in _spans(lines) if frames and inside[start] and inside[end - 1]
+    ]
     if not spans:
         return None
     start, end = rng.choice(spans)
@@ -74,8 +80,8 @@ def _wrapped(case: Case, rng: random.Random) -> Case | None:
     unit = indent_unit(lines) or "    "
     head = [indent + line for line in heads]
     tail = [indent + line.format(unit=unit) for line in tails]
-    columns = columns_of(unit)
-    inner = [moved(line, columns) if line.strip() else line for line in lines[start:end]]
+    num_columns = columns(unit)
+    inner = [moved(line, num_columns) if line.strip() else line for line in lines[start:end]]
     marker = usual_marker(language)
     shown = [*head, indent + unit + marker, *tail]
     before, behind = _context(lines, start, -1, rng), _context(lines, end, 1, rng)
@@ -96,6 +102,16 @@ def _wrapped(case: Case, rng: random.Random) -> Case | None:
     )
 
 
+def _inside_functions(lines: Sequence[str], language: str | None) -> list[bool]:
+    """For each line whether it stands in the body of a function, and in no definition within."""
+    tree = parse(lines, language)
+    inside = [False] * len(lines)
+    for one in tree.symbols if tree is not None else find_definitions(lines):
+        for line in range(one.start, one.end):
+            inside[line] = one.kind in ("function", "other") and line > one.header
+    return inside
+
+
 def _context(lines: Sequence[str], border: int, step: int, rng: random.Random) -> list[str]:
     """One to three lines beside a border, without a blank one at the far side."""
     number = rng.randint(1, 3)
@@ -109,21 +125,21 @@ def _context(lines: Sequence[str], border: int, step: int, rng: random.Random) -
 def _spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Runs of statements of one block, whole with what is deeper, blank lines inside."""
     for start, line in enumerate(lines):
-        depth = columns_of(line)
+        depth = columns(line)
         if not line.strip() or depth < MIN_DEPTH or not _may_border(line):
             continue
         above = next((one for one in reversed(lines[:start]) if one.strip()), "")
-        if columns_of(above) > depth or (
-            columns_of(above) < depth and not above.rstrip().endswith(BLOCK_OPENERS)
+        if columns(above) > depth or (
+            columns(above) < depth and not above.rstrip().endswith(BLOCK_OPENERS)
         ):
             continue
         for end in range(start + MIN_LINES, min(start + MAX_LINES, len(lines))):
             if not lines[end].strip() or not lines[end - 1].strip():
                 continue
-            if any(one.strip() and columns_of(one) < depth for one in lines[start:end]):
+            if any(one.strip() and columns(one) < depth for one in lines[start:end]):
                 break
-            is_whole = columns_of(lines[end]) <= depth and _may_border(lines[end])
-            is_closer = columns_of(lines[end]) < depth
+            is_whole = columns(lines[end]) <= depth and _may_border(lines[end])
+            is_closer = columns(lines[end]) < depth
             if is_whole or is_closer:
                 yield start, end
 

@@ -11,10 +11,12 @@ from apply_service.edit.place.candidates.row_matcher import RowMatcher
 from apply_service.edit.place.candidates.rows import Row
 from apply_service.edit.place.candidates.spans import SpanSearch
 from apply_service.edit.read.instruction_comments import is_comment
+from apply_service.edit.text.block_bounds import closes_block
 
 # Old lines between two rows that are sent next to each other; from so many on, perhaps forgotten.
 MIN_FORGOTTEN = 3
 MAX_MIXED_RUNS = 4
+MAX_CLOSING = 4
 MAX_SHIFT = 40
 # Sent lines that may be the file's own with a mistake; of a few, each choice of them.
 MIN_RESTORED_RATIO = 0.7
@@ -53,6 +55,8 @@ def _variants(
 ) -> Iterator[Candidate]:
     """A span with each shift, choice of kept and restored lines, and choice of dropped rows."""
     optional = tuple(number for number, row in enumerate(rows) if row.is_optional)
+    below = original.stripped[span[0]] if span[0] == span[1] < len(original) else ""
+    closing = [one for one in _closing_choices(rows) if rows[one[0]].stripped == below]
     restored_choices = _restored_choices(matcher, pairs)
     shifts: list[tuple[int, tuple[int, ...]]] = [
         (shift, ()) for shift in _shifts(original, rows, span, pairs)
@@ -62,7 +66,7 @@ def _variants(
         shifts.append((by_row[0], by_row))
     for shift, row_shifts in shifts:
         for left_out in _kept_choices(original, len(rows), span, pairs):
-            for unheard in dict.fromkeys(((), optional)):
+            for unheard in dict.fromkeys(((), optional, *closing)):
                 for restored in restored_choices:
                     lines = (KeptRun(row, line, line + 1) for row, line in restored)
                     yield Candidate(
@@ -75,6 +79,17 @@ def _variants(
                         pairs=pairs,
                         origins=origins,
                     )
+
+
+def _closing_choices(rows: Sequence[Row]) -> list[tuple[int, ...]]:
+    """The last rows that may only say in which block new lines end: one end of a block, or more."""
+    choices: list[tuple[int, ...]] = []
+    for number in reversed(range(1, len(rows))):
+        row = rows[number]
+        if not closes_block(row.stripped) or row.indent >= rows[0].indent:
+            break
+        choices.append((number, *(choices[-1] if choices else ())))
+    return choices[:MAX_CLOSING]
 
 
 def _restored_choices(

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
 
+from apply_service.edit.text.block_bounds import columns
 from apply_service.edit.text.brackets import BLOCK_OPENERS
 from apply_service.edit.text.line_index import indent_of
 from apply_service.edit.text.words import WORD
 
-TAB_COLUMNS = 4
+TAB_COLUMNS = 8
 
 
 class FilledLines:
@@ -25,7 +26,7 @@ class FilledLines:
         self.numbers = [number for number, line in enumerate(lines) if line.strip()]
         self.lines = [lines[number].rstrip() for number in self.numbers]
         self.stripped = [line.strip() for line in self.lines]
-        self.indents = [columns_of(line) for line in self.lines]
+        self.indents = [columns(line) for line in self.lines]
         self.counts = Counter(self.stripped)
 
     def __len__(self) -> int:
@@ -104,19 +105,14 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(WORD.findall(text))
 
 
-def columns_of(line: str) -> int:
-    """The indentation of a line in columns; a tab is one step, wherever it stands."""
-    return len(indent_of(line).replace("\t", " " * TAB_COLUMNS))
-
-
-def moved(line: str, columns: int) -> str:
+def moved(line: str, num_columns: int) -> str:
     """A line with more or less indentation; tabs stay tabs where whole ones are added."""
     indent = indent_of(line)
-    if columns >= 0:
-        added = "\t" * (columns // TAB_COLUMNS) if "\t" in indent else " " * columns
+    if num_columns >= 0:
+        added = "\t" * (num_columns // TAB_COLUMNS) if "\t" in indent else " " * num_columns
         return added + line
     place = width = 0
-    while place < len(indent) and width < -columns:
+    while place < len(indent) and width < -num_columns:
         width += TAB_COLUMNS if indent[place] == "\t" else 1
         place += 1
     return line[place:]

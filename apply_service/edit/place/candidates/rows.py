@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from apply_service.edit.place.candidates.filled_lines import columns_of
 from apply_service.edit.read.segment import Segment, SnippetFormat
 from apply_service.edit.text.alignment import small_blocks
+from apply_service.edit.text.block_bounds import columns
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Row:
     @cached_property
     def indent(self) -> int:
         """The indentation in columns."""
-        return columns_of(self.text)
+        return columns(self.text)
 
 
 def rows_of(segment: Segment, snippet_format: SnippetFormat) -> list[Row]:

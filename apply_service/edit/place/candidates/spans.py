@@ -39,6 +39,8 @@ LOST_COST = 0.16
 LITTLE_FOUND = 0.3
 MUCH_FOUND = 0.7
 MAX_INSERTIONS = {"little": 100, "some": 45, "much": 14}
+# Ends of blocks besides: new members go there.
+MAX_BLOCK_ENDS = 40
 NEAR_LINES = 3
 
 
@@ -212,7 +214,15 @@ class SpanSearch:
                 scores[place] = max(scores.get(place, 0.0), near)
         share = self._found_share
         how = "little" if share < LITTLE_FOUND else "some" if share < MUCH_FOUND else "much"
-        return sorted(scores, key=lambda place: -scores[place])[: MAX_INSERTIONS[how]]
+        order = sorted(scores, key=lambda place: -scores[place])
+        chosen = order[: MAX_INSERTIONS[how]]
+        ends = [place for place in order[MAX_INSERTIONS[how] :] if self._ends_block(place)]
+        return chosen + ends[:MAX_BLOCK_ENDS]
+
+    def _ends_block(self, place: int) -> bool:
+        """Whether what stands below a place is less deep than what stands above."""
+        indents = self._original.indents
+        return place > 0 and (place == len(indents) or indents[place] < indents[place - 1])
 
     def _borders(self, depth: int) -> Iterator[int]:
         """Places where a line of indentation `depth` may stand beside its siblings."""

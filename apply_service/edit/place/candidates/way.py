@@ -11,7 +11,7 @@ from apply_service.edit.place.candidates.original_facts import OriginalFacts
 from apply_service.edit.place.candidates.part import Part
 from apply_service.edit.text.brackets import BLOCK_OPENERS
 
-MAX_MOVE = 8
+MAX_MOVE = 16
 
 
 @dataclass(frozen=True, slots=True)

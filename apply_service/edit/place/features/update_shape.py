@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from apply_service.edit.place.candidates.filled_lines import columns_of
 from apply_service.edit.read.instruction_comments import is_comment
 from apply_service.edit.read.segment import Snippet
+from apply_service.edit.text.block_bounds import columns
 from apply_service.edit.text.definition_names import definition_name
 
 
@@ -29,7 +29,7 @@ class UpdateShape:
 
     def __init__(self, snippet: Snippet) -> None:
         self.lines = [
-            SentLine(line.text.strip(), columns_of(line.text), number, line.is_optional)
+            SentLine(line.text.strip(), columns(line.text), number, line.is_optional)
             for number, segment in enumerate(snippet.segments)
             for line in segment.lines
             if line.text.strip()

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from apply_service.edit.place.candidates.filled_lines import columns_of
 from apply_service.edit.place.candidates.original_facts import Definition, OriginalFacts
 from apply_service.edit.read.marker_scan import MarkerScan
 from apply_service.edit.text.alignment import longest_rising
+from apply_service.edit.text.block_bounds import columns
 from apply_service.edit.text.definition_names import definition_name
 
 
@@ -55,17 +55,17 @@ def _sent_definitions(
 ) -> Iterator[_Sent]:
     """Definitions that the file has once, with the lines that the update shows of them."""
     known = {one.name: one for one in original.definitions if original.names[one.name] == 1}
-    least = min((columns_of(line) for line in lines if line.strip()), default=0)
+    least = min((columns(line) for line in lines if line.strip()), default=0)
     row = 0
     while row < len(lines):
         line = lines[row]
-        name = definition_name(line) if line.strip() and columns_of(line) == least else None
+        name = definition_name(line) if line.strip() and columns(line) == least else None
         definition = known.get(name or "")
         if definition is None:
             row += 1
             continue
         end = row + 1
-        while end < len(lines) and (not lines[end].strip() or columns_of(lines[end]) > least):
+        while end < len(lines) and (not lines[end].strip() or columns(lines[end]) > least):
             end += 1
         markers = [one for one in range(row + 1, end) if scan.is_marker(lines[one])]
         while not lines[end - 1].strip():
