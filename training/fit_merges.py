@@ -17,18 +17,18 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
+from scipy.optimize import isotonic_regression, minimize_scalar
 
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
 from apply_service.edit.place.features.certainty_features import (
     CERTAINTY_FEATURES,
     CertaintyView,
-    SecondOpinion,
 )
 from apply_service.edit.place.features.feature import Rows
+from apply_service.edit.place.features.first_look import FIRST_FEATURES
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.step_features import STEP_FEATURES
-from apply_service.edit.place.score.ranked_merges import MAX_RANKED
+from apply_service.edit.place.score.ranked_merges import MAX_RANKED, opinion_on
 from apply_service.edit.place.score.tree_score import MergeScores, TreeScore
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from training.generated_definitions import definition_cases
@@ -36,7 +36,6 @@ from training.generated_sloppy import sloppy_cases
 from training.generated_wraps import wrapped_cases
 from training.merge_examples import NUM_FOLDS, ExamplePool, Examples, MergedCase
 from training.merge_scores import fit, shares_of
-from training.merge_truth import filled
 
 ROOT = Path(__file__).parents[1]
 FIT_FILES = (
@@ -46,8 +45,9 @@ FIT_FILES = (
     "tests/cases/agent_written.jsonl.gz",
     "tests/cases/further_agent_edits.jsonl.gz",
 )
-NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS = 250, 500, 450
-NUM_TREES = {"candidate": 200, "step": 200, "merge": 250, "certainty": 120}
+NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS = 300, 500, 600
+NUM_TREES = {"first": 60, "candidate": 200, "step": 200, "merge": 250, "certainty": 120}
+FIRST_PARAMETERS = {"num_leaves": 15, "learning_rate": 0.15}
 MERGE_PARAMETERS = {
     "learning_rate": 0.05,
     "num_leaves": 15,
@@ -75,31 +75,38 @@ class RankedCase:
         order = np.argsort(-scores, kind="stable")
         self.is_right = case.is_right[order[0]] and not case.must_refuse
         self.order = [int(one) for one in order]
+        self.scores = scores[order]
         self.row = CERTAINTY_FEATURES.rows(
             [
                 CertaintyView(
                     scores=[float(scores[one]) for one in order[:MAX_RANKED]],
                     rows=case.rows[order[:2]],
-                    opinion=opinion_of(case, self.order),
+                    opinion=opinion_on(
+                        [case.texts[one] for one in self.order[:MAX_RANKED]], case.opinion
+                    ),
                 )
             ]
         )[0]
 
 
-def opinion_of(case: MergedCase, order: Sequence[int]) -> SecondOpinion:
-    """The second opinion on a case, seen from its merges in order."""
-    opinion = case.opinion
-    if opinion.text is None:
-        return SecondOpinion(rank=-1, is_unique=False, num_doubts=0, has_error=True)
-    wanted = filled(opinion.text)
-    ranks = [rank for rank, one in enumerate(order) if filled(case.texts[one]) == wanted]
-    rank = ranks[0] if ranks and ranks[0] < MAX_RANKED else -1
-    return SecondOpinion(
-        rank=rank, is_unique=opinion.is_unique, num_doubts=opinion.num_doubts, has_error=False
-    )
+def share_among(looks: Examples, firsts: Sequence[TreeScore], limit: int) -> float:
+    """How often a right candidate is among those that a score unseen finds best."""
+    found = []
+    borders = np.flatnonzero(np.diff(looks.groups)) + 1
+    for places in np.split(np.arange(len(looks.groups)), borders):
+        scores = firsts[looks.folds[places[0]]](looks.rows[places])
+        best = places[np.argsort(-scores, kind="stable")[:limit]]
+        found.append(bool(looks.is_right[best].any()))
+    return float(np.mean(found))
 
 
-def cross_fit(examples: Examples, names: Sequence[str], num_trees: int) -> list[TreeScore]:
+def cross_fit(
+    examples: Examples,
+    names: Sequence[str],
+    num_trees: int,
+    *,
+    parameters: Mapping[str, float] | None = None,
+) -> list[TreeScore]:
     """A score for each fold that has not seen it, and last one that has seen all."""
     found: list[TreeScore] = []
     for fold in range(NUM_FOLDS + 1):
@@ -112,6 +119,7 @@ def cross_fit(examples: Examples, names: Sequence[str], num_trees: int) -> list[
                 examples.weights[one],
                 names,
                 num_trees=num_trees,
+                parameters=parameters,
             )
         )
     return found
@@ -145,6 +153,26 @@ def fit_merge_scores(cases: Sequence[MergedCase]) -> list[TreeScore]:
             )
         )
     return found
+
+
+def fit_scale(ranked: Sequence[RankedCase]) -> float:
+    """By how much scores are multiplied to be log odds: the right merge is then likeliest."""
+    known = []
+    for one in ranked:
+        right = [place for place, at in enumerate(one.order) if one.case.is_right[at]]
+        if right and not one.case.must_refuse:
+            known.append((one.scores, right, one.case.weight))
+
+    def surprise(scale: float) -> float:
+        gains = (
+            weight
+            * (np.logaddexp.reduce(scale * scores) - np.logaddexp.reduce(scale * scores[right]))
+            for scores, right, weight in known
+        )
+        return float(sum(gains))
+
+    found = minimize_scalar(surprise, bounds=(0.05, 5.0), method="bounded")
+    return float(found.x)
 
 
 def fit_certainty(
@@ -217,9 +245,9 @@ def main() -> int:
     cases: list[Case] = [case for name in FIT_FILES for case in read_cases(ROOT / name)]
     blind_cases = [case for path in blind_files for case in read_cases(path)]
     made = [
-        *wrapped_cases(cases, NUM_WRAPS),
+        *wrapped_cases(cases + blind_cases, NUM_WRAPS),
         *sloppy_cases(cases, NUM_SLOPPY),
-        *definition_cases(cases, NUM_DEFINITIONS),
+        *definition_cases(cases + blind_cases, NUM_DEFINITIONS),
     ]
     cases += [*blind_cases, *made]
     digest = hashlib.sha256(msgspec.json.encode(cases)).hexdigest()
@@ -227,7 +255,15 @@ def main() -> int:
     weights = [BLIND_WEIGHT if case.id in blind else 1.0 for case in cases]
     pool = ExamplePool(cases, weights, chosen.processes)
     say(f"{pool.num_cases} of {len(cases)} cases read")
-    candidates = cross_fit(pool.candidates(), CANDIDATE_FEATURES.names, NUM_TREES["candidate"])
+    looks = pool.first_looks()
+    names = [one.name for one in FIRST_FEATURES]
+    firsts = cross_fit(looks, names, NUM_TREES["first"], parameters=FIRST_PARAMETERS)
+    for limit in (20, 40, 60, 80, 120):
+        print(f"right among the {limit} that look best: {share_among(looks, firsts, limit):.2%}")
+    say("first looks fitted")
+    candidates = cross_fit(
+        pool.candidates(firsts), CANDIDATE_FEATURES.names, NUM_TREES["candidate"]
+    )
     say("candidates fitted")
     steps = cross_fit(pool.steps(candidates), STEP_FEATURES.names, NUM_TREES["step"])
     say("steps fitted")
@@ -238,10 +274,12 @@ def main() -> int:
     certainty, certainty_steps, found = fit_certainty(ranked)
     scores = MergeScores(
         data_sha256=digest,
+        first=firsts[-1],
         candidate=candidates[-1],
         step=steps[-1],
         merge=merges[-1],
         certainty=certainty,
+        scale=fit_scale(ranked),
         certainty_steps=certainty_steps,
     )
     stored = msgspec.msgpack.encode(scores)
@@ -249,7 +287,7 @@ def main() -> int:
     say(f"{len(stored)} bytes in {chosen.out}")
     for name, part in (("blind", blind), ("other", frozenset(found) - blind)):
         report(name, [one for one in ranked if one.case.case_id in part], found)
-    for name in ("candidate", "step", "merge", "certainty"):
+    for name in ("first", "candidate", "step", "merge", "certainty"):
         shares = shares_of(getattr(scores, name))
         print(f"{name}: " + ", ".join(f"{one} {shares[one]:.1%}" for one in shares))
     return 0
@@ -266,7 +304,7 @@ def report(
         share = np.mean([any(one.case.is_right[at] for at in one.order[:limit]) for one in asked])
         print(f"{name}: right among {limit}: {share:.1%}")
     exact = np.mean([one.case.is_whole[one.order[0]] for one in asked])
-    opinions = np.mean([one.case.opinion.is_right for one in asked])
+    opinions = np.mean([one.case.opinion_is_right for one in asked])
     print(f"{name}: first to the byte: {exact:.1%}; the second opinion is right: {opinions:.1%}")
     for threshold in (0.8, 0.9, 0.95, 0.97, 0.98, 0.99):
         known = [found[one.case.case_id] for one in ranked]

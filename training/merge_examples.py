@@ -11,16 +11,18 @@ from multiprocessing.connection import Connection
 import numpy as np
 from numpy.typing import NDArray
 
+from apply_service.edit.place.candidates.part import Part
 from apply_service.edit.place.candidates.way import Way
 from apply_service.edit.place.features.feature import Rows
 from apply_service.edit.place.features.step_features import STEP_FEATURES
 from apply_service.edit.place.lattice.beam import Beam, Scorer
 from apply_service.edit.place.lattice.merges import MergeSource
+from apply_service.edit.place.opinion.second_opinion import OtherMerge
+from apply_service.edit.place.score.ranked_merges import filled
 from apply_service.edit.place.score.tree_score import TreeScore
 from apply_service.edit.text.text_file import split_lines
 from apply_service.evaluate.cases.case_file import Case
-from apply_service.evaluate.cases.planned_case import plan_case
-from training.merge_truth import State, Truth, filled
+from training.merge_truth import State, Truth
 
 NUM_FOLDS = 2
 # Wrong candidates of a part that are learnt from: the likeliest, and some of the others.
@@ -52,16 +54,6 @@ class Group:
     fold: int
 
 
-@dataclass(frozen=True, slots=True)
-class Opinion:
-    """What the merger without fitted scores says of a case, and whether it is right."""
-
-    text: str | None
-    is_unique: bool
-    num_doubts: int
-    is_right: bool
-
-
 @dataclass(slots=True)
 class MergedCase:
     """The merges of one case, best first, with their features; `is_whole` counts blank lines."""
@@ -74,8 +66,9 @@ class MergedCase:
     rows: Rows
     is_right: list[bool]
     is_whole: list[bool]
-    texts: list[str]
-    opinion: Opinion
+    texts: list[tuple[str, ...]]
+    opinion: OtherMerge | None
+    opinion_is_right: bool
 
 
 def fold_of(case: Case) -> int:
@@ -93,19 +86,40 @@ class CaseExamples:
         self.fold = fold_of(case)
         lines, _ = split_lines(case.original)
         update, _ = split_lines(case.update)
-        self.source = MergeSource(
-            lines, update, path=case.path, language=case.language, local=None, step=None
-        )
-        self.expected = [filled(text) for text in case.results]
-        self.whole = ["\n".join(split_lines(text)[0]) for text in case.results]
-        self.opinion = self._opinion()
+        self.source = MergeSource(lines, update, path=case.path, language=case.language)
+        self.whole = [list(split_lines(text)[0]) for text in case.results]
+        self.expected = [filled(lines) for lines in self.whole]
+        self.opinion = self.source.second_opinion()
         self.truths: list[tuple[Beam, Truth]] = []
-        if not case.must_refuse or case.also:
-            for _, beam in self.source.beams:
-                for expected in self.expected:
-                    truth = Truth(self.source.original, beam.parts, expected)
-                    if truth.exists:
-                        self.truths.append((beam, truth))
+
+    def first_looks(self) -> Iterator[tuple[Rows, NDArray[np.bool_]]]:
+        """All candidates of each part of each reading that leads to the truth."""
+        for one in self.source.read:
+            right: set[tuple[int, int]] = set()
+            for order in one.orders:
+                for truth in self._truths_of([one.parts[number] for number in order]):
+                    right |= {(order[number], choice) for number, choice in truth.pairs()}
+            for number, look in enumerate(one.looks):
+                good = [choice for at, choice in right if at == number]
+                if len(look) and good:
+                    is_right = np.zeros(len(look), bool)
+                    is_right[good] = True
+                    yield look, is_right
+
+    def look(self, first: Scorer) -> None:
+        """Keep the candidates that a score finds best; the others are forgotten."""
+        self.source.search(first, None, None)
+        self.source.read = []
+        for _, beam in self.source.beams:
+            self.truths += [(beam, truth) for truth in self._truths_of(beam.parts)]
+
+    def _truths_of(self, parts: Sequence[Part]) -> Iterator[Truth]:
+        if self.case.must_refuse and not self.case.also:
+            return
+        for expected in self.expected:
+            truth = Truth(self.source.original, parts, expected)
+            if truth.exists:
+                yield truth
 
     def candidates(self) -> Iterator[tuple[Rows, NDArray[np.bool_]]]:
         """The candidates of each part of each reading that leads to the truth."""
@@ -155,7 +169,7 @@ class CaseExamples:
         for _, beam in self.source.beams:
             beam.score(local, step)
         merges = self.source.merges()
-        texts = ["\n".join(merge.lines) for merge in merges]
+        texts = [tuple(merge.lines) for merge in merges]
         return MergedCase(
             case_id=self.case.id,
             fold=self.fold,
@@ -164,22 +178,11 @@ class CaseExamples:
             has_truth=bool(self.truths),
             rows=self.source.features(merges),
             is_right=[filled(text) in self.expected for text in texts],
-            is_whole=[text in self.whole for text in texts],
+            is_whole=[list(text) in self.whole for text in texts],
             texts=texts,
             opinion=self.opinion,
-        )
-
-    def _opinion(self) -> Opinion:
-        planned = plan_case(self.case)
-        outcome = planned.conclude()
-        if outcome is None or outcome.verdict.status == "rejected":
-            return Opinion(None, False, 0, False)
-        text = "\n".join(outcome.lines)
-        return Opinion(
-            text,
-            planned.is_unique,
-            len(outcome.verdict.findings),
-            filled(text) in self.expected,
+            opinion_is_right=self.opinion is not None
+            and filled(self.opinion.lines) in self.expected,
         )
 
 
@@ -197,9 +200,13 @@ class ExamplePool:
             self._links.append(here)
         self.num_cases = sum(link.recv() for link in self._links)
 
-    def candidates(self) -> Examples:
-        """The candidates of all cases."""
-        return self._gather(("candidates", None, None))
+    def first_looks(self) -> Examples:
+        """All candidates of all cases, with what is seen at first."""
+        return self._gather(("first_looks", None, None))
+
+    def candidates(self, firsts: Sequence[TreeScore]) -> Examples:
+        """The candidates of all cases that `firsts` find best, each fitted without its fold."""
+        return self._gather(("candidates", firsts, None))
 
     def steps(self, locals_: Sequence[TreeScore]) -> Examples:
         """The steps of all cases; `locals_` are the fitted scores a fold was left out of."""
@@ -237,7 +244,10 @@ def _serve(link: Connection, cases: Sequence[tuple[Case, float]]) -> None:
             return
         found: list[object] = []
         for one in known:
-            if name == "candidates":
+            if name == "first_looks":
+                found += [Group(*rows, one.weight, one.fold) for rows in one.first_looks()]
+            elif name == "candidates":
+                one.look(locals_[one.fold])
                 found += [Group(*rows, one.weight, one.fold) for rows in one.candidates()]
             elif name == "steps":
                 found += [

@@ -11,8 +11,8 @@ from apply_service.apply.constrained_reading import ConstrainedReading
 from apply_service.apply.errors import WithdrawnError
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.apply.region_prompt import RegionPrompt
-from apply_service.edit.verdict.verdict import AnswerEnding
 from apply_service.edit.text.text_file import split_lines
+from apply_service.edit.verdict.verdict import AnswerEnding
 from apply_service.prompts.profile import AnswerFormatError
 from batching.events import Event, Failed, Finished, RowEvidence, Tokens
 

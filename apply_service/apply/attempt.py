@@ -11,8 +11,8 @@ from apply_service.apply.outcome import Source
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.edit.place.merge import MergePlan
 from apply_service.edit.place.placement import Placement
-from apply_service.edit.verdict.verdict import AnswerEnding
 from apply_service.edit.regions import Region, cells, choose_regions, estimate_tokens
+from apply_service.edit.verdict.verdict import AnswerEnding
 
 if TYPE_CHECKING:  # they are only of what a model is asked, and cost those who ask none
     from apply_service.apply.confidence import Testimony

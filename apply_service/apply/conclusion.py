@@ -12,9 +12,9 @@ from apply_service.apply.outcome import Outcome, Source
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.edit.finding import Finding
 from apply_service.edit.place.merge import MergePlan
-from apply_service.edit.verdict.verdict import Verdict, judge, status_of
 from apply_service.edit.text.diff import unified_diff
 from apply_service.edit.text.work_budget import BudgetSpentError, limited_work
+from apply_service.edit.verdict.verdict import Verdict, judge, status_of
 from batching.events import RequestStats
 
 # A wider region or the file may have one, so this is of one attempt only.

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from apply_service.apply.constrained_reading import ConstrainedReading
 from apply_service.apply.decision import Branch, Decision
 from apply_service.edit.finding import Finding
-from apply_service.edit.verdict.comparison import shown
 from apply_service.edit.place.placement import Placement
+from apply_service.edit.verdict.comparison import shown
 from apply_service.prompts.calibration import UNMEASURED, Calibration
 from batching.events import RowEvidence
 

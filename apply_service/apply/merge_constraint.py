@@ -69,9 +69,7 @@ def _text_of(
     """The symbols of a text, with a border where it leaves the original and where it returns."""
     old, new = form.lines(original), form.lines(text)
     old_symbols, new_symbols = (tuple(chain(*lines, form.end)) for lines in (old, new))
-    old_starts, new_starts = (
-        list(accumulate(map(len, lines), initial=0)) for lines in (old, new)
-    )
+    old_starts, new_starts = (list(accumulate(map(len, lines), initial=0)) for lines in (old, new))
     borders: set[int] = set()
     for hunk in bounded_hunks(original, text):
         start, end = new_starts[hunk.new_start], new_starts[hunk.new_end]

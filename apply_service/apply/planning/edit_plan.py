@@ -60,9 +60,7 @@ class EditPlan:
     @property
     def is_impossible(self) -> bool:
         """True if the update has no place in the file, so that no model should try."""
-        return (
-            self.merge is not None and self.merge.best is None and bool(self.merge.findings)
-        )
+        return self.merge is not None and self.merge.best is None and bool(self.merge.findings)
 
 
 def plan_edit(

@@ -126,8 +126,8 @@ def plan_merge(
     return MergePlan(
         original_lines=original_lines,
         merges=tuple(tuple(merge.lines) for merge in ranked.merges),
-        weights=ranked.log_shares(scores),
-        certainty=ranked.certainty(scores),
+        weights=ranked.log_shares(scores.scale),
+        certainty=ranked.certainty,
         parts=tuple(first.sent_parts(update_lines)),
         snippet=first.reading.snippet,
     )

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from apply_service.edit.finding import Finding, Severity
-from apply_service.edit.verdict.comparison import Comparison, shown
-from apply_service.edit.verdict.loss_checks import LOSS_CHECKS
 from apply_service.edit.read.markers import parse_marker
 from apply_service.edit.text.blank_lines import squeeze
+from apply_service.edit.verdict.comparison import Comparison, shown
+from apply_service.edit.verdict.loss_checks import LOSS_CHECKS
 
 # A piece of up to so many lines that is written over and over again at the end is a loop.
 MAX_LOOP_PERIOD = 40

@@ -6,12 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from apply_service.edit.finding import Finding
-from apply_service.edit.verdict.comparison import Comparison, shown
 from apply_service.edit.syntax.languages import OVERLOADING
 from apply_service.edit.syntax.symbol import Symbol
 from apply_service.edit.syntax.syntax import SyntaxTree
 from apply_service.edit.text.alternatives import are_alternatives
 from apply_service.edit.text.line_index import indent_of
+from apply_service.edit.verdict.comparison import Comparison, shown
 
 _KINDS = frozenset({"function", "class", "constant"})
 # Names from the outermost definition to the symbol, its kind and its depth in columns.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from apply_service.edit.finding import Finding
-from apply_service.edit.verdict.comparison import MAX_EXPLAINED_LOSS, Comparison, shown
 from apply_service.edit.syntax.symbol import Symbol
+from apply_service.edit.verdict.comparison import MAX_EXPLAINED_LOSS, Comparison, shown
 
 # Kinds of symbols whose loss is reported by name; the lines of others are reported as lines.
 NAMED_KINDS = frozenset({"function", "class", "constant", "section", "rule"})

@@ -13,6 +13,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from apply_service.edit.finding import Finding
+from apply_service.edit.read.markers import split_segments
+from apply_service.edit.read.segment import Segment, SegmentLine, Snippet
+from apply_service.edit.read.snippet import read_snippet
+from apply_service.edit.read.snippet_error import SnippetError
 from apply_service.edit.verdict.checks import (
     CHECKS,
     MERGE_CHECKS,
@@ -22,10 +26,6 @@ from apply_service.edit.verdict.checks import (
 from apply_service.edit.verdict.comparison import Comparison
 from apply_service.edit.verdict.double_checks import check_defined_twice
 from apply_service.edit.verdict.place_checks import check_membership, check_place
-from apply_service.edit.read.markers import split_segments
-from apply_service.edit.read.segment import Segment, SegmentLine, Snippet
-from apply_service.edit.read.snippet import read_snippet
-from apply_service.edit.read.snippet_error import SnippetError
 
 if TYPE_CHECKING:
     from apply_service.edit.place.merge import MergePlan

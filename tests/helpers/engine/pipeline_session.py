@@ -24,8 +24,7 @@ from apply_service.apply.outcome import Outcome
 from apply_service.apply.planning.edit_plan import EditPlan, plan_edit
 from apply_service.apply.planning.text_work import TextWork
 from apply_service.apply.run import ApplyPipeline
-from apply_service.edit.place.merge import splice
-from apply_service.edit.regional_update import marker_of, regional_update
+from apply_service.edit.regional_update import regional_merge
 from apply_service.edit.text.text_file import TextFile
 from batching.async_engine import AsyncEngine
 
@@ -169,16 +168,15 @@ def teach(oracle: OracleService, plan: EditPlan, attempt: Attempt) -> None:
     assert plan.merge is not None
     assert plan.merge.best is not None
     for region in attempt.regions:
-        update = regional_update(
-            plan.original_lines, plan.merge.best, region, marker=marker_of((), (), None)
-        )
-        oracle.will_rewrite(region.start, region.end, update.predicted)
+        lines = regional_merge(plan.original_lines, plan.merge.path(), region)
+        assert lines is not None
+        oracle.will_rewrite(region.start, region.end, lines)
 
 
 def merge_of(plan: EditPlan) -> list[str]:
     assert plan.merge is not None
     assert plan.merge.best is not None
-    return splice(plan.original_lines, plan.merge.best)
+    return list(plan.merge.best)
 
 
 def functions(names: Sequence[str]) -> str:

@@ -33,7 +33,7 @@ class FilledLines:
         return len(self.lines)
 
     def span_of(self, start: int, end: int) -> tuple[int, int]:
-        """Filled lines [start, end) as a span of all lines; an empty one is before a filled line."""
+        """Filled lines [start, end) as a span of all lines; an empty one is before its line."""
         if start == end:
             at = self.numbers[start] if start < len(self) else self.num_lines
             return at, at

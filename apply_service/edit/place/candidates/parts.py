@@ -8,19 +8,14 @@ from itertools import takewhile
 
 from apply_service.edit.place.candidates.candidate import Candidate
 from apply_service.edit.place.candidates.candidate_source import candidates_of
-from apply_service.edit.place.candidates.original_facts import OriginalFacts, balance
+from apply_service.edit.place.candidates.original_facts import OriginalFacts
 from apply_service.edit.place.candidates.part import Part, PartKind
 from apply_service.edit.place.candidates.row_matcher import RowMatcher
 from apply_service.edit.place.candidates.rows import Row, rows_of
 from apply_service.edit.read.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.text.definition_names import definition_name
 
-# Besides each span as it is, so many candidates of a segment are looked at closely.
-MAX_VARIANTS = 120
-FREE = False
-# A guess of how likely a candidate is, before any feature is known.
-REMOVED_COST, BALANCE_COST, SHIFT_COST, KEPT_COST, RESTORED_COST = 0.16, 0.2, 0.4, 0.3, 0.05
-_CALLED = re.compile(r"([A-Za-z_]\w*)\s*(?=[(<:={])")
+_CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*(?=[(<:={])")
 
 
 def parts_of(original: OriginalFacts, snippet: Snippet) -> list[Part]:
@@ -73,7 +68,7 @@ def _segment_part(
         original=original,
         rows=tuple(rows),
         matcher=matcher,
-        candidates=_most_likely(original, rows, matcher, found),
+        candidates=found,
         names=_names_of(original, rows),
         has_gap_before=segment.has_gap_before,
         has_gap_after=segment.has_gap_after,
@@ -105,43 +100,6 @@ def _part_without_rows(
     )
 
 
-def _most_likely(
-    original: OriginalFacts, rows: Sequence[Row], matcher: RowMatcher, found: list[Candidate]
-) -> list[Candidate]:
-    """Each span as it is, and the likeliest of the others by a guess."""
-    if FREE:
-        return found
-    weights = [0.0]
-    for weight in matcher.line_weights.tolist():
-        weights.append(weights[-1] + weight)
-    depths = original.depths
-    opened = sum(balance(row.stripped) for row in rows if row.is_written)
-
-    def guess(one: Candidate) -> float:
-        evidence = matcher.evidence_of(one.pairs)
-        lost = weights[one.end] - weights[one.start] - evidence
-        left = opened - (depths[one.end] - depths[one.start])
-        num_restored = sum(run.row in one.dropped for run in one.kept)
-        kept = 0.0
-        for run in one.kept:
-            kept += weights[run.end] - weights[run.start]
-            left += depths[run.end] - depths[run.start]
-        return (
-            evidence
-            - REMOVED_COST * max(lost - kept, 0.0)
-            - BALANCE_COST * abs(left)
-            - SHIFT_COST * bool(one.shift or one.row_shifts)
-            - KEPT_COST * (len(one.kept) - num_restored)
-            - RESTORED_COST * len(one.dropped)
-        )
-
-    plain = [one for one in found if not one.kept and not one.dropped and not one.row_shifts]
-    plain_ids = {id(one) for one in plain}
-    others = sorted((one for one in found if id(one) not in plain_ids), key=guess)
-    chosen = {id(one) for one in (*plain, *others[-MAX_VARIANTS:])}
-    return [one for one in found if id(one) in chosen]
-
-
 def _names_of(original: OriginalFacts, rows: Sequence[Row]) -> frozenset[str]:
     """Names that the rows define, or that they begin with on their least depth."""
     names = {name for row in rows if (name := definition_name(row.text))}
@@ -153,6 +111,14 @@ def _names_of(original: OriginalFacts, rows: Sequence[Row]) -> frozenset[str]:
 
 
 def _named_spans(original: OriginalFacts, name: str) -> Iterator[Candidate]:
-    for one in original.definitions:
-        if one.name == name.rpartition(".")[2]:
-            yield Candidate(start=one.start, end=one.end)
+    """Definitions of a name; `Class.name` is looked for in the class, if there is one."""
+    owner, _, own = name.rpartition(".")
+    known = [one for one in original.definitions if one.name == own]
+    owners = [one for one in original.definitions if owner and one.name == owner]
+    inside = [
+        one
+        for one in known
+        if any(other.start <= one.start and one.end <= other.end for other in owners)
+    ]
+    for one in inside or known:
+        yield Candidate(start=one.start, end=one.end)

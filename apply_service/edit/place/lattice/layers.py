@@ -24,9 +24,7 @@ def layers_of(
     hunks = [bounded_hunks(original_lines, merge) for merge in merges]
     layers: list[tuple[Placement, ...]] = []
     for start, end in _joined(_spans(hunks), merges, hunks):
-        texts = [
-            _text_of(start, end, merge, own) for merge, own in zip(merges, hunks, strict=True)
-        ]
+        texts = [_text_of(start, end, merge, own) for merge, own in zip(merges, hunks, strict=True)]
         is_open = len(set(texts)) > 1
         found = zip(texts, weights, strict=True) if is_open else [(texts[0], 0.0)]
         layers.append(

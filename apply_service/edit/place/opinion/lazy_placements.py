@@ -13,7 +13,11 @@ from apply_service.edit.place.opinion.alike_lines import AlikeLines
 from apply_service.edit.place.opinion.lazy_places import LazyPlacer, Spot
 from apply_service.edit.place.opinion.left_out_lines import may_go
 from apply_service.edit.place.opinion.placement import Placement
-from apply_service.edit.place.opinion.placement_features import FEATURES, LineKinship, PlacementFeatures
+from apply_service.edit.place.opinion.placement_features import (
+    FEATURES,
+    LineKinship,
+    PlacementFeatures,
+)
 from apply_service.edit.place.opinion.placement_ranking import weight_of
 from apply_service.edit.place.opinion.placement_trees import MAX_BEHIND, confirmed, corrected
 from apply_service.edit.place.opinion.segment_borders import MIN_FULLNESS

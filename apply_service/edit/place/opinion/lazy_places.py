@@ -11,7 +11,11 @@ from msgspec.structs import replace
 from apply_service.edit.place.opinion.chains import Chain, ChainFinder
 from apply_service.edit.place.opinion.insertions import Insertion, InsertionFinder
 from apply_service.edit.place.opinion.placement import PlacementReason
-from apply_service.edit.place.opinion.segment_borders import OPEN_BORDER_COST, Border, SegmentBorders
+from apply_service.edit.place.opinion.segment_borders import (
+    OPEN_BORDER_COST,
+    Border,
+    SegmentBorders,
+)
 from apply_service.edit.text.brackets import CLOSERS_OR_END, BalanceIndex, balance_of
 from apply_service.edit.text.line_index import LineIndex, indent_of, leaves
 from apply_service.edit.text.runs import REPEATED_SHARE, Run, find_runs

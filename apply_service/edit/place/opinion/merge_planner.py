@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from apply_service.edit.finding import Finding
 from apply_service.edit.place.opinion.empty_gaps import without_empty_gaps
-from apply_service.edit.place.explicit_placements import ExplicitPlacements
 from apply_service.edit.place.opinion.lazy_placements import CERTAIN_MARGIN, LazyPlacements
 from apply_service.edit.place.opinion.left_out_lines import (
     MAX_LEFT_OUT,
@@ -97,7 +96,6 @@ class MergePlanner:
             weights=weights,
             segments=snippet.segments,
         )
-        self._explicit = ExplicitPlacements(self._index, similarity)
         self._guesses = OrderPlacements(
             self._index,
             self._symbols,
@@ -150,9 +148,6 @@ class MergePlanner:
         nesting = SegmentNesting(self._index, self._symbols)
         candidates: list[list[Placement]] = []
         for number, segment in enumerate(self._snippet.segments):
-            if segment.old is not None:
-                candidates.append(self._explicit.of(number, segment))
-                continue
             room = nesting.enter(segment)
             if room is not None and self._index.num_filled(room.high, len(self._index)):
                 self._ending_inside.add(number)

@@ -8,23 +8,23 @@ can be among all of its segment. So corrected weights are logarithms of odds as 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 
-from apply_service.edit.place.opinion.decision_tree import Node, Tree, node_of, value_for
 from apply_service.edit.place.opinion.placement import Placement
 from apply_service.edit.place.opinion.placement_features import FEATURES
-from apply_service.edit.place.opinion.placement_layer import LAYER_FEATURES, heaviest, layer_features
+from apply_service.edit.place.opinion.placement_layer import (
+    LAYER_FEATURES,
+    heaviest,
+    layer_features,
+)
+from apply_service.edit.place.score.forest import Forest, Tree
 from apply_service.edit.text.work_budget import spend
-
-if TYPE_CHECKING:
-    from apply_service.edit.place.opinion.placement_forest import Forest
 
 TREES_PATH = Path(__file__).with_name("placement_trees.json")
 # In nats; see `corrected`.
@@ -34,8 +34,6 @@ MAX_BEHIND = 15.0
 MIN_CERTAIN_SHARE = 0.97
 # In nats.
 DOUBTED_LEAD = 1.0
-# Fewer rows walk down the trees faster one by one.
-MIN_ROWS_TOGETHER = 5
 # What it takes to walk down all trees with one row.
 COMPARISONS_PER_ROW = 100
 
@@ -48,19 +46,11 @@ class PlacementTrees(msgspec.Struct, frozen=True, dict=True):
 
     def sums_of(self, rows: Sequence[Sequence[float]]) -> list[float]:
         """What all trees add to each row of features."""
-        # To import numpy takes longer than it saves where one edit is all that is planned.
-        if len(rows) >= MIN_ROWS_TOGETHER and "numpy" in sys.modules:
-            return self._forest.sums_of(rows)
-        return [sum([value_for(root, row) for root in self._roots]) for row in rows]
-
-    @cached_property
-    def _roots(self) -> list[Node]:
-        return [node_of(tree, 0 if tree.features else -1) for tree in self.trees]
+        sums: list[float] = self._forest.sums_of(np.array(rows, np.float64)).tolist()
+        return sums
 
     @cached_property
     def _forest(self) -> Forest:
-        from apply_service.edit.place.opinion.placement_forest import Forest
-
         return Forest(self.trees)
 
 

@@ -57,7 +57,7 @@ class Forest:
         self._children = np.array(children, dtype=np.intp)
         self._values = np.array(values)
 
-    def sums_of(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
+    def sums_of(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
         """What all trees add to each of `[num_rows, num_features]`, as if added one by one."""
         num_rows, num_features = rows.shape
         flat = rows.astype(np.float64).ravel()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
 from apply_service.edit.place.features.certainty_features import CERTAINTY_FEATURES
 from apply_service.edit.place.features.feature import Rows
+from apply_service.edit.place.features.first_look import FIRST_FEATURES
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.step_features import STEP_FEATURES
 from apply_service.edit.place.score.forest import Forest, Tree
@@ -40,15 +41,18 @@ class TreeScore(msgspec.Struct, frozen=True, dict=True):
 class MergeScores(msgspec.Struct, frozen=True):
     """All fitted scores, and the hash of the cases that they were fitted to.
 
-    `certainty_steps` are rising pairs of a score and the share that was right there (isotonic
-    regression on cases that the scores had not seen).
+    Merge scores times `scale` are log odds of merges beside each other. `certainty_steps` are
+    rising pairs of a score and the share that was right there (isotonic regression on cases that
+    the scores had not seen).
     """
 
     data_sha256: str
+    first: TreeScore
     candidate: TreeScore
     step: TreeScore
     merge: TreeScore
     certainty: TreeScore
+    scale: float
     certainty_steps: list[tuple[float, float]]
 
     def probability(self, score: float) -> float:
@@ -70,6 +74,7 @@ def read_scores(path: Path) -> MergeScores:
         ) from error
     return msgspec.structs.replace(
         scores,
+        first=_for_features(scores.first, [one.name for one in FIRST_FEATURES], path),
         candidate=_for_features(scores.candidate, CANDIDATE_FEATURES.names, path),
         step=_for_features(scores.step, STEP_FEATURES.names, path),
         merge=_for_features(scores.merge, MERGE_FEATURES.names, path),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from apply_service.edit.place.splice import splice
 
 from apply_service.edit.place.merge import plan_merge
-from apply_service.edit.place.splice import splice
-from apply_service.edit.verdict.verdict import judge
 from apply_service.edit.read.snippet import read_snippet
 from apply_service.edit.syntax.languages import language_of
 from apply_service.edit.syntax.syntax import parse
 from apply_service.edit.text.alternatives import are_alternatives, without_directives
+from apply_service.edit.verdict.verdict import judge
 
 C_BRANCHES = """\
 #if FAST

@@ -7,9 +7,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apply_service.edit.verdict.comparison import Comparison
 from apply_service.edit.read.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.text.blank_lines import gaps_of, squeeze
+from apply_service.edit.verdict.comparison import Comparison
 
 LINES = st.lists(st.sampled_from(["a", "  b", "c", "", "}"]), max_size=14)
 

@@ -7,6 +7,10 @@ from dataclasses import replace
 import pytest
 
 from apply_service.edit.place.merge import MergePlan, plan_merge
+from apply_service.edit.place.placement import Placement
+from apply_service.edit.read.segment import Segment, SegmentLine, Snippet
+from apply_service.edit.read.snippet import read_snippet
+from apply_service.edit.syntax.syntax import parse
 from apply_service.edit.verdict.place_checks import (
     BLANK_MARGIN,
     BORDER_MARGIN,
@@ -14,11 +18,7 @@ from apply_service.edit.verdict.place_checks import (
     MANY_LINES,
     PLACE_MARGIN,
 )
-from apply_service.edit.place.placement import Placement
 from apply_service.edit.verdict.verdict import Verdict, judge
-from apply_service.edit.read.segment import Segment, SegmentLine, Snippet
-from apply_service.edit.read.snippet import read_snippet
-from apply_service.edit.syntax.syntax import parse
 
 ORIGINAL = ["first = 1", "limit = 10", "second = 2", "limit = 10", "third = 3", "", "fourth = 4"]
 SNIPPET = Snippet(format="lazy", segments=(Segment(lines=(SegmentLine("new = 0", 2),)),))

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apply_service.edit.verdict.verdict import MAX_FINDINGS_PER_CODE, RemovedLine, Status, judge
 from apply_service.edit.read.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.syntax.syntax import parse
+from apply_service.edit.verdict.verdict import MAX_FINDINGS_PER_CODE, RemovedLine, Status, judge
 
 ORIGINAL = """\
 import os

@@ -8,9 +8,9 @@ import pytest
 from verdict_examples import DOCS, ROOT, Example, read_examples
 
 from apply_service.edit.place.merge import plan_merge
-from apply_service.edit.verdict.verdict import judge
 from apply_service.edit.read.snippet import read_snippet
 from apply_service.edit.syntax.syntax import parse
+from apply_service.edit.verdict.verdict import judge
 
 # One is a finding of a plan that the verdict puts in its own words, two would need long examples.
 WITHOUT_EXAMPLE = {"place_guessed", "too_many_segments", "too_much_to_compare"}
