@@ -7,13 +7,13 @@ import re
 import pytest
 from verdict_examples import DOCS, ROOT, Example, read_examples
 
-from apply_service.edit.place.merge import plan_merge
+from apply_service.edit.place.merge import MergePlan, plan_merge
 from apply_service.edit.read.snippet import read_snippet
 from apply_service.edit.syntax.syntax import parse
 from apply_service.edit.verdict.verdict import judge
 
-# One is a finding of a plan that the verdict puts in its own words, two would need long examples.
-WITHOUT_EXAMPLE = {"place_guessed", "too_many_segments", "too_much_to_compare"}
+# They would need long examples.
+WITHOUT_EXAMPLE = {"too_many_segments", "too_much_to_compare"}
 # What the model says of its answer is another test's.
 EXAMPLES = [example for example in read_examples() if example.told is None]
 
@@ -22,18 +22,23 @@ EXAMPLES = [example for example in read_examples() if example.told is None]
     "example", EXAMPLES, ids=lambda example: f"{example.code}-{example.triggers}"
 )
 def test_example(example: Example) -> None:
-    snippet = read_snippet(example.update, example.original, language="python")
     tree = parse(example.original, "python")
+    plan = plan_of(example.original, example.update)
     verdict = judge(
         example.original,
-        snippet,
+        plan.snippet or example.update,
         example.result,
         ending="length" if example.is_stopped else "complete",
-        plan=plan_merge(example.original, snippet, tree=tree),
+        plan=plan,
         tree=tree,
     )
     codes = {finding.code for finding in verdict.findings}
     assert (example.code in codes) == example.triggers, verdict
+
+
+def plan_of(original: list[str], update: list[str]) -> MergePlan:
+    snippet = read_snippet(update, original, language="python")
+    return plan_merge(original, update, snippet, language="python")
 
 
 def test_every_code_has_an_example_of_both_kinds() -> None:
