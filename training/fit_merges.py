@@ -17,18 +17,17 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
+from scipy.optimize import isotonic_regression, minimize_scalar
 
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
 from apply_service.edit.place.features.certainty_features import (
     CERTAINTY_FEATURES,
     CertaintyView,
-    SecondOpinion,
 )
 from apply_service.edit.place.features.feature import Rows
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.step_features import STEP_FEATURES
-from apply_service.edit.place.score.ranked_merges import MAX_RANKED
+from apply_service.edit.place.score.ranked_merges import MAX_RANKED, opinion_on
 from apply_service.edit.place.score.tree_score import MergeScores, TreeScore
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from training.generated_definitions import definition_cases
@@ -36,7 +35,6 @@ from training.generated_sloppy import sloppy_cases
 from training.generated_wraps import wrapped_cases
 from training.merge_examples import NUM_FOLDS, ExamplePool, Examples, MergedCase
 from training.merge_scores import fit, shares_of
-from training.merge_truth import filled
 
 ROOT = Path(__file__).parents[1]
 FIT_FILES = (
@@ -46,7 +44,7 @@ FIT_FILES = (
     "tests/cases/agent_written.jsonl.gz",
     "tests/cases/further_agent_edits.jsonl.gz",
 )
-NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS = 250, 500, 450
+NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS = 300, 500, 600
 NUM_TREES = {"candidate": 200, "step": 200, "merge": 250, "certainty": 120}
 MERGE_PARAMETERS = {
     "learning_rate": 0.05,
@@ -75,28 +73,18 @@ class RankedCase:
         order = np.argsort(-scores, kind="stable")
         self.is_right = case.is_right[order[0]] and not case.must_refuse
         self.order = [int(one) for one in order]
+        self.scores = scores[order]
         self.row = CERTAINTY_FEATURES.rows(
             [
                 CertaintyView(
                     scores=[float(scores[one]) for one in order[:MAX_RANKED]],
                     rows=case.rows[order[:2]],
-                    opinion=opinion_of(case, self.order),
+                    opinion=opinion_on(
+                        [case.texts[one] for one in self.order[:MAX_RANKED]], case.opinion
+                    ),
                 )
             ]
         )[0]
-
-
-def opinion_of(case: MergedCase, order: Sequence[int]) -> SecondOpinion:
-    """The second opinion on a case, seen from its merges in order."""
-    opinion = case.opinion
-    if opinion.text is None:
-        return SecondOpinion(rank=-1, is_unique=False, num_doubts=0, has_error=True)
-    wanted = filled(opinion.text)
-    ranks = [rank for rank, one in enumerate(order) if filled(case.texts[one]) == wanted]
-    rank = ranks[0] if ranks and ranks[0] < MAX_RANKED else -1
-    return SecondOpinion(
-        rank=rank, is_unique=opinion.is_unique, num_doubts=opinion.num_doubts, has_error=False
-    )
 
 
 def cross_fit(examples: Examples, names: Sequence[str], num_trees: int) -> list[TreeScore]:
@@ -145,6 +133,26 @@ def fit_merge_scores(cases: Sequence[MergedCase]) -> list[TreeScore]:
             )
         )
     return found
+
+
+def fit_scale(ranked: Sequence[RankedCase]) -> float:
+    """By how much scores are multiplied to be log odds: the right merge is then likeliest."""
+    known = []
+    for one in ranked:
+        right = [place for place, at in enumerate(one.order) if one.case.is_right[at]]
+        if right and not one.case.must_refuse:
+            known.append((one.scores, right, one.case.weight))
+
+    def surprise(scale: float) -> float:
+        gains = (
+            weight
+            * (np.logaddexp.reduce(scale * scores) - np.logaddexp.reduce(scale * scores[right]))
+            for scores, right, weight in known
+        )
+        return float(sum(gains))
+
+    found = minimize_scalar(surprise, bounds=(0.05, 5.0), method="bounded")
+    return float(found.x)
 
 
 def fit_certainty(
@@ -217,9 +225,9 @@ def main() -> int:
     cases: list[Case] = [case for name in FIT_FILES for case in read_cases(ROOT / name)]
     blind_cases = [case for path in blind_files for case in read_cases(path)]
     made = [
-        *wrapped_cases(cases, NUM_WRAPS),
+        *wrapped_cases(cases + blind_cases, NUM_WRAPS),
         *sloppy_cases(cases, NUM_SLOPPY),
-        *definition_cases(cases, NUM_DEFINITIONS),
+        *definition_cases(cases + blind_cases, NUM_DEFINITIONS),
     ]
     cases += [*blind_cases, *made]
     digest = hashlib.sha256(msgspec.json.encode(cases)).hexdigest()
@@ -242,6 +250,7 @@ def main() -> int:
         step=steps[-1],
         merge=merges[-1],
         certainty=certainty,
+        scale=fit_scale(ranked),
         certainty_steps=certainty_steps,
     )
     stored = msgspec.msgpack.encode(scores)
@@ -266,7 +275,7 @@ def report(
         share = np.mean([any(one.case.is_right[at] for at in one.order[:limit]) for one in asked])
         print(f"{name}: right among {limit}: {share:.1%}")
     exact = np.mean([one.case.is_whole[one.order[0]] for one in asked])
-    opinions = np.mean([one.case.opinion.is_right for one in asked])
+    opinions = np.mean([one.case.opinion_is_right for one in asked])
     print(f"{name}: first to the byte: {exact:.1%}; the second opinion is right: {opinions:.1%}")
     for threshold in (0.8, 0.9, 0.95, 0.97, 0.98, 0.99):
         known = [found[one.case.case_id] for one in ranked]

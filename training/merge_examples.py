@@ -16,11 +16,12 @@ from apply_service.edit.place.features.feature import Rows
 from apply_service.edit.place.features.step_features import STEP_FEATURES
 from apply_service.edit.place.lattice.beam import Beam, Scorer
 from apply_service.edit.place.lattice.merges import MergeSource
+from apply_service.edit.place.score.ranked_merges import filled
 from apply_service.edit.place.score.tree_score import TreeScore
+from apply_service.edit.place.second_opinion import OtherMerge
 from apply_service.edit.text.text_file import split_lines
 from apply_service.evaluate.cases.case_file import Case
-from apply_service.evaluate.cases.planned_case import plan_case
-from training.merge_truth import State, Truth, filled
+from training.merge_truth import State, Truth
 
 NUM_FOLDS = 2
 # Wrong candidates of a part that are learnt from: the likeliest, and some of the others.
@@ -52,16 +53,6 @@ class Group:
     fold: int
 
 
-@dataclass(frozen=True, slots=True)
-class Opinion:
-    """What the merger without fitted scores says of a case, and whether it is right."""
-
-    text: str | None
-    is_unique: bool
-    num_doubts: int
-    is_right: bool
-
-
 @dataclass(slots=True)
 class MergedCase:
     """The merges of one case, best first, with their features; `is_whole` counts blank lines."""
@@ -74,8 +65,9 @@ class MergedCase:
     rows: Rows
     is_right: list[bool]
     is_whole: list[bool]
-    texts: list[str]
-    opinion: Opinion
+    texts: list[tuple[str, ...]]
+    opinion: OtherMerge | None
+    opinion_is_right: bool
 
 
 def fold_of(case: Case) -> int:
@@ -96,9 +88,9 @@ class CaseExamples:
         self.source = MergeSource(
             lines, update, path=case.path, language=case.language, local=None, step=None
         )
-        self.expected = [filled(text) for text in case.results]
-        self.whole = ["\n".join(split_lines(text)[0]) for text in case.results]
-        self.opinion = self._opinion()
+        self.whole = [list(split_lines(text)[0]) for text in case.results]
+        self.expected = [filled(lines) for lines in self.whole]
+        self.opinion = self.source.second_opinion()
         self.truths: list[tuple[Beam, Truth]] = []
         if not case.must_refuse or case.also:
             for _, beam in self.source.beams:
@@ -155,7 +147,7 @@ class CaseExamples:
         for _, beam in self.source.beams:
             beam.score(local, step)
         merges = self.source.merges()
-        texts = ["\n".join(merge.lines) for merge in merges]
+        texts = [tuple(merge.lines) for merge in merges]
         return MergedCase(
             case_id=self.case.id,
             fold=self.fold,
@@ -164,22 +156,11 @@ class CaseExamples:
             has_truth=bool(self.truths),
             rows=self.source.features(merges),
             is_right=[filled(text) in self.expected for text in texts],
-            is_whole=[text in self.whole for text in texts],
+            is_whole=[list(text) in self.whole for text in texts],
             texts=texts,
             opinion=self.opinion,
-        )
-
-    def _opinion(self) -> Opinion:
-        planned = plan_case(self.case)
-        outcome = planned.conclude()
-        if outcome is None or outcome.verdict.status == "rejected":
-            return Opinion(None, False, 0, False)
-        text = "\n".join(outcome.lines)
-        return Opinion(
-            text,
-            planned.is_unique,
-            len(outcome.verdict.findings),
-            filled(text) in self.expected,
+            opinion_is_right=self.opinion is not None
+            and filled(self.opinion.lines) in self.expected,
         )
 
 

@@ -110,8 +110,3 @@ class Truth:
                 break
             length += 1
         return length
-
-
-def filled(text: str) -> list[str]:
-    """The lines of a text without blank ones and without space at their ends."""
-    return [line.rstrip() for line in text.split("\n") if line.strip()]

@@ -17,10 +17,9 @@ from apply_service.edit.text.definition_names import definition_name
 
 # Besides each span as it is, so many candidates of a segment are looked at closely.
 MAX_VARIANTS = 120
-FREE = False
 # A guess of how likely a candidate is, before any feature is known.
 REMOVED_COST, BALANCE_COST, SHIFT_COST, KEPT_COST, RESTORED_COST = 0.16, 0.2, 0.4, 0.3, 0.05
-_CALLED = re.compile(r"([A-Za-z_]\w*)\s*(?=[(<:={])")
+_CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*(?=[(<:={])")
 
 
 def parts_of(original: OriginalFacts, snippet: Snippet) -> list[Part]:
@@ -96,9 +95,7 @@ def _part_without_rows(
 def _most_likely(
     original: OriginalFacts, rows: Sequence[Row], matcher: RowMatcher, found: list[Candidate]
 ) -> list[Candidate]:
-    """Each span as it is, and the likeliest of the others by a guess."""
-    if FREE:
-        return found
+    """Each span as it is or without last ends of blocks, and the likeliest others by a guess."""
     weights = [0.0]
     for weight in matcher.line_weights.tolist():
         weights.append(weights[-1] + weight)
@@ -123,7 +120,12 @@ def _most_likely(
             - RESTORED_COST * len(one.dropped)
         )
 
-    plain = [one for one in found if not one.kept and not one.dropped and not one.row_shifts]
+    optional = {number for number, row in enumerate(rows) if row.is_optional}
+    plain = [
+        one
+        for one in found
+        if not one.kept and not one.row_shifts and optional.isdisjoint(one.dropped)
+    ]
     plain_ids = {id(one) for one in plain}
     others = sorted((one for one in found if id(one) not in plain_ids), key=guess)
     chosen = {id(one) for one in (*plain, *others[-MAX_VARIANTS:])}
@@ -141,6 +143,14 @@ def _names_of(original: OriginalFacts, rows: Sequence[Row]) -> frozenset[str]:
 
 
 def _named_spans(original: OriginalFacts, name: str) -> Iterator[Candidate]:
-    for one in original.definitions:
-        if one.name == name.rpartition(".")[2]:
-            yield Candidate(start=one.start, end=one.end)
+    """Definitions of a name; `Class.name` is looked for in the class, if there is one."""
+    owner, _, own = name.rpartition(".")
+    known = [one for one in original.definitions if one.name == own]
+    owners = [one for one in original.definitions if owner and one.name == owner]
+    inside = [
+        one
+        for one in known
+        if any(other.start <= one.start and one.end <= other.end for other in owners)
+    ]
+    for one in inside or known:
+        yield Candidate(start=one.start, end=one.end)

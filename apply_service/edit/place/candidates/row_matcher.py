@@ -12,6 +12,7 @@ from rapidfuzz import fuzz, process
 
 from apply_service.edit.place.candidates.filled_lines import FilledLines
 from apply_service.edit.place.candidates.rows import Row
+from apply_service.edit.text.work_budget import spend
 
 Floats = NDArray[np.float32]
 
@@ -22,6 +23,8 @@ SET_DISCOUNT, PART_DISCOUNT = 1.12, 1.2
 MAX_RATIO_OF_GROWN = 0.85
 RATIO_OF_ELLIPSIS = 0.98
 MIN_LETTERS_OF_GROWN = 7
+# Longer lines are compared by their beginning; as many pairs take as long as one comparison.
+MAX_COMPARED_CHARS, PAIRS_PER_COMPARISON = 400, 8
 # A ratio below this one says nothing.
 NO_RATIO = 0.35
 OTHER_INDENT_SHARE = 0.93
@@ -38,9 +41,11 @@ class RowMatcher:
     def __init__(self, original: FilledLines, rows: Sequence[Row]) -> None:
         self._original = original
         self._rows = rows
+        spend(len(rows) * len(original) // PAIRS_PER_COMPARISON)
         texts = [row.stripped for row in rows]
         self.is_equal = _equal(texts, original)
-        ratios = _ratios(texts, original.stripped)
+        shown = [text[:MAX_COMPARED_CHARS] for text in texts]
+        ratios = _ratios(shown, [line[:MAX_COMPARED_CHARS] for line in original.stripped])
         _see_ellipses(ratios, texts, original.stripped)
         gains = np.where(self.is_equal, 1.0, np.maximum(ratios - NO_RATIO, 0) * 1.1)
         self.row_weights = np.array([weight_of(text) for text in texts], np.float32)

@@ -15,12 +15,13 @@ from apply_service.edit.place.candidates.original_facts import OriginalFacts
 from apply_service.edit.place.candidates.way import Way
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
 from apply_service.edit.place.features.update_shape import UpdateShape
-from apply_service.edit.read.segment import SnippetFormat
+from apply_service.edit.read.segment import Snippet
 
 _BINDING = re.compile(
     r"(?:^|[\s(,{*&])(?:const |let |var |val |auto |final |mut )?([A-Za-z_]\w*)\s*"
     r"(?::[^=()]{1,30})?:?=(?![=>])"
 )
+_COLUMNS = {name: column for column, name in enumerate(CANDIDATE_FEATURES.names)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +29,7 @@ class Reading:
     """One way to read the update, with what its merges have in common."""
 
     number: int
-    format: SnippetFormat
+    snippet: Snippet
     words: frozenset[str]
     noted: frozenset[str]
     num_markers: int
@@ -61,8 +62,8 @@ class MergeView:
 
     def of_candidates(self, name: str) -> list[float]:
         """A feature of all its segments."""
-        place = CANDIDATE_FEATURES.names.index(name)
-        return [float(row[place]) for row in self._rows] or [0.0]
+        column = _COLUMNS[name]
+        return [float(row[column]) for row in self._rows] or [0.0]
 
     @cached_property
     def gone(self) -> Counter[str]:

@@ -149,6 +149,19 @@ def num_respaced(view: MergeView) -> float:
 
 
 @_add
+def num_odd_indents(view: MergeView) -> float:
+    """New lines indented by spaces in a file of tabs, or by tabs in one of spaces."""
+    before = view.original.full_counts
+    tabs = sum(num for line, num in before.items() if line.startswith("\t"))
+    spaces = sum(num for line, num in before.items() if line.startswith(" "))
+    if tabs == spaces:
+        return 0.0
+    odd = " " if tabs > spaces else "\t"
+    come = view.result.full_counts - before
+    return sum(num for line, num in come.items() if line.startswith(odd))
+
+
+@_add
 def num_notes_come(view: MergeView) -> float:
     """New lines with a remark that looks like a note to the reader."""
     return sum(has_note(line) for line in view.come)

@@ -106,7 +106,7 @@ def num_readings(view: MergeView) -> float:
 @_add
 def update_format(view: MergeView) -> float:
     """How the update was written."""
-    return FORMATS.index(view.reading.format)
+    return FORMATS.index(view.reading.snippet.format)
 
 
 @_add

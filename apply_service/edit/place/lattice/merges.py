@@ -20,6 +20,7 @@ from apply_service.edit.place.features.update_shape import UpdateShape
 from apply_service.edit.place.lattice.beam import Beam, Scorer
 from apply_service.edit.place.lattice.merged_text import merged_text
 from apply_service.edit.place.lattice.moved_definitions import Move, moves_of
+from apply_service.edit.place.second_opinion import OtherMerge, second_opinion
 from apply_service.edit.read.fences import fenced_parts
 from apply_service.edit.read.marker_scan import MarkerScan
 from apply_service.edit.read.original_index import OriginalIndex
@@ -31,7 +32,7 @@ from apply_service.edit.syntax.languages import language_of
 
 # Ways of the update as it stands, and of each other reading, that become texts.
 MAX_WAYS, MAX_OTHER_WAYS = 12, 5
-MAX_MERGES = 16
+MAX_MERGES = 10
 # The number of readings that see a move.
 NUM_OF_MOVES = 9
 
@@ -63,6 +64,7 @@ class MergeSource:
         language = language_of(path, language, original_lines)
         self.original = OriginalFacts(original_lines, language)
         self.beams: list[tuple[Reading, Beam]] = []
+        self._snippet: Snippet | None = None
         index = OriginalIndex(original_lines)
         for number, update in enumerate(readings_of(update_lines, index, language=language)):
             try:
@@ -71,6 +73,8 @@ class MergeSource:
                 snippet = self._one_segment(update, path, language)
             except SnippetError:
                 continue
+            else:
+                self._snippet = snippet if not number else self._snippet
             self._add(_reading(number, snippet), snippet, local, step)
         for move in moves_of(update_lines, self.original, MarkerScan(index, language=language)):
             try:
@@ -106,6 +110,10 @@ class MergeSource:
                     found[key] = replace(known, num_readings=known.num_readings + 1)
         order = sorted(found.values(), key=lambda merge: -merge.way.score)
         return order[:MAX_MERGES]
+
+    def second_opinion(self) -> OtherMerge | None:
+        """What another merger makes of the update as it stands; None if it cannot read that."""
+        return None if self._snippet is None else second_opinion(self.original, self._snippet)
 
     def features(self, merges: Sequence[Merge]) -> Rows:
         """The features of each merge."""
@@ -168,7 +176,7 @@ def _reading(number: int, snippet: Snippet) -> Reading:
     shape = UpdateShape(snippet)
     return Reading(
         number=number,
-        format=snippet.format,
+        snippet=snippet,
         words=words_of("\n".join(shape.counts)),
         noted=frozenset(removal.name for removal in snippet.removals),
         num_markers=sum(segment.has_gap_before for segment in snippet.segments),

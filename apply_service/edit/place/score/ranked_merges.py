@@ -15,30 +15,27 @@ from apply_service.edit.place.features.certainty_features import (
 from apply_service.edit.place.features.feature import Rows
 from apply_service.edit.place.lattice.merges import Merge, MergeSource
 from apply_service.edit.place.score.tree_score import MergeScores
+from apply_service.edit.place.second_opinion import OtherMerge
 
 MAX_RANKED = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedMerges:
-    """At most `MAX_RANKED` merges of different texts, the likeliest first, with their features."""
+    """At most `MAX_RANKED` merges of different texts, the likeliest first, with their features.
+
+    `certainty` is the probability that the first one is right, 0 if there is none.
+    """
 
     merges: tuple[Merge, ...]
     scores: tuple[float, ...]
     rows: Rows
+    certainty: float
 
-    def rank_of(self, lines: Sequence[str]) -> int:
-        """The place of a text, blank lines not counted; -1 if it is none of the merges."""
-        wanted = [line.rstrip() for line in lines if line.strip()]
-        for rank, merge in enumerate(self.merges):
-            if [line.rstrip() for line in merge.lines if line.strip()] == wanted:
-                return rank
-        return -1
-
-    def certainty(self, scores: MergeScores, opinion: SecondOpinion) -> float:
-        """The probability that the first merge is right, given a second opinion."""
-        view = CertaintyView(scores=self.scores, rows=self.rows[:2], opinion=opinion)
-        return scores.probability(float(scores.certainty(CERTAINTY_FEATURES.rows([view]))[0]))
+    def log_shares(self, scale: float) -> tuple[float, ...]:
+        """Log-probabilities of the merges beside each other; scores count `scale` times."""
+        scaled = scale * np.array(self.scores)
+        return tuple((scaled - np.logaddexp.reduce(scaled)).tolist())
 
 
 def rank_merges(
@@ -59,11 +56,35 @@ def rank_merges(
         step=scores.step,
     )
     merges = source.merges()
+    if not merges:
+        return RankedMerges(merges=(), scores=(), rows=source.features(()), certainty=0.0)
     rows = source.features(merges)
     found = scores.merge(rows)
     order = np.argsort(-found, kind="stable")[:MAX_RANKED]
+    merges, rows = [merges[place] for place in order], rows[order]
+    best = tuple(float(found[place]) for place in order)
+    opinion = opinion_on([merge.lines for merge in merges], source.second_opinion())
+    view = CertaintyView(scores=best, rows=rows[:2], opinion=opinion)
+    certainty = float(scores.certainty(CERTAINTY_FEATURES.rows([view]))[0])
     return RankedMerges(
-        merges=tuple(merges[place] for place in order),
-        scores=tuple(float(found[place]) for place in order),
-        rows=rows[order],
+        merges=tuple(merges), scores=best, rows=rows, certainty=scores.probability(certainty)
     )
+
+
+def opinion_on(merges: Sequence[Sequence[str]], other: OtherMerge | None) -> SecondOpinion:
+    """What another merger says, seen from merges in order; blank lines are not counted."""
+    if other is None:
+        return SecondOpinion(rank=-1, is_unique=False, num_doubts=0, has_error=True)
+    wanted = filled(other.lines)
+    ranks = (rank for rank, lines in enumerate(merges) if filled(lines) == wanted)
+    return SecondOpinion(
+        rank=next(ranks, -1),
+        is_unique=other.is_unique,
+        num_doubts=other.num_doubts,
+        has_error=False,
+    )
+
+
+def filled(lines: Sequence[str]) -> list[str]:
+    """The lines without blank ones and without space at their ends."""
+    return [line.rstrip() for line in lines if line.strip()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 
@@ -10,9 +11,13 @@ import numpy as np
 import pytest
 
 from apply_service.edit.place.decision_tree import Tree
-from apply_service.edit.place.features.certainty_features import SecondOpinion
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
-from apply_service.edit.place.score.ranked_merges import MAX_RANKED, RankedMerges, rank_merges
+from apply_service.edit.place.score.ranked_merges import (
+    MAX_RANKED,
+    RankedMerges,
+    opinion_on,
+    rank_merges,
+)
 from apply_service.edit.place.score.tree_score import (
     SCORES_PATH,
     MergeScores,
@@ -20,6 +25,7 @@ from apply_service.edit.place.score.tree_score import (
     load_scores,
     read_scores,
 )
+from apply_service.edit.place.second_opinion import OtherMerge
 
 FILE = """\
 import os
@@ -94,22 +100,24 @@ def test_merges_are_different_and_ordered() -> None:
     texts = [tuple(line for line in merge.lines if line.strip()) for merge in found.merges]
     assert len(set(texts)) == len(texts) <= MAX_RANKED
     assert list(found.scores) == sorted(found.scores, reverse=True)
-    assert [found.rank_of(merge.lines) for merge in found.merges] == [*range(len(texts))]
-    assert found.rank_of(["something else"]) == -1
+    shares = found.log_shares(load_scores().scale)
+    assert sum(map(math.exp, shares)) == pytest.approx(1.0)
+    assert list(shares) == sorted(shares, reverse=True)
 
 
-def test_an_opinion_that_agrees_makes_more_certain_than_one_that_found_nothing() -> None:
-    found = ranked(
-        "# ... existing code ...\ndef close(path):\n    path.close()\n    return False\n"
-    )
-    agrees = SecondOpinion(rank=0, is_unique=True, num_doubts=0, has_error=False)
-    lost = SecondOpinion(rank=-1, is_unique=False, num_doubts=0, has_error=True)
-    certain, doubtful = (found.certainty(load_scores(), one) for one in (agrees, lost))
-    assert 0.0 <= doubtful < certain <= 1.0
+def test_an_opinion_is_found_among_merges_whatever_its_blank_lines() -> None:
+    merges = [["a", "", "b"], ["a", "c"]]
+    other = OtherMerge(lines=("a", "c", ""), is_unique=True, num_doubts=2)
+    found = opinion_on(merges, other)
+    assert (found.rank, found.is_unique, found.num_doubts, found.has_error) == (1, True, 2, False)
+    assert opinion_on(merges[:1], other).rank == -1
+    assert opinion_on(merges, None).has_error
 
 
 def test_what_cannot_be_read_has_no_merges() -> None:
-    assert not ranked("").merges
+    found = ranked("")
+    assert not found.merges
+    assert found.certainty == 0.0
 
 
 def walk(tree: Tree, row: list[float]) -> float:
