@@ -63,7 +63,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
 test: check $(VENV)/model.stamp $(VENV)/node.stamp
-	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
 
 test-isa: $(VENV)/dev.stamp $(VENV)/model.stamp
 	PYTHONPATH=. $(BIN)/python tests/isa_levels.py $(ARGS)

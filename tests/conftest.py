@@ -30,25 +30,6 @@ settings.register_profile("explore", print_blob=True)
 settings.load_profile("repeatable")
 
 
-# Tests in these folders wait for servers and signals most of the time.
-WAITING = frozenset({"end_to_end", "docs", "clients"})
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spread the files that wait evenly among the busy ones, so that no core is idle for long."""
-    files: dict[Path, list[pytest.Item]] = {}
-    for item in items:
-        files.setdefault(item.path, []).append(item)
-    waiting = [path for path in files if WAITING.intersection(path.parts)]
-    busy = [path for path in files if not WAITING.intersection(path.parts)]
-    places = [
-        (number / len(group), path)
-        for group in (waiting, busy)
-        for number, path in enumerate(group)
-    ]
-    items[:] = [item for _, path in sorted(places) for item in files[path]]
-
-
 @pytest.fixture(scope="session", autouse=True)
 def _single_thread() -> None:
     """Tiny tensors lose more to threads than they gain."""
