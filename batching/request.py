@@ -276,11 +276,11 @@ class RequestState:
         return draft.cut(max_tokens) if max_tokens > 0 else None
 
     def _count_constrained(self, num_guessed: tuple[int, int], num_written: int) -> None:
-        """Guessed decisions are drafts; all other tokens that stood in a draft were forced."""
+        """Guessed decisions are drafts; all tokens beside decisions were forced."""
         drafted, accepted = num_guessed
         if drafted:
             self._count_draft(CONSTRAINT_REFERENCE, drafted, accepted)
-        self.forced += max(0, num_written - max(accepted, 1))
+        self.forced += max(0, num_written - max(drafted, 1))
 
     def _count_draft(self, reference: str, drafted: int, accepted: int) -> None:
         self._drafted[reference] = self._drafted.get(reference, 0) + drafted
