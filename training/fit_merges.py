@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression, minimize_scalar
+from scipy.optimize import isotonic_regression
 
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
 from apply_service.edit.place.features.certainty_features import (
@@ -73,7 +73,6 @@ class RankedCase:
         order = np.argsort(-scores, kind="stable")
         self.is_right = case.is_right[order[0]] and not case.must_refuse
         self.order = [int(one) for one in order]
-        self.scores = scores[order]
         self.row = CERTAINTY_FEATURES.rows(
             [
                 CertaintyView(
@@ -133,26 +132,6 @@ def fit_merge_scores(cases: Sequence[MergedCase]) -> list[TreeScore]:
             )
         )
     return found
-
-
-def fit_scale(ranked: Sequence[RankedCase]) -> float:
-    """By how much scores are multiplied to be log odds: the right merge is then likeliest."""
-    known = []
-    for one in ranked:
-        right = [place for place, at in enumerate(one.order) if one.case.is_right[at]]
-        if right and not one.case.must_refuse:
-            known.append((one.scores, right, one.case.weight))
-
-    def surprise(scale: float) -> float:
-        gains = (
-            weight
-            * (np.logaddexp.reduce(scale * scores) - np.logaddexp.reduce(scale * scores[right]))
-            for scores, right, weight in known
-        )
-        return float(sum(gains))
-
-    found = minimize_scalar(surprise, bounds=(0.05, 5.0), method="bounded")
-    return float(found.x)
 
 
 def fit_certainty(
@@ -215,6 +194,9 @@ def main() -> int:
     def say(text: str) -> None:
         print(f"{time.perf_counter() - began:6.0f} s  {text}", flush=True)
 
+    if chosen.processes < 1:
+        print(f"{chosen.processes} processes read no cases; give at least 1")
+        return 1
     if not chosen.out.absolute().parent.is_dir():
         print(f"{chosen.out}: its folder is not there; make it, or name another file")
         return 1
@@ -250,7 +232,6 @@ def main() -> int:
         step=steps[-1],
         merge=merges[-1],
         certainty=certainty,
-        scale=fit_scale(ranked),
         certainty_steps=certainty_steps,
     )
     stored = msgspec.msgpack.encode(scores)

@@ -41,9 +41,8 @@ class TreeScore(msgspec.Struct, frozen=True, dict=True):
 class MergeScores(msgspec.Struct, frozen=True):
     """All fitted scores, and the hash of the cases that they were fitted to.
 
-    Merge scores times `scale` are log odds of merges beside each other. `certainty_steps` are
-    rising pairs of a score and the share that was right there (isotonic regression on cases that
-    the scores had not seen).
+    `certainty_steps` are rising pairs of a score and the share that was right there (isotonic
+    regression on cases that the scores had not seen).
     """
 
     data_sha256: str
@@ -51,7 +50,6 @@ class MergeScores(msgspec.Struct, frozen=True):
     step: TreeScore
     merge: TreeScore
     certainty: TreeScore
-    scale: float
     certainty_steps: list[tuple[float, float]]
 
     def probability(self, score: float) -> float:

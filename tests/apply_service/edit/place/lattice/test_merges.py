@@ -6,19 +6,8 @@ import pytest
 
 from apply_service.edit.place.lattice.merges import MAX_MERGES, MergeSource
 
-FILE = """\
-import os
-
-
-def load(path):
-    text = path.read_text()
-    return parse(text)
-
-
-def save(path, items):
-    path.write_text(dump(items))
-    return len(items)
-""".splitlines()
+FILE = ["class Box:", "    def size(self):", "        return 1", "", "    def name(self):"]
+FILE += ["        return self.label"]
 
 
 def source(update: str, original: list[str] = FILE) -> MergeSource:
