@@ -25,10 +25,9 @@ from apply_service.edit.place.features.certainty_features import (
     CertaintyView,
 )
 from apply_service.edit.place.features.feature import Rows
-from apply_service.edit.place.features.first_look import FIRST_FEATURES
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.step_features import STEP_FEATURES
-from apply_service.edit.place.score.ranked_merges import MAX_RANKED, opinion_on
+from apply_service.edit.place.score.ranked_merges import MAX_RANKED
 from apply_service.edit.place.score.tree_score import MergeScores, TreeScore
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from training.generated_definitions import definition_cases
@@ -46,8 +45,7 @@ FIT_FILES = (
     "tests/cases/further_agent_edits.jsonl.gz",
 )
 NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS = 300, 500, 600
-NUM_TREES = {"first": 60, "candidate": 200, "step": 200, "merge": 250, "certainty": 120}
-FIRST_PARAMETERS = {"num_leaves": 15, "learning_rate": 0.15}
+NUM_TREES = {"candidate": 200, "step": 200, "merge": 250, "certainty": 120}
 MERGE_PARAMETERS = {
     "learning_rate": 0.05,
     "num_leaves": 15,
@@ -81,32 +79,12 @@ class RankedCase:
                 CertaintyView(
                     scores=[float(scores[one]) for one in order[:MAX_RANKED]],
                     rows=case.rows[order[:2]],
-                    opinion=opinion_on(
-                        [case.texts[one] for one in self.order[:MAX_RANKED]], case.opinion
-                    ),
                 )
             ]
         )[0]
 
 
-def share_among(looks: Examples, firsts: Sequence[TreeScore], limit: int) -> float:
-    """How often a right candidate is among those that a score unseen finds best."""
-    found = []
-    borders = np.flatnonzero(np.diff(looks.groups)) + 1
-    for places in np.split(np.arange(len(looks.groups)), borders):
-        scores = firsts[looks.folds[places[0]]](looks.rows[places])
-        best = places[np.argsort(-scores, kind="stable")[:limit]]
-        found.append(bool(looks.is_right[best].any()))
-    return float(np.mean(found))
-
-
-def cross_fit(
-    examples: Examples,
-    names: Sequence[str],
-    num_trees: int,
-    *,
-    parameters: Mapping[str, float] | None = None,
-) -> list[TreeScore]:
+def cross_fit(examples: Examples, names: Sequence[str], num_trees: int) -> list[TreeScore]:
     """A score for each fold that has not seen it, and last one that has seen all."""
     found: list[TreeScore] = []
     for fold in range(NUM_FOLDS + 1):
@@ -119,7 +97,6 @@ def cross_fit(
                 examples.weights[one],
                 names,
                 num_trees=num_trees,
-                parameters=parameters,
             )
         )
     return found
@@ -235,6 +212,9 @@ def main() -> int:
     def say(text: str) -> None:
         print(f"{time.perf_counter() - began:6.0f} s  {text}", flush=True)
 
+    if chosen.processes < 1:
+        print(f"{chosen.processes} processes read no cases; give at least 1")
+        return 1
     if not chosen.out.absolute().parent.is_dir():
         print(f"{chosen.out}: its folder is not there; make it, or name another file")
         return 1
@@ -255,15 +235,7 @@ def main() -> int:
     weights = [BLIND_WEIGHT if case.id in blind else 1.0 for case in cases]
     pool = ExamplePool(cases, weights, chosen.processes)
     say(f"{pool.num_cases} of {len(cases)} cases read")
-    looks = pool.first_looks()
-    names = [one.name for one in FIRST_FEATURES]
-    firsts = cross_fit(looks, names, NUM_TREES["first"], parameters=FIRST_PARAMETERS)
-    for limit in (20, 40, 60, 80, 120):
-        print(f"right among the {limit} that look best: {share_among(looks, firsts, limit):.2%}")
-    say("first looks fitted")
-    candidates = cross_fit(
-        pool.candidates(firsts), CANDIDATE_FEATURES.names, NUM_TREES["candidate"]
-    )
+    candidates = cross_fit(pool.candidates(), CANDIDATE_FEATURES.names, NUM_TREES["candidate"])
     say("candidates fitted")
     steps = cross_fit(pool.steps(candidates), STEP_FEATURES.names, NUM_TREES["step"])
     say("steps fitted")
@@ -274,7 +246,6 @@ def main() -> int:
     certainty, certainty_steps, found = fit_certainty(ranked)
     scores = MergeScores(
         data_sha256=digest,
-        first=firsts[-1],
         candidate=candidates[-1],
         step=steps[-1],
         merge=merges[-1],
@@ -287,7 +258,7 @@ def main() -> int:
     say(f"{len(stored)} bytes in {chosen.out}")
     for name, part in (("blind", blind), ("other", frozenset(found) - blind)):
         report(name, [one for one in ranked if one.case.case_id in part], found)
-    for name in ("first", "candidate", "step", "merge", "certainty"):
+    for name in ("candidate", "step", "merge", "certainty"):
         shares = shares_of(getattr(scores, name))
         print(f"{name}: " + ", ".join(f"{one} {shares[one]:.1%}" for one in shares))
     return 0
@@ -304,8 +275,7 @@ def report(
         share = np.mean([any(one.case.is_right[at] for at in one.order[:limit]) for one in asked])
         print(f"{name}: right among {limit}: {share:.1%}")
     exact = np.mean([one.case.is_whole[one.order[0]] for one in asked])
-    opinions = np.mean([one.case.opinion_is_right for one in asked])
-    print(f"{name}: first to the byte: {exact:.1%}; the second opinion is right: {opinions:.1%}")
+    print(f"{name}: first to the byte: {exact:.1%}")
     for threshold in (0.8, 0.9, 0.95, 0.97, 0.98, 0.99):
         known = [found[one.case.case_id] for one in ranked]
         sure = [one for one in known if one[0] >= threshold]

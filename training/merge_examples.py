@@ -11,13 +11,11 @@ from multiprocessing.connection import Connection
 import numpy as np
 from numpy.typing import NDArray
 
-from apply_service.edit.place.candidates.part import Part
 from apply_service.edit.place.candidates.way import Way
 from apply_service.edit.place.features.feature import Rows
 from apply_service.edit.place.features.step_features import STEP_FEATURES
 from apply_service.edit.place.lattice.beam import Beam, Scorer
 from apply_service.edit.place.lattice.merges import MergeSource
-from apply_service.edit.place.opinion.second_opinion import OtherMerge
 from apply_service.edit.place.score.ranked_merges import filled
 from apply_service.edit.place.score.tree_score import TreeScore
 from apply_service.edit.text.text_file import split_lines
@@ -67,8 +65,6 @@ class MergedCase:
     is_right: list[bool]
     is_whole: list[bool]
     texts: list[tuple[str, ...]]
-    opinion: OtherMerge | None
-    opinion_is_right: bool
 
 
 def fold_of(case: Case) -> int:
@@ -86,40 +82,18 @@ class CaseExamples:
         self.fold = fold_of(case)
         lines, _ = split_lines(case.original)
         update, _ = split_lines(case.update)
-        self.source = MergeSource(lines, update, path=case.path, language=case.language)
+        self.source = MergeSource(
+            lines, update, path=case.path, language=case.language, local=None, step=None
+        )
         self.whole = [list(split_lines(text)[0]) for text in case.results]
         self.expected = [filled(lines) for lines in self.whole]
-        self.opinion = self.source.second_opinion()
         self.truths: list[tuple[Beam, Truth]] = []
-
-    def first_looks(self) -> Iterator[tuple[Rows, NDArray[np.bool_]]]:
-        """All candidates of each part of each reading that leads to the truth."""
-        for one in self.source.read:
-            right: set[tuple[int, int]] = set()
-            for order in one.orders:
-                for truth in self._truths_of([one.parts[number] for number in order]):
-                    right |= {(order[number], choice) for number, choice in truth.pairs()}
-            for number, look in enumerate(one.looks):
-                good = [choice for at, choice in right if at == number]
-                if len(look) and good:
-                    is_right = np.zeros(len(look), bool)
-                    is_right[good] = True
-                    yield look, is_right
-
-    def look(self, first: Scorer) -> None:
-        """Keep the candidates that a score finds best; the others are forgotten."""
-        self.source.search(first, None, None)
-        self.source.read = []
-        for _, beam in self.source.beams:
-            self.truths += [(beam, truth) for truth in self._truths_of(beam.parts)]
-
-    def _truths_of(self, parts: Sequence[Part]) -> Iterator[Truth]:
-        if self.case.must_refuse and not self.case.also:
-            return
-        for expected in self.expected:
-            truth = Truth(self.source.original, parts, expected)
-            if truth.exists:
-                yield truth
+        if not case.must_refuse or case.also:
+            for _, beam in self.source.beams:
+                for expected in self.expected:
+                    truth = Truth(self.source.original, beam.parts, expected)
+                    if truth.exists:
+                        self.truths.append((beam, truth))
 
     def candidates(self) -> Iterator[tuple[Rows, NDArray[np.bool_]]]:
         """The candidates of each part of each reading that leads to the truth."""
@@ -180,9 +154,6 @@ class CaseExamples:
             is_right=[filled(text) in self.expected for text in texts],
             is_whole=[list(text) in self.whole for text in texts],
             texts=texts,
-            opinion=self.opinion,
-            opinion_is_right=self.opinion is not None
-            and filled(self.opinion.lines) in self.expected,
         )
 
 
@@ -200,13 +171,9 @@ class ExamplePool:
             self._links.append(here)
         self.num_cases = sum(link.recv() for link in self._links)
 
-    def first_looks(self) -> Examples:
-        """All candidates of all cases, with what is seen at first."""
-        return self._gather(("first_looks", None, None))
-
-    def candidates(self, firsts: Sequence[TreeScore]) -> Examples:
-        """The candidates of all cases that `firsts` find best, each fitted without its fold."""
-        return self._gather(("candidates", firsts, None))
+    def candidates(self) -> Examples:
+        """The candidates of all cases."""
+        return self._gather(("candidates", None, None))
 
     def steps(self, locals_: Sequence[TreeScore]) -> Examples:
         """The steps of all cases; `locals_` are the fitted scores a fold was left out of."""
@@ -244,10 +211,7 @@ def _serve(link: Connection, cases: Sequence[tuple[Case, float]]) -> None:
             return
         found: list[object] = []
         for one in known:
-            if name == "first_looks":
-                found += [Group(*rows, one.weight, one.fold) for rows in one.first_looks()]
-            elif name == "candidates":
-                one.look(locals_[one.fold])
+            if name == "candidates":
                 found += [Group(*rows, one.weight, one.fold) for rows in one.candidates()]
             elif name == "steps":
                 found += [

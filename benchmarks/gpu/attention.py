@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import signature
 
 import torch
 from torch import Tensor
@@ -153,6 +154,8 @@ def _flash(inputs: _Inputs) -> Callable[[], Tensor] | None:
     elif find_spec("torch.nn.attention.varlen") is not None:
         attend = import_module("torch.nn.attention.varlen").varlen_attn
         options = {"window_size": (-1, 0), "enable_gqa": True}
+        if "enable_gqa" not in signature(attend).parameters:  # older torch
+            return None
     else:
         return None
     lens = (rows, keys, num_rows, context)

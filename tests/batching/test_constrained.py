@@ -129,6 +129,19 @@ def test_look_ahead_changes_no_token_and_no_evidence(
     assert 10 * passes[1] < passes[0]
 
 
+@pytest.mark.parametrize("case", [53, 58])
+def test_a_decision_guessed_wrong_behind_one_guessed_right_is_not_forced(
+    running: RunningEngine, case: int
+) -> None:
+    request = make_request(case, k=8)
+    assert request is not None
+    (outcome,) = running.run([request])
+    decisions = MergeGrammar(make_rules(case)).decisions(outcome.token_ids)
+    stats = outcome.finished.stats
+    assert 0 < stats.accepted < stats.drafted
+    assert stats.forced + len(decisions) == stats.num_output_tokens
+
+
 def test_every_answer_is_valid_and_its_decisions_are_in_the_evidence(
     running: RunningEngine,
 ) -> None:

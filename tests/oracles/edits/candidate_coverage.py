@@ -16,9 +16,10 @@ from collections import Counter
 from pathlib import Path
 
 from apply_service.edit.place.lattice.merges import MergeSource
+from apply_service.edit.place.score.ranked_merges import filled
 from apply_service.edit.text.text_file import split_lines
 from apply_service.evaluate.cases.case_file import Case, read_cases
-from training.merge_truth import Truth, filled
+from training.merge_truth import Truth
 
 
 def covers(case: Case) -> tuple[bool, int]:
@@ -31,7 +32,7 @@ def covers(case: Case) -> tuple[bool, int]:
     beams = [beam for _, beam in source.beams]
     num_candidates = sum(len(part.candidates) for beam in beams for part in beam.parts)
     return any(
-        Truth(source.original, beam.parts, filled(text)).exists
+        Truth(source.original, beam.parts, filled(split_lines(text)[0])).exists
         for beam in beams
         for text in case.results
     ), num_candidates

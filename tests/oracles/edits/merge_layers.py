@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from apply_service.edit.place.features.certainty_features import SecondOpinion
-from apply_service.edit.place.score.ranked_merges import rank_merges
+from apply_service.edit.place.score.ranked_merges import filled, rank_merges
 from apply_service.edit.place.score.tree_score import SCORES_PATH, MergeScores, read_scores
 from apply_service.edit.text.text_file import split_lines
 from apply_service.evaluate.cases.case_file import Case, read_cases
@@ -52,32 +51,21 @@ def answer(case: Case, scores: MergeScores) -> Answer:
     outcome = planned.conclude()
     is_known = outcome is not None and outcome.verdict.status != "rejected"
     old = list(outcome.lines) if outcome is not None and is_known else None
-    opinion = SecondOpinion(
-        rank=-1 if old is None else ranked.rank_of(old),
-        is_unique=planned.is_unique,
-        num_doubts=0 if outcome is None else len(outcome.verdict.findings),
-        has_error=old is None,
-    )
-    right = [split_lines(text)[0] for text in case.results]
-    ranks = [ranked.rank_of(lines) for lines in right]
-    rank = min((one for one in ranks if one >= 0), default=-1)
-    probability = ranked.certainty(scores, opinion) if ranked.merges else 0.0
+    right = [list(split_lines(text)[0]) for text in case.results]
+    wanted = [filled(lines) for lines in right]
+    ranks = [rank for rank, one in enumerate(ranked.merges) if filled(one.lines) in wanted]
     first = list(ranked.merges[0].lines) if ranked.merges else []
     return Answer(
         case=case,
-        rank=rank,
-        is_exact=first in [list(lines) for lines in right],
-        probability=probability,
-        old_is_right=old is not None and _filled(old) in [_filled(lines) for lines in right],
-        old_is_exact=old is not None and old in [list(lines) for lines in right],
+        rank=min(ranks, default=-1),
+        is_exact=first in right,
+        probability=ranked.certainty,
+        old_is_right=old is not None and filled(old) in wanted,
+        old_is_exact=old in right,
         old_is_applied=outcome is not None and outcome.verdict.status == "applied",
         seconds=seconds,
         text="\n".join(first),
     )
-
-
-def _filled(lines: Sequence[str]) -> list[str]:
-    return [line.rstrip() for line in lines if line.strip()]
 
 
 def report(name: str, answers: Sequence[Answer], threshold: float) -> None:

@@ -16,6 +16,7 @@ from apply_service.edit.text.block_bounds import closes_block
 # Old lines between two rows that are sent next to each other; from so many on, perhaps forgotten.
 MIN_FORGOTTEN = 3
 MAX_MIXED_RUNS = 4
+# Last rows that may be ends of blocks and nothing more.
 MAX_CLOSING = 4
 MAX_SHIFT = 40
 # Sent lines that may be the file's own with a mistake; of a few, each choice of them.
@@ -55,8 +56,10 @@ def _variants(
 ) -> Iterator[Candidate]:
     """A span with each shift, choice of kept and restored lines, and choice of dropped rows."""
     optional = tuple(number for number, row in enumerate(rows) if row.is_optional)
-    below = original.stripped[span[0]] if span[0] == span[1] < len(original) else ""
-    closing = [one for one in _closing_choices(rows) if rows[one[0]].stripped == below]
+    closing: list[tuple[int, ...]] = []
+    if span[0] == span[1] < len(original) and closes_block(original.stripped[span[0]]):
+        below = original.stripped[span[0]]
+        closing = [one for one in _closing_choices(rows) if rows[one[0]].stripped == below]
     restored_choices = _restored_choices(matcher, pairs)
     shifts: list[tuple[int, tuple[int, ...]]] = [
         (shift, ()) for shift in _shifts(original, rows, span, pairs)

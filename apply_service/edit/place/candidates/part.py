@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
-
-import numpy as np
-from numpy.typing import NDArray
 
 from apply_service.edit.place.candidates.candidate import Candidate
 from apply_service.edit.place.candidates.filled_lines import words_of
@@ -44,13 +41,6 @@ class Part:
     num_blank_behind: int = 0
     number: int = -1
     sent_line: int = 0
-
-    def with_best(self, scores: NDArray[np.float64], limit: int) -> Part:
-        """The same part with the candidates of the highest `scores`, at most `limit`."""
-        if len(self.candidates) <= limit:
-            return self
-        best = np.sort(np.argsort(-scores, kind="stable")[:limit])
-        return replace(self, candidates=[self.candidates[one] for one in best])
 
     @cached_property
     def balance(self) -> int:

@@ -8,13 +8,17 @@ from itertools import takewhile
 
 from apply_service.edit.place.candidates.candidate import Candidate
 from apply_service.edit.place.candidates.candidate_source import candidates_of
-from apply_service.edit.place.candidates.original_facts import OriginalFacts
+from apply_service.edit.place.candidates.original_facts import OriginalFacts, balance
 from apply_service.edit.place.candidates.part import Part, PartKind
 from apply_service.edit.place.candidates.row_matcher import RowMatcher
 from apply_service.edit.place.candidates.rows import Row, rows_of
 from apply_service.edit.read.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.text.definition_names import definition_name
 
+# Besides each span as it is, so many candidates of a segment are looked at closely.
+MAX_VARIANTS = 120
+# A guess of how likely a candidate is, before any feature is known.
+REMOVED_COST, BALANCE_COST, SHIFT_COST, KEPT_COST, RESTORED_COST = 0.16, 0.2, 0.4, 0.3, 0.05
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*(?=[(<:={])")
 
 
@@ -68,7 +72,7 @@ def _segment_part(
         original=original,
         rows=tuple(rows),
         matcher=matcher,
-        candidates=found,
+        candidates=_most_likely(original, rows, matcher, found),
         names=_names_of(original, rows),
         has_gap_before=segment.has_gap_before,
         has_gap_after=segment.has_gap_after,
@@ -98,6 +102,46 @@ def _part_without_rows(
         candidates=candidates,
         sent_line=sent_line,
     )
+
+
+def _most_likely(
+    original: OriginalFacts, rows: Sequence[Row], matcher: RowMatcher, found: list[Candidate]
+) -> list[Candidate]:
+    """Each span as it is or without last ends of blocks, and the likeliest others by a guess."""
+    weights = [0.0]
+    for weight in matcher.line_weights.tolist():
+        weights.append(weights[-1] + weight)
+    depths = original.depths
+    opened = sum(balance(row.stripped) for row in rows if row.is_written)
+
+    def guess(one: Candidate) -> float:
+        evidence = matcher.evidence_of(one.pairs)
+        lost = weights[one.end] - weights[one.start] - evidence
+        left = opened - (depths[one.end] - depths[one.start])
+        num_restored = sum(run.row in one.dropped for run in one.kept)
+        kept = 0.0
+        for run in one.kept:
+            kept += weights[run.end] - weights[run.start]
+            left += depths[run.end] - depths[run.start]
+        return (
+            evidence
+            - REMOVED_COST * max(lost - kept, 0.0)
+            - BALANCE_COST * abs(left)
+            - SHIFT_COST * bool(one.shift or one.row_shifts)
+            - KEPT_COST * (len(one.kept) - num_restored)
+            - RESTORED_COST * len(one.dropped)
+        )
+
+    optional = {number for number, row in enumerate(rows) if row.is_optional}
+    plain = [
+        one
+        for one in found
+        if not one.kept and not one.row_shifts and optional.isdisjoint(one.dropped)
+    ]
+    plain_ids = {id(one) for one in plain}
+    others = sorted((one for one in found if id(one) not in plain_ids), key=guess)
+    chosen = {id(one) for one in (*plain, *others[-MAX_VARIANTS:])}
+    return [one for one in found if id(one) in chosen]
 
 
 def _names_of(original: OriginalFacts, rows: Sequence[Row]) -> frozenset[str]:

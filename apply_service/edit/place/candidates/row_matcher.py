@@ -23,8 +23,9 @@ SET_DISCOUNT, PART_DISCOUNT = 1.12, 1.2
 MAX_RATIO_OF_GROWN = 0.85
 RATIO_OF_ELLIPSIS = 0.98
 MIN_LETTERS_OF_GROWN = 7
-# Longer lines are compared by their beginning; as many pairs take as long as one comparison.
-MAX_COMPARED_CHARS, PAIRS_PER_COMPARISON = 400, 8
+# Longer lines are compared by their beginning, by more of it than where one line is looked for; as
+# many pairs take as long as one comparison.
+MAX_LINE_CHARS, PAIRS_PER_COMPARISON = 400, 8
 # A ratio below this one says nothing.
 NO_RATIO = 0.35
 OTHER_INDENT_SHARE = 0.93
@@ -44,8 +45,8 @@ class RowMatcher:
         spend(len(rows) * len(original) // PAIRS_PER_COMPARISON)
         texts = [row.stripped for row in rows]
         self.is_equal = _equal(texts, original)
-        shown = [text[:MAX_COMPARED_CHARS] for text in texts]
-        ratios = _ratios(shown, [line[:MAX_COMPARED_CHARS] for line in original.stripped])
+        shown = [text[:MAX_LINE_CHARS] for text in texts]
+        ratios = _ratios(shown, [line[:MAX_LINE_CHARS] for line in original.stripped])
         _see_ellipses(ratios, texts, original.stripped)
         gains = np.where(self.is_equal, 1.0, np.maximum(ratios - NO_RATIO, 0) * 1.1)
         self.row_weights = np.array([weight_of(text) for text in texts], np.float32)

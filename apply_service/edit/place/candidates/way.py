@@ -11,6 +11,7 @@ from apply_service.edit.place.candidates.original_facts import OriginalFacts
 from apply_service.edit.place.candidates.part import Part
 from apply_service.edit.text.brackets import BLOCK_OPENERS
 
+# A gap is moved by at most two tabs, or four steps of four spaces.
 MAX_MOVE = 16
 
 

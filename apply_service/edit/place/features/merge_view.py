@@ -21,6 +21,7 @@ _BINDING = re.compile(
     r"(?:^|[\s(,{*&])(?:const |let |var |val |auto |final |mut )?([A-Za-z_]\w*)\s*"
     r"(?::[^=()]{1,30})?:?=(?![=>])"
 )
+_COLUMNS = {name: column for column, name in enumerate(CANDIDATE_FEATURES.names)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +62,8 @@ class MergeView:
 
     def of_candidates(self, name: str) -> list[float]:
         """A feature of all its segments."""
-        place = CANDIDATE_FEATURES.names.index(name)
-        return [float(row[place]) for row in self._rows] or [0.0]
+        column = _COLUMNS[name]
+        return [float(row[column]) for row in self._rows] or [0.0]
 
     @cached_property
     def gone(self) -> Counter[str]:

@@ -14,13 +14,9 @@ from apply_service.edit.place.candidates.way import Way, possible_move
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
 from apply_service.edit.place.features.candidate_view import CandidateView
 from apply_service.edit.place.features.feature import Rows
-from apply_service.edit.place.features.first_look import FIRST_FEATURES
 from apply_service.edit.place.features.step_features import STEP_FEATURES, StepView
 
 Scorer = Callable[[Rows], NDArray[np.float64]]
-
-_FIRST_COLUMNS = {one.name: column for column, one in enumerate(FIRST_FEATURES)}
-EVIDENCE = CANDIDATE_FEATURES.names.index("evidence")
 
 WIDTH = 16
 # Candidates of a part that follow each way: the likeliest, and those with room behind it.
@@ -61,9 +57,20 @@ class Beam:
             if part.kind != "segment":
                 self.scores.append(np.full(len(part.candidates), LOCAL_OF_OTHERS))
                 continue
-            raw = rows[:, EVIDENCE].astype(np.float64) if local is None else local(rows)
+            raw = guesses(rows) if local is None else local(rows)
             self.scores.append(raw - np.logaddexp.reduce(raw) if len(raw) else raw)
         self._orders = [np.argsort(-scores, kind="stable").tolist() for scores in self.scores]
+
+    def natural_order(self) -> list[int]:
+        """The parts in the order in which they seem to stand in the file, by alignment alone.
+
+        No fitted score is asked, so that scores are fitted to the same orders as they meet later.
+        """
+        starts = []
+        for number, (part, rows) in enumerate(zip(self.parts, self.rows, strict=True)):
+            best = int(np.argmax(guesses(rows))) if part.kind == "segment" else 0
+            starts.append((part.candidates[best].start, number))
+        return [number for _, number in sorted(starts)]
 
     def reordered(self, order: Sequence[int]) -> Beam:
         """The search with the parts in another order."""
@@ -149,20 +156,14 @@ class Beam:
         return chosen + near[:NUM_NEXT]
 
 
-def guesses(looks: Rows) -> NDArray[np.float64]:
-    """How likely candidates seem by their first features, before any score is fitted."""
+def guesses(rows: Rows) -> NDArray[np.float64]:
+    """How likely candidates seem before any score is fitted."""
     evidence, removed, change, shift, kept = (
-        looks[:, _FIRST_COLUMNS[name]].astype(np.float64)
-        for name in (
-            "evidence",
-            "removed_weight",
-            "balance_change",
-            "has_shift",
-            "num_left_out",
-        )
+        rows[:, CANDIDATE_FEATURES.names.index(name)].astype(np.float64)
+        for name in ("evidence", "removed_weight", "balance_change", "shift", "num_kept_runs")
     )
     found: NDArray[np.float64] = (
-        evidence - 0.16 * removed - 0.2 * np.abs(change) - 0.4 * shift - 0.3 * kept
+        evidence - 0.16 * removed - 0.2 * np.abs(change) - 0.4 * (shift != 0) - 0.3 * kept
     )
     return found
 

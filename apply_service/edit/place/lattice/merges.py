@@ -11,18 +11,15 @@ from numpy.typing import NDArray
 
 from apply_service.edit.place.candidates.filled_lines import words_of
 from apply_service.edit.place.candidates.original_facts import OriginalFacts
-from apply_service.edit.place.candidates.part import Part
 from apply_service.edit.place.candidates.parts import parts_of
 from apply_service.edit.place.candidates.way import Way
 from apply_service.edit.place.features.feature import Rows
-from apply_service.edit.place.features.first_look import FIRST_FEATURES, FirstLook, first_rows
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.merge_view import MergeView, Reading
 from apply_service.edit.place.features.update_shape import UpdateShape
-from apply_service.edit.place.lattice.beam import Beam, Scorer, guesses
+from apply_service.edit.place.lattice.beam import Beam, Scorer
 from apply_service.edit.place.lattice.merged_text import merged_text
 from apply_service.edit.place.lattice.moved_definitions import Move, moves_of
-from apply_service.edit.place.opinion.second_opinion import OtherMerge, second_opinion
 from apply_service.edit.place.sent_part import SentPart
 from apply_service.edit.read.fences import fenced_parts
 from apply_service.edit.read.marker_scan import MarkerScan
@@ -41,9 +38,7 @@ from apply_service.edit.syntax.languages import language_of
 
 # Ways of the update as it stands, and of each other reading, that become texts.
 MAX_WAYS, MAX_OTHER_WAYS = 12, 5
-# Candidates of a segment that are looked at closely.
-MAX_LOOKED_AT = 60
-MAX_MERGES = 16
+MAX_MERGES = 10
 # Of the lines that a segment says it replaces so many must be there, as much alike as this.
 MIN_OLD_SHARE, MIN_OLD_LIKENESS = 0.7, 0.75
 # The number of readings that see a move.
@@ -73,39 +68,24 @@ class Merge:
             start, end = part.original.span_of(candidate.start, candidate.end)
             yield SentPart(start=start, end=end, lines=lines)
 
-    @property
-    def _is_explicit(self) -> bool:
-        return self.reading.snippet.format in EXPLICIT_FORMATS
-
     def misfits(self) -> Iterator[Segment]:
         """Segments that name the lines they replace, most of which the file does not have there."""
+        snippet = self.reading.snippet
+        if snippet.format not in EXPLICIT_FORMATS:
+            return
         for part, candidate in zip(self.way.parts, self.way.candidates, strict=True):
-            segment = self.reading.snippet.segments[part.number] if part.rows else None
-            if segment is None or segment.old is None or not self._is_explicit:
+            segment = snippet.segments[part.number] if part.rows else None
+            if segment is None or segment.old is None:
                 continue
-            old = [number for number, row in enumerate(part.rows) if row.is_found]
-            num_there = sum(
-                part.matcher.ratios[pair] >= MIN_OLD_LIKENESS for pair in candidate.pairs
-            )
-            if num_there < MIN_OLD_SHARE * len(old):
+            num_old = sum(row.is_found for row in part.rows)
+            ratios = part.matcher.ratios
+            num_there = sum(ratios[pair] >= MIN_OLD_LIKENESS for pair in candidate.pairs)
+            if num_there < MIN_OLD_SHARE * num_old:
                 yield segment
 
 
-@dataclass(frozen=True, slots=True)
-class ReadParts:
-    """The parts of one reading with all their candidates; `orders` are those of the parts.
-
-    `looks` are the first features of the candidates of each part, empty for parts without rows.
-    """
-
-    reading: Reading
-    parts: tuple[Part, ...]
-    looks: tuple[Rows, ...]
-    orders: tuple[tuple[int, ...], ...]
-
-
 class MergeSource:
-    """All readings of one update of one original."""
+    """All readings of one update of one original; `local` and `step` score candidates."""
 
     def __init__(
         self,
@@ -114,12 +94,12 @@ class MergeSource:
         *,
         path: str | None,
         language: str | None,
+        local: Scorer | None,
+        step: Scorer | None,
     ) -> None:
         language = language_of(path, language, original_lines)
         self.original = OriginalFacts(original_lines, language)
-        self.read: list[ReadParts] = []
         self.beams: list[tuple[Reading, Beam]] = []
-        self._snippet: Snippet | None = None
         index = OriginalIndex(original_lines)
         for number, update in enumerate(readings_of(update_lines, index, language=language)):
             try:
@@ -128,37 +108,20 @@ class MergeSource:
                 snippet = self._one_segment(update, path, language)
             except SnippetError:
                 continue
-            else:
-                self._snippet = snippet if not number else self._snippet
-            self._add(_reading(number, snippet))
+            self._add(_reading(number, snippet), snippet, local, step)
         for move in moves_of(update_lines, self.original, MarkerScan(index, language=language)):
             try:
                 snippet = read_snippet(move.lines, original_lines, path=path, language=language)
             except SnippetError:
                 continue
-            self._add(_reading(NUM_OF_MOVES, _with_move(snippet, move)))
+            snippet = _with_move(snippet, move)
+            self._add(_reading(NUM_OF_MOVES, snippet), snippet, local, step)
 
-    def _add(self, reading: Reading) -> None:
-        parts = tuple(parts_of(self.original, reading.snippet))
-        if not parts or not all(part.candidates for part in parts):
-            return
-        looks = tuple(_look_at(part) for part in parts)
-        sent = tuple(range(len(parts)))
-        orders = dict.fromkeys((sent, natural_order(parts, looks)))
-        self.read.append(ReadParts(reading, parts, looks, tuple(orders)))
-
-    def search(self, first: Scorer, local: Scorer | None, step: Scorer | None) -> None:
-        """Set up the beams: of the candidates of each part those that `first` scores best."""
-        self.beams = []
-        for one in self.read:
-            parts = [
-                part.with_best(first(look), MAX_LOOKED_AT) if len(look) else part
-                for part, look in zip(one.parts, one.looks, strict=True)
-            ]
-            beam = Beam(parts, local, step)
-            for order in one.orders:
-                is_sent = order == one.orders[0]
-                self.beams.append((one.reading, beam if is_sent else beam.reordered(order)))
+    def _add(
+        self, reading: Reading, snippet: Snippet, local: Scorer | None, step: Scorer | None
+    ) -> None:
+        for beam in self._beams_of(snippet, local, step):
+            self.beams.append((reading, beam))
 
     def merges(self) -> list[Merge]:
         """At most `MAX_MERGES` different texts, those of likelier ways first."""
@@ -181,10 +144,6 @@ class MergeSource:
         order = sorted(found.values(), key=lambda merge: -merge.way.score)
         return order[:MAX_MERGES]
 
-    def second_opinion(self) -> OtherMerge | None:
-        """What another merger makes of the update as it stands; None if it cannot read that."""
-        return None if self._snippet is None else second_opinion(self.original, self._snippet)
-
     def features(self, merges: Sequence[Merge]) -> Rows:
         """The features of each merge."""
         scores = [merge.way.score for merge in merges]
@@ -203,6 +162,18 @@ class MergeSource:
         ]
         return MERGE_FEATURES.rows(views)
 
+    def _beams_of(
+        self, snippet: Snippet, local: Scorer | None, step: Scorer | None
+    ) -> Iterator[Beam]:
+        parts = parts_of(self.original, snippet)
+        if not parts or any(not part.candidates for part in parts):
+            return
+        beam = Beam(parts, local, step)
+        yield beam
+        order = beam.natural_order()
+        if order != list(range(len(parts))):
+            yield beam.reordered(order)
+
     def _one_segment(
         self, update: Sequence[str], path: str | None, language: str | None
     ) -> Snippet:
@@ -210,24 +181,6 @@ class MergeSource:
         parts = fenced_parts(update, self.original.counts, path=path, language=language)
         shown = [SegmentLine(update[line], line + 1) for part in parts for line in range(*part)]
         return Snippet(format="fragment", segments=(Segment(lines=tuple(shown)),))
-
-
-def _look_at(part: Part) -> Rows:
-    if part.kind != "segment":
-        return np.zeros((0, len(FIRST_FEATURES)), np.float32)
-    return first_rows(FirstLook(part.original, part.rows, part.matcher, part.candidates))
-
-
-def natural_order(parts: Sequence[Part], looks: Sequence[Rows]) -> tuple[int, ...]:
-    """The parts in the order in which they seem to stand in the file, by alignment alone.
-
-    No fitted score is asked, so that scores are fitted to the same orders as they meet later.
-    """
-    starts = []
-    for number, (part, look) in enumerate(zip(parts, looks, strict=True)):
-        best = int(np.argmax(guesses(look))) if len(look) else 0
-        starts.append((part.candidates[best].start, number))
-    return tuple(number for _, number in sorted(starts))
 
 
 def _with_move(snippet: Snippet, move: Move) -> Snippet:

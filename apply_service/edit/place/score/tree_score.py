@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
 from apply_service.edit.place.features.certainty_features import CERTAINTY_FEATURES
 from apply_service.edit.place.features.feature import Rows
-from apply_service.edit.place.features.first_look import FIRST_FEATURES
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.step_features import STEP_FEATURES
 from apply_service.edit.place.score.forest import Forest, Tree
@@ -47,7 +46,6 @@ class MergeScores(msgspec.Struct, frozen=True):
     """
 
     data_sha256: str
-    first: TreeScore
     candidate: TreeScore
     step: TreeScore
     merge: TreeScore
@@ -74,7 +72,6 @@ def read_scores(path: Path) -> MergeScores:
         ) from error
     return msgspec.structs.replace(
         scores,
-        first=_for_features(scores.first, [one.name for one in FIRST_FEATURES], path),
         candidate=_for_features(scores.candidate, CANDIDATE_FEATURES.names, path),
         step=_for_features(scores.step, STEP_FEATURES.names, path),
         merge=_for_features(scores.merge, MERGE_FEATURES.names, path),

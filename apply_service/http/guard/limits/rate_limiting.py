@@ -1,4 +1,4 @@
-"""Middleware that answers 429 to callers over their limits and adds the limits' headers."""
+"""Middleware that sends the 429 of `rate_limits` and adds the headers of the limits."""
 
 from __future__ import annotations
 

@@ -1,0 +1,38 @@
+"""What an update may mean, before any score is fitted."""
+
+from __future__ import annotations
+
+import pytest
+
+from apply_service.edit.place.lattice.merges import MAX_MERGES, MergeSource
+
+FILE = ["class Box:", "    def size(self):", "        return 1", "", "    def name(self):"]
+FILE += ["        return self.label"]
+
+
+def source(update: str, original: list[str] = FILE) -> MergeSource:
+    return MergeSource(
+        original, update.splitlines(), path="store.py", language=None, local=None, step=None
+    )
+
+
+def test_merges_are_few_and_different() -> None:
+    found = source("# ...\n    return None\n# ...\n")
+    texts = {tuple(line for line in merge.lines if line.strip()) for merge in found.merges()}
+    assert 1 < len(texts) <= MAX_MERGES
+    assert len(found.features(found.merges())) == len(texts)
+
+
+@pytest.mark.parametrize(
+    ("original", "update"),
+    [
+        (["a" * 100_000 + str(number) for number in range(20)], "a" * 100_000 + "7b"),
+        (["x" + " " * 100_000 + "= 1", "y = 2"], "x" + " " * 100_000 + "= 3"),
+        (["}"] * 2000, "}\n}\n}"),
+        (["if a {"] * 300 + ["}"] * 300, "}\ngo()\n}"),
+        ([], "x = 1"),
+    ],
+)
+def test_odd_lines_come_to_an_end(original: list[str], update: str) -> None:
+    found = source(f"// ...\n{update}\n// ...\n", original)
+    assert len(found.features(found.merges())) == len(found.merges())
