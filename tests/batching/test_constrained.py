@@ -53,9 +53,7 @@ def make_rules(seed: int) -> MergeRules:
                 borders=sorted(set(borders)),
             )
         )
-    return MergeRules(
-        texts=texts, end_token_ids=END, prior_scale=generator.choice([0.0, 0.2, 2.0])
-    )
+    return MergeRules(texts=texts, end_token_ids=END, prior_scale=generator.choice([0.0, 0.2, 2.0]))
 
 
 def make_request(

@@ -225,7 +225,6 @@ def check_steps(grammar: ByteMergeGrammar, whole: ConstrainedDraft) -> None:
 def test_runs_behind_any_allowed_token_stay_valid(
     rules: MergeRules, vocabulary: VocabularyIndex, pick: Random
 ) -> None:
-    brute = Brute(rules, vocabulary, (STOP,))
     encode = vocabulary.longest_matches
     grammar = ByteMergeGrammar(rules, vocabulary, encode=encode, end_token_ids=(STOP,))
     start = grammar.snapshot()
@@ -276,9 +275,7 @@ def test_the_canonical_tokens_of_a_merge_are_drafted_and_allowed(tokenizer: Toke
     def encode(text: bytes) -> list[int]:
         return list(tokenizer.encode(text.decode()).ids)
 
-    texts = [
-        MergeText(symbols="".join([*LINES[:at], *NEW, *LINES[at:]]).encode()) for at in (0, 3)
-    ]
+    texts = [MergeText(symbols="".join([*LINES[:at], *NEW, *LINES[at:]]).encode()) for at in (0, 3)]
     rules = MergeRules(texts=texts, end_token_ids=b"\n</code>")
     grammar: Constraint[ByteState] = ByteMergeGrammar(
         rules, vocabulary_of(tokenizer), encode=encode, end_token_ids=(0,), skipped=b"\n"

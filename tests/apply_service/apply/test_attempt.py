@@ -61,9 +61,7 @@ def test_rival_places_are_shown_together_first_and_then_the_best_one_alone() -> 
     merges = tuple((*lines[:at], new, *lines[at:]) for at in (first, second))
     plan = make_plan(ONE)
     merge = MergePlan(original_lines=lines, merges=merges, weights=(-0.5, -1.0), certainty=0.5)
-    contested, best = list(
-        attempts_of(replace(plan, merge=merge), max_region_tokens=1500)
-    )[:2]
+    contested, best = list(attempts_of(replace(plan, merge=merge), max_region_tokens=1500))[:2]
     (shown,) = contested.regions
     assert shown.start < first
     assert second < shown.end

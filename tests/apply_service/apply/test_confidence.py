@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from oracle_service import OracleService
-from pipeline_session import functions, make_edit, make_plan, outcome_of, run_edit, tries_of
+from pipeline_session import make_edit, outcome_of, run_edit
 from verdict_examples import ROOT, Example, read_examples
 
 from apply_service.apply.edit_request import EditRequest, SamplingOptions

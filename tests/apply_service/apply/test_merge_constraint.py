@@ -72,10 +72,10 @@ def test_each_merge_is_an_answer(number: int) -> None:
 
 def reaches(grammar: object, number: int) -> bool:
     """Whether the text of a number is still possible: the draft of the rest may be forced to it."""
-    chosen = getattr(grammar, "chosen")()
+    chosen = grammar.chosen()
     if chosen == number:
         return True
-    here = getattr(grammar, "snapshot")()
+    here = grammar.snapshot()
     position = getattr(here, "position", here)
     return number in position.texts
 

@@ -52,9 +52,7 @@ def test_a_merge_and_an_answer_are_attempts_that_are_judged_alike() -> None:
     assert PLAN.merge is not None
     assert PLAN.merge.best is not None
     merge = try_merge(PLAN)
-    assert merge == Attempt(
-        source="merge", lines=PLAN.merge.best
-    )
+    assert merge == Attempt(source="merge", lines=PLAN.merge.best)
     by_merge, by_model = conclude(PLAN, merge), GOOD[1]
     assert by_merge.verdict == by_model.verdict
     assert (by_merge.source, by_model.source) == ("merge", "model")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apply_service.edit.place.merge import plan_merge, splice
-from apply_service.edit.read.snippet import read_snippet
+from apply_service.edit.place.merge import plan_merge
 from apply_service.edit.syntax.definitions import SymbolTable, find_definitions
 from apply_service.edit.syntax.new_definitions import NewDefinitions
 from apply_service.edit.syntax.syntax import parse
@@ -146,12 +145,9 @@ HEALTH = '@app.route("/health")\ndef health():\n    return "ok"\n'
 
 
 def best_merge(original: str, update: str, language: str) -> str:
-    lines = original.splitlines()
-    snippet = read_snippet(update.splitlines(), lines, language=language)
-    plan = plan_merge(lines, snippet, language=language)
-    assert plan.best is not None
-    assert not plan.is_unique, "nothing but the way it is written says where it goes"
-    return "\n".join(splice(lines, plan.best)) + "\n"
+    best = plan_merge(original.splitlines(), update.splitlines(), language=language).best
+    assert best is not None
+    return "\n".join(best) + "\n"
 
 
 def behind(original: str, line: str, added: str) -> str:
@@ -235,10 +231,7 @@ def test_a_comment_of_its_own_tells_which_definition_is_meant() -> None:
 def test_a_header_inside_a_text_is_no_definition_but_a_place() -> None:
     original = '"""Use it so:\n\n    class Mine(Base):\n        name = "a"\n        size = 1\n"""\n'
     update = '# ...\n    class Mine(Base):\n        name = "b"\n        size = 1\n# ...\n'
-    lines = original.splitlines()
-    plan = plan_merge(lines, read_snippet(update.splitlines(), lines, language="python"))
-    assert plan.best is not None
-    assert splice(lines, plan.best) == original.replace('"a"', '"b"').splitlines()
+    assert best_merge(original, update, "python") == original.replace('"a"', '"b"')
 
 
 MODELS = """\
@@ -269,10 +262,7 @@ def test_a_class_that_others_use_does_not_become_another_one_like_it() -> None:
 def test_a_title_that_changes_is_no_new_test() -> None:
     original = 'test("adds", () => {\n  expect(1 + 1).toBe(2);\n});\n// test("later");\n'
     update = 'test("sums", () => {\n  expect(1 + 1).toBe(2);\n});\n// ...\n'
-    lines = original.splitlines()
-    plan = plan_merge(lines, read_snippet(update.splitlines(), lines, language="javascript"))
-    assert plan.best is not None
-    assert splice(lines, plan.best) == original.replace("adds", "sums").splitlines()
+    assert best_merge(original, update, "javascript") == original.replace("adds", "sums")
 
 
 def test_a_new_field_goes_behind_the_others() -> None:
@@ -319,15 +309,10 @@ BENCH_JOB = """\
 
 def test_a_new_job_above_another_takes_the_place_of_none_that_is_like_it() -> None:
     shown = "  publish:\n    runs-on: ubuntu-latest\n    needs: [lint, test, bench]\n"
-    lines = WORKFLOW.splitlines()
     update = f"# ...\n\n{BENCH_JOB}{shown}# ...\n"
-    plan = plan_merge(
-        lines, read_snippet(update.splitlines(), lines, language="yaml"), language="yaml"
-    )
-    assert plan.best is not None
     expected = WORKFLOW.replace("  publish:\n", f"{BENCH_JOB}  publish:\n")
     expected = expected.replace("needs: [lint, test]", "needs: [lint, test, bench]")
-    assert splice(lines, plan.best) == expected.splitlines()
+    assert best_merge(WORKFLOW, update, "yaml") == expected
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,7 @@ LOWER = (*ORIGINAL[:4], "new = 0", *ORIGINAL[4:])
 
 def plan(certainty: float, *merges: tuple[str, ...]) -> MergePlan:
     weights = tuple(-1.0 - number for number in range(len(merges)))
-    return MergePlan(
-        original_lines=ORIGINAL, merges=merges, weights=weights, certainty=certainty
-    )
+    return MergePlan(original_lines=ORIGINAL, merges=merges, weights=weights, certainty=certainty)
 
 
 def judged(found: MergePlan, result: tuple[str, ...], **options: object) -> Verdict:
