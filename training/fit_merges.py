@@ -44,7 +44,7 @@ FIT_FILES = (
     "tests/cases/agent_written.jsonl.gz",
     "tests/cases/further_agent_edits.jsonl.gz",
 )
-NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS = 300, 500, 600
+NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS = 300, 500, 900
 NUM_TREES = {"candidate": 200, "step": 200, "merge": 250, "certainty": 120}
 MERGE_PARAMETERS = {
     "learning_rate": 0.05,

@@ -22,6 +22,8 @@ from apply_service.edit.place.score.tree_score import load_scores
 from apply_service.edit.place.sent_part import SentPart
 from apply_service.edit.read.segment import EXPLICIT_FORMATS, Segment, Snippet
 from apply_service.edit.syntax.definitions import find_definitions
+from apply_service.edit.syntax.languages import language_of
+from apply_service.edit.syntax.syntax import parse
 
 MAX_SEGMENTS = 400
 # Of merges that the scores say are right with this probability, so many are: chosen on edits that
@@ -120,7 +122,9 @@ def plan_merge(
     ranked = rank_merges(original_lines, update_lines, scores, path=path, language=language)
     misfit = next(ranked.merges[0].misfits(), None) if ranked.merges else None
     if not ranked.merges or misfit is not None:
-        finding = _reason(original_lines, snippet, misfit)
+        finding = _reason(
+            original_lines, snippet, misfit, language_of(path, language, original_lines)
+        )
         return _without_merge(original_lines, snippet, finding)
     first = ranked.merges[0]
     return MergePlan(
@@ -140,17 +144,22 @@ def _without_merge(
 
 
 def _reason(
-    original_lines: Sequence[str], snippet: Snippet | None, misfit: Segment | None
+    original_lines: Sequence[str],
+    snippet: Snippet | None,
+    misfit: Segment | None,
+    language: str | None,
 ) -> Finding:
     """Why there is no merge."""
     if misfit is not None:
         return anchor_not_found(misfit, original_lines)
     if snippet is None:
         return no_place(1)
-    known = {symbol.name for symbol in find_definitions(original_lines)}
+    tree = parse(original_lines, language)
+    symbols = find_definitions(original_lines) if tree is None else tree.symbols
+    known = [symbol.name for symbol in symbols if symbol.kind != "import"]
     for removal in snippet.removals:
-        if removal.name.rpartition(".")[2] not in known:
-            return removal_not_found(removal, original_lines)
+        if not {removal.name, removal.name.rpartition(".")[2]}.intersection(known):
+            return removal_not_found(removal, known)
     for segment in snippet.segments:
         if segment.old is not None and any(map(str.strip, segment.old)):
             return anchor_not_found(segment, original_lines)

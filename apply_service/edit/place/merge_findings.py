@@ -47,9 +47,9 @@ def anchor_not_found(segment: Segment, original_lines: Sequence[str]) -> Finding
     )
 
 
-def removal_not_found(removal: Removal, original_lines: Sequence[str]) -> Finding:
-    """The original does not define what the update removes by name."""
-    listed = ", ".join(_names_in(original_lines)) or "none"
+def removal_not_found(removal: Removal, known: Sequence[str]) -> Finding:
+    """The original, which defines the `known` names, does not define what the update removes."""
+    listed = ", ".join(list(dict.fromkeys(known))[:MAX_LISTED]) or "none"
     return Finding(
         code="removal_not_found",
         severity="error",

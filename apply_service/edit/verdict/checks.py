@@ -10,7 +10,7 @@ from apply_service.edit.finding import Finding, Severity
 from apply_service.edit.read.markers import parse_marker
 from apply_service.edit.text.blank_lines import squeeze
 from apply_service.edit.verdict.comparison import Comparison, shown
-from apply_service.edit.verdict.loss_checks import LOSS_CHECKS
+from apply_service.edit.verdict.loss_checks import LOSS_CHECKS, check_lost_names_used
 
 # A piece of up to so many lines that is written over and over again at the end is a loop.
 MAX_LOOP_PERIOD = 40
@@ -324,4 +324,5 @@ CHECKS: tuple[Callable[[Comparison], Iterator[Finding]], ...] = (
 MERGE_CHECKS: tuple[Callable[[Comparison], Iterator[Finding]], ...] = (
     _check_marker_left,
     _check_syntax,
+    check_lost_names_used,
 )

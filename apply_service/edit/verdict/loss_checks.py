@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from apply_service.edit.finding import Finding
 from apply_service.edit.syntax.symbol import Symbol
+from apply_service.edit.text.words import WORD
 from apply_service.edit.verdict.comparison import MAX_EXPLAINED_LOSS, Comparison, shown
 
 # Kinds of symbols whose loss is reported by name; the lines of others are reported as lines.
@@ -62,6 +64,44 @@ def _check_symbol_lost(comparison: Comparison) -> Iterator[Finding]:
             hint=f"if it should go, add a comment line: remove {symbol.name}",
             line=symbol.header + 1,
         )
+
+
+def check_lost_names_used(comparison: Comparison) -> Iterator[Finding]:
+    """A merge must not lose a definition or an import that the result still uses."""
+    if comparison.tree is None or comparison.result_tree is None:
+        return
+    used = Counter(word for line in comparison.result_texts for word in WORD.findall(line))
+    known = {symbol.name for symbol in comparison.result_tree.symbols}
+    for symbol in comparison.tree.symbols:
+        is_lost = symbol.kind in NAMED_KINDS and symbol.name not in known
+        if is_lost and symbol.name in used and not _is_symbol_removed(comparison, symbol):
+            yield Finding(
+                code="symbol_lost",
+                severity="warning",
+                message=f"the {symbol.kind} {symbol.name} on line {symbol.header + 1} of the"
+                " original is gone, and the result still names it",
+                hint=f"send the lines around {symbol.name}, or what takes its place",
+                line=symbol.header + 1,
+            )
+    imported = {
+        word
+        for place in comparison.result_imports
+        for word in WORD.findall(comparison.result_texts[place])
+    }
+    kept = Counter(comparison.result_texts)
+    for place in sorted(_import_places(comparison)):
+        line = comparison.original_texts[place]
+        lost = set(WORD.findall(line)) - imported
+        is_kept = not line or kept[line] or comparison.removed_counts[line]
+        if lost & used.keys() and not is_kept:
+            yield Finding(
+                code="import_dropped",
+                severity="warning",
+                message=f"the import on line {place + 1} of the original is gone, and the result"
+                f" still uses {min(lost & used.keys())}",
+                hint="send the imports before and after a new one",
+                line=place + 1,
+            )
 
 
 def _lost_symbols(comparison: Comparison) -> list[Symbol]:

@@ -1,8 +1,8 @@
 """Judges if a result may be trusted, by deterministic checks of (original, update, result).
 
-Two questions. Is the result one of the merges of the plan? If so, only the choice among them can be
-wrong; if not, the checks say what is. The status follows from the worst finding: an error
-rejects, a warning asks for review. The rules stand in `docs/verdicts.md`, one code each.
+Two questions. Is the result one of the likelier merges of the plan? If so, only the choice among
+them can be wrong; if not, the checks say what is. The status follows from the worst finding: an
+error rejects, a warning asks for review. The rules stand in `docs/verdicts.md`, one code each.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ Status = Literal["applied", "unchanged", "needs_review", "rejected"]
 AnswerEnding = Literal["complete", "length", "malformed"]
 
 MAX_FINDINGS_PER_CODE = 10
+# Merges that are less likely than this, by their logarithm, are checked like any other text.
+MIN_LOG_SHARE = -3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ def _findings(
     number = None if plan is None else _merge_number(comparison, plan)
     if plan is not None and number is not None:
         yield from check_place(plan, number, confirmed=confirmed)
+    if plan is not None and number is not None and plan.weights[number] >= MIN_LOG_SHARE:
         for check in MERGE_CHECKS:
             yield from _capped(check(comparison))
         return
@@ -109,7 +112,7 @@ def _findings(
             yield finding
     if not num_found:
         yield from _capped(check_neighbours(comparison))
-    if plan is not None:
+    if plan is not None and number is None:
         yield from plan.findings
         yield from check_membership(comparison.result, plan)
 

@@ -2,8 +2,8 @@
 
 `python tests/oracle.py edits.merge_certainty FILE…` asks no model. It prints for each file how
 often the likeliest merge is right (blank lines not counted), how often the right one is among 5 and
-8, and what would be applied at several thresholds: right and wrong. Then, over all files, what share
-is right at each certainty, and the expected calibration error.
+8, and what would be applied at several thresholds: right and wrong. Then, over all files, it prints
+what share is right at each certainty, and the expected calibration error.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from apply_service.edit.place.merge import MIN_CERTAINTY
@@ -100,7 +101,7 @@ def report(name: str, answers: Sequence[Answer]) -> None:
 def report_certainty(answers: Sequence[Answer]) -> None:
     """Print the share that is right in each range of certainty, and the mean distance of both."""
     error = 0.0
-    for low, high in zip(BORDERS, BORDERS[1:], strict=False):
+    for low, high in pairwise(BORDERS):
         some = [one for one in answers if low <= one.certainty < high]
         if some:
             right = sum(one.is_right for one in some)

@@ -126,6 +126,7 @@ class MergeSource:
     def merges(self) -> list[Merge]:
         """At most `MAX_MERGES` different texts, those of likelier ways first."""
         found: dict[tuple[str, ...], Merge] = {}
+        unchanged = tuple(line for line in self.original.all_lines if line.strip())
         for reading, beam in self.beams:
             rows_of = {
                 id(one): row
@@ -135,6 +136,8 @@ class MergeSource:
             for way in beam.search(MAX_OTHER_WAYS if reading.number else MAX_WAYS):
                 lines = merged_text(self.original, way)
                 key = tuple(line for line in lines if line.strip())
+                if key == unchanged and self._has_news(way):
+                    continue
                 known = found.get(key)
                 if known is None:
                     rows = [rows_of[id(one)] for one in way.candidates if len(rows_of[id(one)])]
@@ -143,6 +146,15 @@ class MergeSource:
                     found[key] = replace(known, num_readings=known.num_readings + 1)
         order = sorted(found.values(), key=lambda merge: -merge.way.score)
         return order[:MAX_MERGES]
+
+    def _has_news(self, way: Way) -> bool:
+        """Whether something was sent that the original has nowhere."""
+        known = set(self.original.stripped)
+        return any(
+            row.is_written and not row.is_optional and row.stripped not in known
+            for part in way.parts
+            for row in part.rows
+        )
 
     def features(self, merges: Sequence[Merge]) -> Rows:
         """The features of each merge."""
