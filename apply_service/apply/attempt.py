@@ -90,7 +90,11 @@ def _region_choices(plan: EditPlan, max_tokens: int | None) -> Iterator[Regions]
     if plan.merge is None or plan.merge.best is None:
         return
     spans = _spans_of(plan.merge, plan.merge.path())
-    with_rivals = _spans_of(plan.merge, [one for layer in plan.merge.layers for one in layer])
+    numbers = filter(plan.merge.is_likely, range(len(plan.merge.merges)))
+    likely = sorted(
+        {one for number in numbers for one in plan.merge.path(number)}, key=lambda one: one.layer
+    )
+    with_rivals = _spans_of(plan.merge, likely)
     for cell_tokens in CELL_TOKENS:
         grid = cells(plan.original_lines, plan.tree, max_tokens=cell_tokens)
         is_last = cell_tokens == CELL_TOKENS[-1]

@@ -81,7 +81,7 @@ def conclude(plan: EditPlan, attempt: Attempt) -> Outcome:
         return replace(outcome, confidence=_confidence(plan, attempt.lines))
     return replace(
         outcome,
-        confidence=testimony.confidence,
+        confidence=testimony.confidence * (1.0 if plan.merge is None else plan.merge.mass),
         decisions=testimony.decisions,
         evidence=testimony.evidence,
     )

@@ -16,9 +16,6 @@ from lookup.constraint import GrammarError
 from lookup.merge_automaton import num_equal
 from lookup.merge_rules import MergeRules, MergeText
 
-# Merges that are less likely than this, by their logarithm, are not offered to a model.
-MIN_LOG_SHARE = -6.0
-
 
 @dataclass(frozen=True, slots=True)
 class MergeConstraint:
@@ -42,7 +39,7 @@ def try_constrain(plan: MergePlan, region: Region, prompt: Prompt) -> MergeConst
     offered = {
         text: number
         for text, number in regional_merges(plan, region).items()
-        if number == 0 or plan.weights[number] >= MIN_LOG_SHARE
+        if plan.is_likely(number)
     }
     if 0 not in offered.values():
         return None

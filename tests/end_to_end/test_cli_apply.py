@@ -159,14 +159,13 @@ def test_a_wrong_answer_gives_way_to_the_certain_merge(
 def test_a_merge_that_only_the_model_could_confirm_is_for_review(
     file: Path, oracle: OracleService, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    file.write_text(CERTAIN)
-    file.with_name("update.py").write_text(
-        "# ...\n    base = clean(path)\n    print(base)\n# ...\n"
-    )
-    oracle.will_answer(["# ... existing code ...", *CERTAIN_MERGED.splitlines()])
+    twice = "a = 1\nb = 1\n\na = 1\nc = 1\n"
+    file.write_text(twice)
+    file.with_name("update.py").write_text("# ...\na = 1\nprint(a)\n# ...\n")
+    oracle.will_answer(["# ... existing code ...", *twice.splitlines()])
     assert run(file, "--write") == 3
-    assert "place_unconfirmed" in capfd.readouterr().err
-    assert file.read_text() == CERTAIN
+    assert "ambiguous_place" in capfd.readouterr().err
+    assert file.read_text() == twice
 
 
 @pytest.mark.usefixtures("_way")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,7 +29,12 @@ from apply_service.edit.syntax.syntax import parse
 MAX_SEGMENTS = 400
 # Of merges that the scores say are right with this probability, so many are: chosen on edits that
 # the fit has not seen, so that no more wrong ones are applied than before; docs/benchmarks.md.
-MIN_CERTAINTY = 0.9
+MIN_CERTAINTY = 0.85
+# Where the first merge is wrong, another one is right in so many of the blind cases.
+OTHERS_SHARE = 0.6
+MIN_PROBABILITY = 1e-4
+# Merges that are less likely than this, by their logarithm, are no rivals of the first.
+MIN_WEIGHT = -4.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +42,8 @@ class MergePlan:
     """At most eight merges of one original and one update, and what is known of them.
 
     `merges` are whole texts that differ in more than blank lines; `weights` are their
-    log-probabilities beside each other. `certainty` is the probability that the first one is right.
+    log-probabilities, which need not sum to 1: perhaps none is right. `certainty` is the
+    probability that the first one is.
     `parts` are what was sent, where the first merge puts it. `snippet` is the reading of the update
     that led there. With an error among the `findings` there is no merge.
     """
@@ -53,6 +60,17 @@ class MergePlan:
     def best(self) -> tuple[str, ...] | None:
         """The likeliest merge; None if there is none."""
         return self.merges[0] if self.merges else None
+
+    def is_likely(self, number: int) -> bool:
+        """Whether a merge is the first, or may be meant as well."""
+        return number == 0 or self.weights[number] >= MIN_WEIGHT
+
+    @property
+    def mass(self) -> float:
+        """The probability that one of the merges is right."""
+        if len(self.merges) < 2:
+            return self.certainty
+        return min(sum(map(math.exp, self.weights)), 1.0)
 
     @property
     def is_certain(self) -> bool:
@@ -130,11 +148,20 @@ def plan_merge(
     return MergePlan(
         original_lines=original_lines,
         merges=tuple(tuple(merge.lines) for merge in ranked.merges),
-        weights=ranked.log_shares(scores.scale),
+        weights=_weights(ranked.certainty, ranked.log_shares(scores.scale)),
         certainty=ranked.certainty,
         parts=tuple(first.sent_parts(update_lines)),
         snippet=first.reading.snippet,
     )
+
+
+def _weights(certainty: float, log_shares: Sequence[float]) -> tuple[float, ...]:
+    """Log-probabilities: the first merge has the certainty, and others share most of the rest."""
+    first = min(max(certainty, MIN_PROBABILITY), 1 - MIN_PROBABILITY)
+    others = [math.exp(share) for share in log_shares[1:]]
+    rest = OTHERS_SHARE * (1 - first) / max(sum(others), MIN_PROBABILITY)
+    found = [min(first, max(rest * share, MIN_PROBABILITY**2)) for share in others]
+    return (math.log(first), *map(math.log, found))
 
 
 def _without_merge(

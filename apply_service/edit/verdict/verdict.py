@@ -36,8 +36,6 @@ Status = Literal["applied", "unchanged", "needs_review", "rejected"]
 AnswerEnding = Literal["complete", "length", "malformed"]
 
 MAX_FINDINGS_PER_CODE = 10
-# Merges that are less likely than this, by their logarithm, are checked like any other text.
-MIN_LOG_SHARE = -3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +99,7 @@ def _findings(
     number = None if plan is None else _merge_number(comparison, plan)
     if plan is not None and number is not None:
         yield from check_place(plan, number, confirmed=confirmed)
-    if plan is not None and number is not None and plan.weights[number] >= MIN_LOG_SHARE:
+    if plan is not None and number is not None and plan.is_likely(number):
         for check in MERGE_CHECKS:
             yield from _capped(check(comparison))
         return

@@ -1,9 +1,6 @@
-"""Edits that agents wrote for files of their own: how many the rules alone merge as meant.
+"""Edits that agents wrote for files of their own: how many are merged as meant without a model.
 
-Those of `agent_edits` and `fitting_agent_edits` are what the merge was mended with and
-its trees were fitted to. Nothing is fitted to the others. Those of `unseen_agent_edits` and
-`further_agent_edits` were counted before a few that went wrong were looked at; those of
-`later_agent_edits` were counted alone: their share is what a user may expect.
+The scores were fitted to all of them but `unseen_agent_edits`.
 
 Evenly spread ones of each file are tried, of all styles; with `pytest -m slow` all are.
 """
@@ -14,29 +11,9 @@ from collections import Counter
 
 import pytest
 from case_files import case_file
+from edit_ends import end_of
 
-from apply_service.apply.conclusion import try_conclude_alone
-from apply_service.apply.edit_request import EditRequest
-from apply_service.apply.planning.edit_plan import plan_edit
-from apply_service.edit.read.snippet_error import SnippetError
-from apply_service.edit.text.text_file import TextFile
-from apply_service.evaluate.cases.case_file import Case, read_cases
-
-
-def end_of(case: Case) -> tuple[str, bool]:
-    """The status without a model, and whether the file is the expected one."""
-    edit = EditRequest(
-        original=TextFile.from_text(case.original),
-        update=case.update,
-        path=case.path,
-        use_model="never",
-    )
-    try:
-        outcome = try_conclude_alone(plan_edit(edit, max_file_bytes=1 << 20))
-    except SnippetError:
-        return "refused", False
-    assert outcome is not None
-    return outcome.verdict.status, outcome.file.join(outcome.lines) == case.expected
+from apply_service.evaluate.cases.case_file import read_cases
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -38,15 +39,14 @@ def _two_merges(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def planned(*args: object, **options: object) -> MergePlan:
         plan = plan_merge(*args, **options)  # type: ignore[arg-type]
-        numbers = [n for n, merge in enumerate(plan.merges) if list(merge) in (FIRST, SECOND)]
-        if len(numbers) < 2:
-            return plan
-        return replace(
-            plan,
-            merges=tuple(plan.merges[number] for number in numbers),
-            weights=tuple(plan.weights[number] for number in numbers),
-            certainty=0.5,
-        )
+        found = [merge for merge in plan.merges if list(merge) in (FIRST, SECOND)]
+        if len(found) == 2:
+            return replace(
+                plan, merges=tuple(found), weights=(math.log(0.5),) * 2, certainty=0.5
+            )
+        if list(plan.merges[0]) == CERTAIN_LINES:
+            return replace(plan, merges=plan.merges[:1], weights=(0.0,), certainty=1.0)
+        return plan
 
     monkeypatch.setattr(f"{module}.plan_merge", planned)
 
@@ -116,7 +116,7 @@ def test_without_a_constraint_nobody_is_asked(oracle: OracleService) -> None:
     original = CERTAIN.original.decode()
     result = outcome(oracle, make_edit(original, CERTAIN.update, constraint="none"))
     assert (result.verdict.status, codes(result)) == ("applied", [])
-    assert (result.confidence, result.decisions, result.evidence) == (None, (), ())
+    assert (result.confidence, result.decisions, result.evidence) == (1.0, (), ())
 
 
 def test_an_answer_that_is_cut_off_has_no_other_finding(oracle: OracleService) -> None:

@@ -6,8 +6,8 @@ from itertools import chain
 
 import pytest
 
-from apply_service.apply.merge_constraint import MIN_LOG_SHARE, MergeConstraint, try_constrain
-from apply_service.edit.place.merge import MergePlan
+from apply_service.apply.merge_constraint import MergeConstraint, try_constrain
+from apply_service.edit.place.merge import MIN_WEIGHT, MergePlan
 from apply_service.edit.regions import Region
 from apply_service.models.store import resolve_model
 from apply_service.prompts.profile import PromptRequest, load_profile
@@ -33,7 +33,7 @@ def constrained(merge: MergePlan, region: Region = WHOLE) -> MergeConstraint | N
 
 
 def test_the_likely_merges_are_offered_the_likeliest_first() -> None:
-    found = constrained(plan(-0.3, -1.5, MIN_LOG_SHARE - 0.1))
+    found = constrained(plan(-0.3, -1.5, MIN_WEIGHT - 0.1))
     assert found is not None
     assert (found.texts, found.numbers) == ((UPPER, LOWER), (0, 1))
     assert [text.weight for text in found.rules.texts] == [-0.3, -1.5]
