@@ -32,6 +32,7 @@ from apply_service.edit.place.score.tree_score import MergeScores, TreeScore
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from training.generated_definitions import definition_cases
 from training.generated_sloppy import sloppy_cases
+from training.generated_small_files import small_file_cases
 from training.generated_wraps import wrapped_cases
 from training.merge_examples import NUM_FOLDS, ExamplePool, Examples, MergedCase
 from training.merge_scores import fit, shares_of
@@ -44,7 +45,7 @@ FIT_FILES = (
     "tests/cases/agent_written.jsonl.gz",
     "tests/cases/further_agent_edits.jsonl.gz",
 )
-NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS = 300, 500, 900
+NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS, NUM_SMALL = 300, 500, 900, 600
 NUM_TREES = {"candidate": 200, "step": 200, "merge": 250, "certainty": 120}
 MERGE_PARAMETERS = {
     "learning_rate": 0.05,
@@ -228,6 +229,7 @@ def main() -> int:
         *wrapped_cases(cases + blind_cases, NUM_WRAPS),
         *sloppy_cases(cases, NUM_SLOPPY),
         *definition_cases(cases + blind_cases, NUM_DEFINITIONS),
+        *small_file_cases(cases + blind_cases, NUM_SMALL),
     ]
     cases += [*blind_cases, *made]
     digest = hashlib.sha256(msgspec.json.encode(cases)).hexdigest()

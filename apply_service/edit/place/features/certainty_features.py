@@ -96,6 +96,8 @@ for _name in (
     "num_readings",
     "errors_added",
     "has_grammar",
+    "num_lines_before",
+    "kept_share",
     "defined_twice",
     "names_lost_used",
     "definitions_fewer",

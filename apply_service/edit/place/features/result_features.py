@@ -54,6 +54,12 @@ def kept_share(view: MergeView) -> float:
 
 
 @_add
+def num_lines_before(view: MergeView) -> float:
+    """How long the original is: in a short one little evidence is enough."""
+    return len(view.original)
+
+
+@_add
 def num_gone(view: MergeView) -> float:
     """Lines that are lost."""
     return sum(view.gone.values())
