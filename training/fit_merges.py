@@ -27,7 +27,7 @@ from apply_service.edit.place.features.certainty_features import (
 from apply_service.edit.place.features.feature import Rows
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.step_features import STEP_FEATURES
-from apply_service.edit.place.score.ranked_merges import MAX_RANKED, opinion_on
+from apply_service.edit.place.score.ranked_merges import MAX_RANKED
 from apply_service.edit.place.score.tree_score import MergeScores, TreeScore
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from training.generated_definitions import definition_cases
@@ -44,7 +44,7 @@ FIT_FILES = (
     "tests/cases/agent_written.jsonl.gz",
     "tests/cases/further_agent_edits.jsonl.gz",
 )
-NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS = 300, 500, 600
+NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS = 300, 500, 900
 NUM_TREES = {"candidate": 200, "step": 200, "merge": 250, "certainty": 120}
 MERGE_PARAMETERS = {
     "learning_rate": 0.05,
@@ -78,9 +78,6 @@ class RankedCase:
                 CertaintyView(
                     scores=[float(scores[one]) for one in order[:MAX_RANKED]],
                     rows=case.rows[order[:2]],
-                    opinion=opinion_on(
-                        [case.texts[one] for one in self.order[:MAX_RANKED]], case.opinion
-                    ),
                 )
             ]
         )[0]
@@ -256,8 +253,7 @@ def report(
         share = np.mean([any(one.case.is_right[at] for at in one.order[:limit]) for one in asked])
         print(f"{name}: right among {limit}: {share:.1%}")
     exact = np.mean([one.case.is_whole[one.order[0]] for one in asked])
-    opinions = np.mean([one.case.opinion_is_right for one in asked])
-    print(f"{name}: first to the byte: {exact:.1%}; the second opinion is right: {opinions:.1%}")
+    print(f"{name}: first to the byte: {exact:.1%}")
     for threshold in (0.8, 0.9, 0.95, 0.97, 0.98, 0.99):
         known = [found[one.case.case_id] for one in ranked]
         sure = [one for one in known if one[0] >= threshold]

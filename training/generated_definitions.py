@@ -1,7 +1,9 @@
-"""Edits that send a new definition alone; made by taking the last one of a block out of a file.
+"""Edits that send something new alone; made by taking it out of a file.
 
-The update shows the definition and nothing beside it, or only the headers around it. It replaces
-nothing: a method, a test, a route, a rule or a table goes behind the last one of its block.
+The last definition of a block is sent without its neighbours, or with only the headers around it.
+One between two others is sent with the first line of the one below it, or the last line above it,
+and so is a line in a row of lines that begin alike, such as imports and fields. All of them replace
+nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from apply_service.evaluate.cases.case_file import Case
 from training.merge_examples import fold_of
 
 MIN_LINES, MAX_LINES = 2, 40
-MAX_A_FILE = 3
+MAX_A_FILE = 4
+# Lines of a row that begin alike.
+MIN_ROW = 3
 # Blocks of these kinds hold statements, whose order means something.
 _BODIES = frozenset({"function", "constant"})
 
@@ -47,12 +51,23 @@ def _taken_out(case: Case, rng: random.Random) -> Iterator[Case]:
     """Each with the rest of the file as its original, in the fold of the whole file."""
     lines, _ = split_lines(case.original)
     language = language_of(case.path, case.language, lines)
-    spans = list(_last_paragraphs(lines, language))
-    for number, (start, end) in enumerate(rng.sample(spans, len(spans))):
+    marker = usual_marker(language)
+    last = [(span, "last") for span in _paragraphs(lines, language, is_last=True)]
+    middle = [(span, "middle") for span in _paragraphs(lines, language, is_last=False)]
+    rows = [(span, "row") for span in _lines_of_rows(lines)]
+    found = [
+        one
+        for some, limit in ((last, len(last)), (middle, 2), (rows, 2))
+        for one in rng.sample(some, min(len(some), limit))
+    ]
+    for number, ((start, end), kind) in enumerate(rng.sample(found, len(found))):
         above = start
-        while not lines[above - 1].strip():
+        while kind != "row" and not lines[above - 1].strip():
             above -= 1
-        update = _update(lines, start, end, usual_marker(language), rng)
+        if kind == "last":
+            update = _update(lines, start, end, marker, rng)
+        else:
+            update = _beside(lines, start, end, marker, rng)
         made = Case(
             id=f"definition-{number}-{case.id}",
             path=case.path,
@@ -60,14 +75,42 @@ def _taken_out(case: Case, rng: random.Random) -> Iterator[Case]:
             original="\n".join([*lines[:above], *lines[end:]]) + "\n",
             update="\n".join(update) + "\n",
             expected="\n".join(lines) + "\n",
-            style="generated definition",
+            style=f"generated definition, {kind}",
         )
         if fold_of(made) == fold_of(case):
             yield made
 
 
-def _last_paragraphs(lines: Sequence[str], language: str | None) -> Iterator[tuple[int, int]]:
-    """Paragraphs with a block, `[start, end)`: the last ones of their block, with one before."""
+def _beside(
+    lines: Sequence[str], start: int, end: int, marker: str, rng: random.Random
+) -> list[str]:
+    """New lines with some above or below them, up to one that the file has once."""
+    once = [place for place, line in enumerate(lines) if line.strip() and lines.count(line) == 1]
+    above = next((place for place in reversed(once) if place < start), 0)
+    below = next((place for place in once if place >= end), len(lines) - 1)
+    side = rng.random()
+    first = above if side < 0.4 else start
+    last = below + 1 if side > 0.25 else end
+    indent = indent_of(lines[start])
+    return [indent + marker, *lines[first:last], indent_of(lines[last - 1]) + marker]
+
+
+def _lines_of_rows(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Lines between two others that are as deep and begin with the same word."""
+    words = [(columns(line), (line.split() or [""])[0]) for line in lines]
+    for start in range(1, len(lines) - 1):
+        near = words[max(start - MIN_ROW, 0) : start + MIN_ROW]
+        alike = words[start - 1] == words[start] == words[start + 1] and near.count(words[start])
+        is_code = lines[start].strip() and not lines[start].rstrip().endswith(OPENING_BRACKETS)
+        is_alone = lines.count(lines[start]) == 1
+        if alike and alike > MIN_ROW - 1 and is_code and is_alone:
+            yield start, start + 1
+
+
+def _paragraphs(
+    lines: Sequence[str], language: str | None, *, is_last: bool
+) -> Iterator[tuple[int, int]]:
+    """Paragraphs with a block, `[start, end)`, with one before: the last of a block, or others."""
     tree = parse(lines, language)
     symbols = tree.symbols if tree is not None else find_definitions(lines)
     for start in range(1, len(lines)):
@@ -80,7 +123,7 @@ def _last_paragraphs(lines: Sequence[str], language: str | None) -> Iterator[tup
         if (
             MIN_LINES <= end - start <= MAX_LINES
             and any(columns(line) > depth for line in lines[start:end] if line.strip())
-            and (not rest or columns(rest) < depth)
+            and (is_last if not rest or columns(rest) < depth else not is_last)
             and before
             and columns(before) >= depth
             and not before.rstrip().endswith(",")

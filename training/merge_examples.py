@@ -18,7 +18,6 @@ from apply_service.edit.place.lattice.beam import Beam, Scorer
 from apply_service.edit.place.lattice.merges import MergeSource
 from apply_service.edit.place.score.ranked_merges import filled
 from apply_service.edit.place.score.tree_score import TreeScore
-from apply_service.edit.place.second_opinion import OtherMerge
 from apply_service.edit.text.text_file import split_lines
 from apply_service.evaluate.cases.case_file import Case
 from training.merge_truth import State, Truth
@@ -66,8 +65,6 @@ class MergedCase:
     is_right: list[bool]
     is_whole: list[bool]
     texts: list[tuple[str, ...]]
-    opinion: OtherMerge | None
-    opinion_is_right: bool
 
 
 def fold_of(case: Case) -> int:
@@ -90,7 +87,6 @@ class CaseExamples:
         )
         self.whole = [list(split_lines(text)[0]) for text in case.results]
         self.expected = [filled(lines) for lines in self.whole]
-        self.opinion = self.source.second_opinion()
         self.truths: list[tuple[Beam, Truth]] = []
         if not case.must_refuse or case.also:
             for _, beam in self.source.beams:
@@ -158,9 +154,6 @@ class CaseExamples:
             is_right=[filled(text) in self.expected for text in texts],
             is_whole=[list(text) in self.whole for text in texts],
             texts=texts,
-            opinion=self.opinion,
-            opinion_is_right=self.opinion is not None
-            and filled(self.opinion.lines) in self.expected,
         )
 
 

@@ -6,5 +6,5 @@ Weight: `placement_ranking` (fitted to `placement_features`), corrected by `plac
 Judgement: `verdict` compares (`comparison`) by `checks`, `loss_checks`, `double_checks`,
 `place_checks` and `syntax_check`. Messages and hints stand beside each check; those of a merge plan
 in `merge_findings`.
-`candidates` is the first room of the layer that follows; its `second_opinion` is the merge above.
+`candidates` is the first room of the layer that follows.
 """

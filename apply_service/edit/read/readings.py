@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from apply_service.edit.read.marker_phrases import usual_marker
+from apply_service.edit.read.markers import parse_marker
 from apply_service.edit.read.original_index import OriginalIndex
+from apply_service.edit.read.removal_notes import note_names
 from apply_service.edit.text.line_index import indent_of, indent_unit
 
 # "73<tab>", "  73 | ", "73: ", "L73: " and " 73→" in front of a line.
@@ -42,7 +44,13 @@ _REST = re.compile(rf"\s*{_COMMENT}.*\b(?:{_STAYS})\b.*$", re.IGNORECASE)
 def readings_of(
     update_lines: Sequence[str], original: OriginalIndex, *, language: str | None
 ) -> list[list[str]]:
-    """The update as it is, then each other way to read it, then all of them together."""
+    """The update as it is, then each other way to read it, then all of them together.
+
+    In a file that is indented by tabs alone, or never by tabs, the update is always read so.
+    """
+    indents = {indent_of(line)[:1] for line in original.lines} - {""}
+    if len(indents) < 2:
+        update_lines = with_file_tabs(update_lines, original)
     changes: tuple[Callable[[Sequence[str]], list[str]], ...] = (
         lambda lines: within_fences(lines, original, language=language),
         lambda lines: without_numbers(lines, original),
@@ -111,7 +119,7 @@ def without_notes(lines: Sequence[str], original: OriginalIndex) -> list[str]:
     kept = []
     for line in lines:
         note = None if original.has(line) else _note_of(line)
-        if note is None:
+        if note is None or parse_marker(line) is not None or note_names(line):
             kept.append(line)
         elif line[: note.start()].strip():
             kept.append(line[: note.start()].rstrip())
@@ -141,7 +149,8 @@ def with_file_tabs(lines: Sequence[str], original: OriginalIndex) -> list[str]:
     for line in lines:
         indent = indent_of(line)
         if has_tabs and indent and "\t" not in indent:
-            changed.append("\t" * (len(indent) // len(sent)) + line.lstrip())
+            num_steps, rest = divmod(len(indent), len(sent))
+            changed.append("\t" * num_steps + " " * rest + line.lstrip())
         elif not has_tabs and "\t" in indent:
             changed.append(indent.replace("\t", own) + line.lstrip())
         else:

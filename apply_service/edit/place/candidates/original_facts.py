@@ -12,7 +12,7 @@ from apply_service.edit.place.candidates.filled_lines import FilledLines
 from apply_service.edit.syntax.definitions import find_definitions
 from apply_service.edit.syntax.strict_grammars import is_sound
 from apply_service.edit.syntax.syntax import SyntaxTree, parse
-from apply_service.edit.text.brackets import balance_of
+from apply_service.edit.text.brackets import BLOCK_OPENERS, balance_of
 from apply_service.edit.text.definition_names import definition_name
 
 
@@ -125,6 +125,26 @@ class OriginalFacts(FilledLines):
         if not 0 < line < len(self):
             return True
         return self.numbers[line] > self.numbers[line - 1] + 1
+
+    def usual_gap(self, indent: int) -> int:
+        """Blank lines above most definitions of several lines that are so deep; 0 without any."""
+        gaps = self._gaps.get(indent)
+        return gaps.most_common(1)[0][0] if gaps else 0
+
+    @cached_property
+    def _gaps(self) -> dict[int, Counter[int]]:
+        """By depth, how often so many blank lines stand between a definition and what is above."""
+        found: dict[int, Counter[int]] = {}
+        for one in self.definitions:
+            above = one.start - 1
+            if above >= 0 and one.end > one.start + 1 and not self.opens(above):
+                gap = self.numbers[one.start] - self.numbers[above] - 1
+                found.setdefault(self.indents[one.start], Counter())[gap] += 1
+        return found
+
+    def opens(self, line: int) -> bool:
+        """Whether a block begins behind a filled line."""
+        return self.stripped[line].endswith(BLOCK_OPENERS)
 
 
 def balance(text: str) -> int:

@@ -143,9 +143,10 @@ def _names_of(original: OriginalFacts, rows: Sequence[Row]) -> frozenset[str]:
 
 
 def _named_spans(original: OriginalFacts, name: str) -> Iterator[Candidate]:
-    """Definitions of a name; `Class.name` is looked for in the class, if there is one."""
+    """Definitions of a name; `Class.name` is else looked for in the class, if there is one."""
     owner, _, own = name.rpartition(".")
-    known = [one for one in original.definitions if one.name == own]
+    whole = [one for one in original.definitions if one.name == name]
+    known = whole or [one for one in original.definitions if one.name == own]
     owners = [one for one in original.definitions if owner and one.name == owner]
     inside = [
         one

@@ -4,5 +4,5 @@
 `candidate_features` (`alignment_features`, `place_features`) look at one segment in one place,
 `step_features` at a candidate behind others, `merge_features` at a whole merge: its way
 (`way_features`), names, text and what was sent in it (`update_shape`), `text_flaws` in it;
-`certainty_features` at the first merge beside the others and a second opinion.
+`certainty_features` at the first merge beside the others.
 """

@@ -1,4 +1,4 @@
-"""Features of the first merge beside the others, and beside a second opinion."""
+"""Features of the first merge beside the others."""
 
 from __future__ import annotations
 
@@ -18,20 +18,6 @@ NEAR_GAP = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SecondOpinion:
-    """What a merger with its own reading and placement says of the same update.
-
-    `rank` is the place of its text among the merges, -1 if it is none of them. `is_unique` says
-    that it saw one place for each segment, `num_doubts` are its findings.
-    """
-
-    rank: int
-    is_unique: bool
-    num_doubts: int
-    has_error: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CertaintyView:
     """The first of several merges: `scores` of all, best first, and their features.
 
@@ -40,7 +26,6 @@ class CertaintyView:
 
     scores: Sequence[float]
     rows: Rows
-    opinion: SecondOpinion
 
     def of_merge(self, name: str) -> float:
         """A feature of the first merge."""
@@ -79,43 +64,6 @@ def first_share(view: CertaintyView) -> float:
 def num_near(view: CertaintyView) -> float:
     """Merges that come near."""
     return sum(score > view.scores[0] - NEAR_GAP for score in view.scores)
-
-
-@_add
-def opinion_agrees(view: CertaintyView) -> float:
-    """The second opinion has the same text."""
-    return view.opinion.rank == 0
-
-
-@_add
-def opinion_rank(view: CertaintyView) -> float:
-    """Where the text of the second opinion stands among the merges."""
-    return view.opinion.rank
-
-
-@_add
-def opinion_gap(view: CertaintyView) -> float:
-    """How far the text of the second opinion is behind."""
-    rank = view.opinion.rank
-    return view.scores[0] - view.scores[rank] if rank >= 0 else NO_RIVAL_GAP
-
-
-@_add
-def opinion_is_unique(view: CertaintyView) -> float:
-    """The second opinion saw one place for each segment."""
-    return view.opinion.is_unique
-
-
-@_add
-def opinion_doubts(view: CertaintyView) -> float:
-    """Doubts of the second opinion."""
-    return view.opinion.num_doubts
-
-
-@_add
-def opinion_has_error(view: CertaintyView) -> float:
-    """The second opinion found no merge."""
-    return view.opinion.has_error
 
 
 def _of_merge(name: str) -> None:

@@ -9,6 +9,8 @@ from apply_service.edit.place.candidates.filled_lines import moved
 from apply_service.edit.place.candidates.original_facts import OriginalFacts
 from apply_service.edit.place.candidates.part import Part
 from apply_service.edit.place.candidates.way import Way
+from apply_service.edit.text.block_bounds import closes_block
+from apply_service.edit.text.brackets import BLOCK_OPENERS
 from apply_service.edit.text.words import begin_alike
 
 
@@ -139,26 +141,37 @@ class _Writer:
             and place > 0
             and part.first_indent + candidate.shift > original.indents[place]
         )
+        num_sent, num_sent_behind = part.rows[0].num_blank, part.num_blank_behind
+        gap = self._gap_above(part, candidate)
         if not above:
             num_behind = max(len(between), part.num_blank_behind) if below else 0
             self._lines += [*written, *_blank(between, num_behind)]
         elif not below:
-            num_before = max(len(between), part.rows[0].num_blank)
-            self._lines += [*_blank(between, num_before - len(between)), *written, *between]
+            num_before = max(num_sent, gap)
+            self._lines += [*_blank(between, num_before), *written, *between]
         elif not between:
-            self._lines += [
-                *[""] * min(part.rows[0].num_blank, 2),
-                *written,
-                *[""] * min(part.num_blank_behind, 2),
-            ]
+            num_behind = min(num_sent_behind, 2)
+            if gap and not closes_block(below) and not is_deeper:
+                num_behind = max(num_behind, gap)
+            self._lines += [*[""] * max(min(num_sent, 2), gap), *written, *[""] * num_behind]
         elif part.names and not begin_alike(first, above) and not is_deeper:
             self._lines += [*between, *written, *between]
         elif begin_alike(first, above) or is_deeper or not begin_alike(last, below):
-            num_before = min(part.rows[0].num_blank, len(between))
+            num_before = max(min(num_sent, len(between)), gap)
             self._lines += [*_blank(between, num_before), *written, *between]
         else:
-            num_behind = min(part.num_blank_behind, len(between))
+            num_behind = min(num_sent_behind, len(between))
             self._lines += [*between, *written, *_blank(between, num_behind)]
+
+    def _gap_above(self, part: Part, candidate: Candidate) -> int:
+        """Blank lines that a new definition has above it as others have, 0 for other lines."""
+        original, place = self._original, candidate.start
+        written = [row.stripped for row in part.rows if row.is_written]
+        is_block = len(written) > 1 and any(line.endswith(BLOCK_OPENERS) for line in written)
+        is_definition = part.names or place in original.definition_ends
+        if not is_block or not is_definition or not place or original.opens(place - 1):
+            return 0
+        return original.usual_gap(part.first_indent + candidate.shift)
 
 
 def _blank(known: Sequence[str], number: int) -> list[str]:

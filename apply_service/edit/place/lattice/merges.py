@@ -20,7 +20,6 @@ from apply_service.edit.place.features.update_shape import UpdateShape
 from apply_service.edit.place.lattice.beam import Beam, Scorer
 from apply_service.edit.place.lattice.merged_text import merged_text
 from apply_service.edit.place.lattice.moved_definitions import Move, moves_of
-from apply_service.edit.place.second_opinion import OtherMerge, second_opinion
 from apply_service.edit.read.fences import fenced_parts
 from apply_service.edit.read.marker_scan import MarkerScan
 from apply_service.edit.read.original_index import OriginalIndex
@@ -64,7 +63,6 @@ class MergeSource:
         language = language_of(path, language, original_lines)
         self.original = OriginalFacts(original_lines, language)
         self.beams: list[tuple[Reading, Beam]] = []
-        self._snippet: Snippet | None = None
         index = OriginalIndex(original_lines)
         for number, update in enumerate(readings_of(update_lines, index, language=language)):
             try:
@@ -73,8 +71,6 @@ class MergeSource:
                 snippet = self._one_segment(update, path, language)
             except SnippetError:
                 continue
-            else:
-                self._snippet = snippet if not number else self._snippet
             self._add(_reading(number, snippet), snippet, local, step)
         for move in moves_of(update_lines, self.original, MarkerScan(index, language=language)):
             try:
@@ -93,6 +89,7 @@ class MergeSource:
     def merges(self) -> list[Merge]:
         """At most `MAX_MERGES` different texts, those of likelier ways first."""
         found: dict[tuple[str, ...], Merge] = {}
+        unchanged = tuple(line for line in self.original.all_lines if line.strip())
         for reading, beam in self.beams:
             rows_of = {
                 id(one): row
@@ -102,6 +99,8 @@ class MergeSource:
             for way in beam.search(MAX_OTHER_WAYS if reading.number else MAX_WAYS):
                 lines = merged_text(self.original, way)
                 key = tuple(line for line in lines if line.strip())
+                if key == unchanged and self._has_news(way):
+                    continue
                 known = found.get(key)
                 if known is None:
                     rows = [rows_of[id(one)] for one in way.candidates if len(rows_of[id(one)])]
@@ -111,9 +110,14 @@ class MergeSource:
         order = sorted(found.values(), key=lambda merge: -merge.way.score)
         return order[:MAX_MERGES]
 
-    def second_opinion(self) -> OtherMerge | None:
-        """What another merger makes of the update as it stands; None if it cannot read that."""
-        return None if self._snippet is None else second_opinion(self.original, self._snippet)
+    def _has_news(self, way: Way) -> bool:
+        """Whether something was sent that the original has nowhere."""
+        known = set(self.original.stripped)
+        return any(
+            row.is_written and not row.is_optional and row.stripped not in known
+            for part in way.parts
+            for row in part.rows
+        )
 
     def features(self, merges: Sequence[Merge]) -> Rows:
         """The features of each merge."""

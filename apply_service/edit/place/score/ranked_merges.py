@@ -10,12 +10,10 @@ import numpy as np
 from apply_service.edit.place.features.certainty_features import (
     CERTAINTY_FEATURES,
     CertaintyView,
-    SecondOpinion,
 )
 from apply_service.edit.place.features.feature import Rows
 from apply_service.edit.place.lattice.merges import Merge, MergeSource
 from apply_service.edit.place.score.tree_score import MergeScores
-from apply_service.edit.place.second_opinion import OtherMerge
 
 MAX_RANKED = 8
 
@@ -58,25 +56,10 @@ def rank_merges(
     order = np.argsort(-found, kind="stable")[:MAX_RANKED]
     merges, rows = [merges[place] for place in order], rows[order]
     best = tuple(float(found[place]) for place in order)
-    opinion = opinion_on([merge.lines for merge in merges], source.second_opinion())
-    view = CertaintyView(scores=best, rows=rows[:2], opinion=opinion)
+    view = CertaintyView(scores=best, rows=rows[:2])
     certainty = float(scores.certainty(CERTAINTY_FEATURES.rows([view]))[0])
     return RankedMerges(
         merges=tuple(merges), scores=best, rows=rows, certainty=scores.probability(certainty)
-    )
-
-
-def opinion_on(merges: Sequence[Sequence[str]], other: OtherMerge | None) -> SecondOpinion:
-    """What another merger says, seen from merges in order; blank lines are not counted."""
-    if other is None:
-        return SecondOpinion(rank=-1, is_unique=False, num_doubts=0, has_error=True)
-    wanted = filled(other.lines)
-    ranks = (rank for rank, lines in enumerate(merges) if filled(lines) == wanted)
-    return SecondOpinion(
-        rank=next(ranks, -1),
-        is_unique=other.is_unique,
-        num_doubts=other.num_doubts,
-        has_error=False,
     )
 
 

@@ -35,7 +35,8 @@ TABBED = "func total(values []int) {\n\treturn sum(values)\n}\n".splitlines()
 )
 def test_bad_form_is_also_read_as_it_was_meant(update: str, meant: str) -> None:
     readings = readings_of(update.splitlines(), OriginalIndex(FILE), language="python")
-    assert readings[0] == update.splitlines()
+    is_indented = update.startswith("def total(values):\n\t")
+    assert readings[0] == (meant if is_indented else update).splitlines()
     assert meant.splitlines() in readings
 
 
@@ -48,6 +49,12 @@ def test_spaces_become_the_tabs_of_the_file() -> None:
 def test_a_comment_with_stars_has_no_unit_of_its_own() -> None:
     update = ["/*", " * Sums up.", " */", "func total(values []int) {"]
     assert readings_of(update, OriginalIndex(TABBED), language="go")[0] == update
+
+
+def test_a_note_that_removes_something_is_no_remark() -> None:
+    update = ["# ... existing code ...", "# remove total", "# ... existing code ..."]
+    readings = readings_of(update, OriginalIndex(FILE), language="python")
+    assert all("# remove total" in reading for reading in readings)
 
 
 def test_an_update_in_good_form_has_one_reading() -> None:

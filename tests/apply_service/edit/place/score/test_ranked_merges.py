@@ -14,7 +14,6 @@ from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.score.ranked_merges import (
     MAX_RANKED,
     RankedMerges,
-    opinion_on,
     rank_merges,
 )
 from apply_service.edit.place.score.tree_score import (
@@ -24,7 +23,6 @@ from apply_service.edit.place.score.tree_score import (
     load_scores,
     read_scores,
 )
-from apply_service.edit.place.second_opinion import OtherMerge
 
 FILE = """\
 import os
@@ -99,15 +97,6 @@ def test_merges_are_different_and_ordered() -> None:
     texts = [tuple(line for line in merge.lines if line.strip()) for merge in found.merges]
     assert len(set(texts)) == len(texts) <= MAX_RANKED
     assert list(found.scores) == sorted(found.scores, reverse=True)
-
-
-def test_an_opinion_is_found_among_merges_whatever_its_blank_lines() -> None:
-    merges = [["a", "", "b"], ["a", "c"]]
-    other = OtherMerge(lines=("a", "c", ""), is_unique=True, num_doubts=2)
-    found = opinion_on(merges, other)
-    assert (found.rank, found.is_unique, found.num_doubts, found.has_error) == (1, True, 2, False)
-    assert opinion_on(merges[:1], other).rank == -1
-    assert opinion_on(merges, None).has_error
 
 
 def test_what_cannot_be_read_has_no_merges() -> None:
