@@ -73,7 +73,7 @@ def compare_runs(cases: Sequence[Case], *, k: int, batch: int, max_tokens: int) 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("num_cases", "k", "max_tokens"),
-    [(4, 16, 16), pytest.param(8, 64, 96, marks=pytest.mark.slow)],
+    [(4, 16, 24), pytest.param(8, 64, 96, marks=pytest.mark.slow)],
 )
 def test_short_edits_keep_every_token(num_cases: int, k: int, max_tokens: int) -> None:
     cases = list(read_cases(SHORT_EDITS))[:num_cases]

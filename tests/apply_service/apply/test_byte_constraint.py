@@ -35,7 +35,7 @@ CASES = case_file("agent_written")
 PROFILES = ("chat", "fastapply")
 MAX_CHARACTERS = 600
 MAX_PATHS = 500
-NUM_CASES = 2
+NUM_CASES = 3
 VOCABULARY_SIZE = 700
 
 # The same lines above and below, so that the new one may stand in many places.
