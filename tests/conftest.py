@@ -1,6 +1,7 @@
 """Fixtures that many tests share: a tiny random model with a byte-level tokenizer.
 
-Hypothesis tries the same examples in every run; `pytest --hypothesis-profile explore` tries others.
+Hypothesis tries the same examples in every run and gives each the time that it takes;
+`pytest --hypothesis-profile explore` tries others.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from tiny_model import write_tiny_model
 os.environ.setdefault("LRU_CACHE_CAPACITY", "16")
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
 
-settings.register_profile("repeatable", derandomize=True)
-settings.register_profile("explore", print_blob=True)
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("explore", print_blob=True, deadline=None)
 settings.load_profile("repeatable")
 
 

@@ -101,3 +101,23 @@ def test_a_new_definition_is_the_last_of_its_block(seed: int) -> None:
         assert any("def " in line for line in new)
         assert {line.strip() for line in new if line.strip()} <= sent
         assert fold_of(one) == fold_of(case)
+
+
+ROWS = "import ast\nimport bisect\nimport csv\nimport dis\nimport enum\n"
+PARAGRAPHS = "".join(f"\n\ndef part_{n}(x):\n    y_{n} = x\n    return y_{n}\n" for n in range(6))
+
+
+def test_new_lines_between_others_are_sent_with_one_that_the_file_has_once() -> None:
+    whole = ROWS + PARAGRAPHS
+    files = [msgspec.structs.replace(CASE, original=whole + f"\n\nLAST = {n}\n") for n in range(9)]
+    made = list(definition_cases(files, 30))
+    kinds = {case.style for case in made}
+    assert {"generated definition, middle", "generated definition, row"} <= kinds
+    for case in made:
+        first, *shown, last = case.update.splitlines()
+        assert set(shown) <= {"", *case.expected.splitlines()}
+        if not case.style or case.style.endswith("last"):
+            continue
+        assert first.strip() == last.strip() == "# ... existing code ..."
+        assert set(shown).intersection(filter(None, case.original.splitlines()))
+        assert len(case.original) < len(case.expected)

@@ -46,10 +46,9 @@ def readings_of(
 ) -> list[list[str]]:
     """The update as it is, then each other way to read it, then all of them together.
 
-    In a file that is indented by tabs alone, or never by tabs, the update is always read so.
+    In a file that is indented by tabs alone the update is always read so.
     """
-    indents = {indent_of(line)[:1] for line in original.lines} - {""}
-    if len(indents) < 2:
+    if {indent_of(line)[:1] for line in original.lines} - {""} == {"\t"}:
         update_lines = with_file_tabs(update_lines, original)
     changes: tuple[Callable[[Sequence[str]], list[str]], ...] = (
         lambda lines: within_fences(lines, original, language=language),

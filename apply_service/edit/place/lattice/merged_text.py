@@ -144,7 +144,7 @@ class _Writer:
         num_sent, num_sent_behind = part.rows[0].num_blank, part.num_blank_behind
         gap = self._gap_above(part, candidate)
         if not above:
-            num_behind = max(len(between), part.num_blank_behind) if below else 0
+            num_behind = max(len(between), num_sent_behind) if below else 0
             self._lines += [*written, *_blank(between, num_behind)]
         elif not below:
             num_before = max(num_sent, gap)

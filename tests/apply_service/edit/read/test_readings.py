@@ -43,12 +43,24 @@ def test_bad_form_is_also_read_as_it_was_meant(update: str, meant: str) -> None:
 def test_spaces_become_the_tabs_of_the_file() -> None:
     update = ["func total(values []int) {", "    if x {", "        return 0", "    }"]
     readings = readings_of(update, OriginalIndex(TABBED), language="go")
-    assert [update[0], "\tif x {", "\t\treturn 0", "\t}"] in readings
+    assert readings[0] == [update[0], "\tif x {", "\t\treturn 0", "\t}"]
+
+
+@pytest.mark.parametrize("file", [["all: test"], ["a:", "    b"]], ids=["no indent", "spaces"])
+def test_tabs_may_be_meant_in_a_file_without_any(file: list[str]) -> None:
+    update = ["all: test", "\tmake check"]
+    assert readings_of(update, OriginalIndex(file), language=None)[0] == update
 
 
 def test_a_comment_with_stars_has_no_unit_of_its_own() -> None:
     update = ["/*", " * Sums up.", " */", "func total(values []int) {"]
     assert readings_of(update, OriginalIndex(TABBED), language="go")[0] == update
+
+
+def test_a_note_that_removes_something_is_no_remark() -> None:
+    update = ["# ... existing code ...", "# remove total", "# ... existing code ..."]
+    readings = readings_of(update, OriginalIndex(FILE), language="python")
+    assert all("# remove total" in reading for reading in readings)
 
 
 def test_an_update_in_good_form_has_one_reading() -> None:

@@ -54,6 +54,12 @@ def texts(update: str, file: str = FILE) -> list[str]:
             id="a definition is set off as sent",
         ),
         pytest.param(
+            "# ... existing code ...\ndef third():\n    return 3\n",
+            "    return 2\n",
+            "    return 2\n\n\ndef third():\n    return 3\n",
+            id="a new definition is set off as the others are",
+        ),
+        pytest.param(
             "# ... existing code ...\n    one = 1\n\n    return one + 1\n# ... existing code ...\n",
             "return one\n",
             "return one + 1\n",

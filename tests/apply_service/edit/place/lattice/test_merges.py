@@ -36,3 +36,18 @@ def test_merges_are_few_and_different() -> None:
 def test_odd_lines_come_to_an_end(original: list[str], update: str) -> None:
     found = source(f"// ...\n{update}\n// ...\n", original)
     assert len(found.features(found.merges())) == len(found.merges())
+
+
+def test_a_removal_may_name_what_has_a_dot_in_its_name() -> None:
+    lines = ".card {\n  gap: 1px;\n}\n\n.card h2 {\n  margin: 0;\n}\n".splitlines()
+    update = ["/* ... */", "/* remove .card h2 */", "/* ... */"]
+    source = MergeSource(lines, update, path="a.css", language=None, local=None, step=None)
+    assert lines[:3] in [list(merge.lines) for merge in source.merges()]
+
+
+def test_an_update_with_news_never_leaves_the_text_as_it_is() -> None:
+    lines = ["def first():", "    return 1"]
+    source = MergeSource(
+        lines, ["def first():", "    return 2"], path="a.py", language=None, local=None, step=None
+    )
+    assert lines not in [list(merge.lines) for merge in source.merges()]
