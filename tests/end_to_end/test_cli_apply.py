@@ -200,7 +200,6 @@ def test_json_has_the_decisions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(oracle.profile, "default_constraint", "merge")
-    monkeypatch.setattr("apply_service.apply.merge_constraint.MAX_WEIGHT_GAP", 5.0)
     file.write_text(UNSURE)
     file.with_name("update.py").write_text(UNSURE_UPDATE)
     oracle.will_answer(UNSURE_MERGED.splitlines())

@@ -32,10 +32,11 @@ def _two_merges(monkeypatch: pytest.MonkeyPatch) -> None:
         numbers = [n for n, merge in enumerate(plan.merges) if list(merge) in (FIRST, SECOND)]
         if len(numbers) < 2:
             return plan
+        weights = [math.exp(plan.weights[number]) for number in numbers]
         return replace(
             plan,
             merges=tuple(plan.merges[number] for number in numbers),
-            weights=tuple(plan.weights[number] for number in numbers),
+            weights=tuple(math.log(weight / sum(weights)) for weight in weights),
             certainty=0.5,
         )
 

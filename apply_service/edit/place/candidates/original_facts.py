@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,6 +56,22 @@ class OriginalFacts(FilledLines):
             if one.kind != "import" and end > start:
                 found.append(Definition(one.name, one.kind, start, header, end))
         return found
+
+    @cached_property
+    def _by_header(self) -> tuple[list[int], list[Definition]]:
+        """The definitions in the order of their headers, and these headers."""
+        ordered = sorted(self.definitions, key=lambda one: one.header)
+        return [one.header for one in ordered], ordered
+
+    def defined_in(self, start: int, end: int) -> list[Definition]:
+        """The definitions whose header is one of the filled lines [start, end)."""
+        headers, ordered = self._by_header
+        return ordered[bisect_left(headers, start) : bisect_left(headers, max(start, end))]
+
+    @cached_property
+    def definition_starts(self) -> list[int]:
+        """Where definitions begin, in order."""
+        return sorted(one.start for one in self.definitions)
 
     @cached_property
     def names(self) -> Counter[str]:

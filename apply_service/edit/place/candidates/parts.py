@@ -17,6 +17,8 @@ from apply_service.edit.text.definition_names import definition_name
 
 # Besides each span as it is, so many candidates of a segment are looked at closely.
 MAX_VARIANTS = 120
+# The candidates of all segments together; each may have some.
+MAX_CANDIDATES, MIN_CANDIDATES = 6_000, 12
 # A guess of how likely a candidate is, before any feature is known.
 REMOVED_COST, BALANCE_COST, SHIFT_COST, KEPT_COST, RESTORED_COST = 0.16, 0.2, 0.4, 0.3, 0.05
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*(?=[(<:={])")
@@ -72,7 +74,9 @@ def _segment_part(
         original=original,
         rows=tuple(rows),
         matcher=matcher,
-        candidates=_most_likely(original, rows, matcher, found),
+        candidates=_most_likely(
+            original, rows, matcher, found, max(MAX_CANDIDATES // last, MIN_CANDIDATES)
+        ),
         names=_names_of(original, rows),
         has_gap_before=segment.has_gap_before,
         has_gap_after=segment.has_gap_after,
@@ -105,9 +109,16 @@ def _part_without_rows(
 
 
 def _most_likely(
-    original: OriginalFacts, rows: Sequence[Row], matcher: RowMatcher, found: list[Candidate]
+    original: OriginalFacts,
+    rows: Sequence[Row],
+    matcher: RowMatcher,
+    found: list[Candidate],
+    limit: int,
 ) -> list[Candidate]:
-    """Each span as it is or without last ends of blocks, and the likeliest others by a guess."""
+    """Each span as it is or without last ends of blocks, and the likeliest others by a guess.
+
+    Of more than `limit` those that are likeliest by that guess.
+    """
     weights = [0.0]
     for weight in matcher.line_weights.tolist():
         weights.append(weights[-1] + weight)
@@ -140,8 +151,11 @@ def _most_likely(
     ]
     plain_ids = {id(one) for one in plain}
     others = sorted((one for one in found if id(one) not in plain_ids), key=guess)
-    chosen = {id(one) for one in (*plain, *others[-MAX_VARIANTS:])}
-    return [one for one in found if id(one) in chosen]
+    chosen = [*plain, *others[-MAX_VARIANTS:]]
+    if len(chosen) > limit:
+        chosen = sorted(chosen, key=guess)[-limit:]
+    chosen_ids = {id(one) for one in chosen}
+    return [one for one in found if id(one) in chosen_ids]
 
 
 def _names_of(original: OriginalFacts, rows: Sequence[Row]) -> frozenset[str]:

@@ -201,11 +201,9 @@ def removed_least_likeness(view: CandidateView) -> float:
 @_add
 def removed_definitions(view: CandidateView) -> float:
     """Definitions lost whose names are not sent."""
-    lost = set(view.removed)
-    if not lost:
-        return 0.0
-    names = view.part.names
-    return sum(one.header in lost and one.name not in names for one in view.original.definitions)
+    lost, names = set(view.removed), view.part.names
+    inside = view.original.defined_in(view.candidate.start, view.candidate.end) if lost else ()
+    return sum(one.header in lost and one.name not in names for one in inside)
 
 
 @_add

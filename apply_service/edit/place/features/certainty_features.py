@@ -103,6 +103,8 @@ for _name in (
     "definitions_fewer",
     "bindings_lost_used",
     "names_exchanged",
+    "least_kin",
+    "num_labels_twice",
     "most_num_names_missed",
     "most_num_names_lost",
     "num_gone_unsent",

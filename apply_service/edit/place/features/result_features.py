@@ -194,6 +194,12 @@ def is_original(view: MergeView) -> float:
 
 
 @_add
+def num_labels_twice(view: MergeView) -> float:
+    """Keys, fields and patterns that stand once more in one block, more than before."""
+    return flaws.num_labels_twice(view.result) - flaws.num_labels_twice(view.original)
+
+
+@_add
 def num_new_twins(view: MergeView) -> float:
     """New neighbours that are nearly alike, as an old line beside its new form."""
     return flaws.num_twins(view.result, view.original)

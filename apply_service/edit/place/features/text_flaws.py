@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -12,6 +13,9 @@ from apply_service.edit.text.brackets import BLOCK_OPENERS, CLOSERS_OR_END
 
 TWIN_RATIO = 75
 _LEAVES = ("return", "raise ", "throw ", "continue", "break")
+# What a block has once: keys, and the patterns of a `switch` or `when`.
+_LABEL = re.compile(r"""(["']?[\w$][\w.$\- ]*["']?|\*|_)\s*(=>|->|:(?![:=])|=(?!=))""")
+_STATEMENTS = frozenset({"else", "try", "finally", "do", "public", "private", "protected"})
 _GOES_ON = ("case", "default", "else", "elif", "except", "end", "when", "//", "--", "rescue", "#")
 
 
@@ -90,3 +94,13 @@ def num_twins(text: OriginalFacts, before: OriginalFacts) -> int:
         if indents[number] == indents[number + 1]:
             found += fuzz.ratio(above, line, score_cutoff=TWIN_RATIO) > 0
     return found
+
+
+def num_labels_twice(text: OriginalFacts) -> int:
+    """Keys, fields and patterns that stand once more in one block."""
+    found = []
+    for header, line in zip(text.block_headers, text.stripped, strict=True):
+        label = _LABEL.match(line)
+        if label is not None and not (label[2] == ":" and label[1] in _STATEMENTS):
+            found.append((header, label[1]))
+    return len(found) - len(set(found))

@@ -39,6 +39,8 @@ from apply_service.edit.syntax.languages import language_of
 # Ways of the update as it stands, and of each other reading, that become texts.
 MAX_WAYS, MAX_OTHER_WAYS = 12, 5
 MAX_MERGES = 10
+# Other readings are left out once so many candidates have been looked at.
+MAX_CANDIDATES = 9_000
 # Of the lines that a segment says it replaces so many must be there, as much alike as this.
 MIN_OLD_SHARE, MIN_OLD_LIKENESS = 0.7, 0.75
 # The number of readings that see a move.
@@ -120,8 +122,9 @@ class MergeSource:
     def _add(
         self, reading: Reading, snippet: Snippet, local: Scorer | None, step: Scorer | None
     ) -> None:
-        for beam in self._beams_of(snippet, local, step):
-            self.beams.append((reading, beam))
+        num_seen = sum(len(part.candidates) for _, beam in self.beams for part in beam.parts)
+        if num_seen <= MAX_CANDIDATES:
+            self.beams += ((reading, beam) for beam in self._beams_of(snippet, local, step))
 
     def merges(self) -> list[Merge]:
         """At most `MAX_MERGES` different texts, those of likelier ways first."""

@@ -133,9 +133,10 @@ def test_a_stream_has_the_same_text(client: openai.OpenAI, oracle: OracleService
 def test_the_verdict_stands_in_headers_and_body(client: openai.OpenAI) -> None:
     raw = client.chat.completions.with_raw_response.create(model="auto", messages=tagged())
     assert raw.headers["X-Apply-Status"] == "applied"
-    assert "X-Apply-Confidence" not in raw.headers
-    note = {"status": "applied", "confidence": None, "findings": []}
-    assert raw.parse().model_dump()["apply"] == note
+    note = raw.parse().model_dump()["apply"]
+    assert (note["status"], note["findings"]) == ("applied", [])
+    assert 0.5 < note["confidence"] <= 1
+    assert float(raw.headers["X-Apply-Confidence"]) == pytest.approx(note["confidence"], abs=1e-3)
 
 
 def test_what_is_not_here_says_so_as_openai_would(client: openai.OpenAI) -> None:
