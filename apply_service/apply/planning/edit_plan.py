@@ -114,7 +114,13 @@ def _understand(plan: EditPlan) -> EditPlan:
             plan.update_lines, original, path=edit.path, language=language, tree=tree
         )
     except NoMarkerError:
-        merge = plan_merge(original, plan.update_lines, path=edit.path, language=language)
+        merge = plan_merge(
+            original,
+            plan.update_lines,
+            path=edit.path,
+            language=language,
+            instruction=edit.instruction,
+        )
         if not merge.is_certain:
             raise
         return replace(plan, language=language, snippet=merge.snippet, tree=tree, merge=merge)
@@ -125,7 +131,14 @@ def _understand(plan: EditPlan) -> EditPlan:
         whole = tuple(line for segment in snippet.segments for line in segment.texts)
         decision = KnownResult(whole, "update")
         return replace(plan, language=language, snippet=snippet, tree=tree, decision=decision)
-    merge = plan_merge(original, plan.update_lines, snippet, path=edit.path, language=language)
+    merge = plan_merge(
+        original,
+        plan.update_lines,
+        snippet,
+        path=edit.path,
+        language=language,
+        instruction=edit.instruction,
+    )
     plan = replace(plan, language=language, snippet=merge.snippet, tree=tree, merge=merge)
     if plan.is_impossible and edit.checks == "on":
         return replace(plan, decision=KnownResult(original, "original"))

@@ -114,8 +114,11 @@ def plan_merge(
     *,
     path: str | None = None,
     language: str | None = None,
+    instruction: str | None = None,
 ) -> MergePlan:
     """Find what an update may mean; `snippet` is what `read_snippet` made of it, if it could.
+
+    An `instruction` makes lines suspicious that change although it does not speak of them.
 
     Raises BudgetSpentError if that takes too many comparisons.
     """
@@ -137,7 +140,9 @@ def plan_merge(
                 snippet=snippet,
             )
     scores = load_scores()
-    ranked = rank_merges(original_lines, update_lines, scores, path=path, language=language)
+    ranked = rank_merges(
+        original_lines, update_lines, scores, path=path, language=language, instruction=instruction
+    )
     misfit = next(ranked.merges[0].misfits(), None) if ranked.merges else None
     if not ranked.merges or misfit is not None:
         finding = _reason(

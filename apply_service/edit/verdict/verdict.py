@@ -26,6 +26,7 @@ from apply_service.edit.verdict.checks import (
 from apply_service.edit.verdict.comparison import Comparison
 from apply_service.edit.verdict.double_checks import check_defined_twice
 from apply_service.edit.verdict.place_checks import check_membership, check_place
+from apply_service.edit.verdict.reach_checks import check_unreachable
 
 if TYPE_CHECKING:
     from apply_service.edit.place.merge import MergePlan
@@ -100,11 +101,11 @@ def _findings(
     if plan is not None and number is not None:
         yield from check_place(plan, number, confirmed=confirmed)
     if plan is not None and number is not None and plan.is_likely(number):
-        for check in MERGE_CHECKS:
+        for check in (*MERGE_CHECKS, check_defined_twice, check_unreachable):
             yield from _capped(check(comparison))
         return
     num_found = 0
-    for check in (*CHECKS, check_defined_twice):
+    for check in (*CHECKS, check_defined_twice, check_unreachable):
         for finding in _capped(check(comparison)):
             num_found += 1
             yield finding

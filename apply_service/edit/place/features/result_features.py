@@ -114,7 +114,7 @@ def balance_change(view: MergeView) -> float:
 @_add
 def num_dead(view: MergeView) -> float:
     """Lines that cannot be reached behind a return, more than before."""
-    return flaws.num_dead(view.result) - flaws.num_dead(view.original)
+    return len(flaws.dead_lines(view.result)) - len(flaws.dead_lines(view.original))
 
 
 @_add
@@ -197,6 +197,12 @@ def is_original(view: MergeView) -> float:
 def num_labels_twice(view: MergeView) -> float:
     """Keys, fields and patterns that stand once more in one block, more than before."""
     return flaws.num_labels_twice(view.result) - flaws.num_labels_twice(view.original)
+
+
+@_add
+def num_ellipses(view: MergeView) -> float:
+    """Lines with dots for something left out, more than before."""
+    return flaws.num_ellipses(view.result) - flaws.num_ellipses(view.original)
 
 
 @_add

@@ -14,6 +14,7 @@ from apply_service.edit.place.candidates.original_facts import OriginalFacts
 from apply_service.edit.place.candidates.parts import parts_of
 from apply_service.edit.place.candidates.way import Way
 from apply_service.edit.place.features.feature import Rows
+from apply_service.edit.place.features.instruction_features import telling_words
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.merge_view import MergeView, Reading
 from apply_service.edit.place.features.update_shape import UpdateShape
@@ -71,7 +72,10 @@ class Merge:
             yield SentPart(start=start, end=end, lines=lines)
 
     def misfits(self) -> Iterator[Segment]:
-        """Segments that name the lines they replace, most of which the file does not have there."""
+        """Segments that name the lines they replace, which the file does not have there.
+
+        Some of the lines around those that go may be missing.
+        """
         snippet = self.reading.snippet
         if snippet.format not in EXPLICIT_FORMATS:
             return
@@ -79,15 +83,19 @@ class Merge:
             segment = snippet.segments[part.number] if part.rows else None
             if segment is None or segment.old is None:
                 continue
-            num_old = sum(row.is_found for row in part.rows)
+            old = {row for row, line in enumerate(part.rows) if line.is_found}
             ratios = part.matcher.ratios
-            num_there = sum(ratios[pair] >= MIN_OLD_LIKENESS for pair in candidate.pairs)
-            if num_there < MIN_OLD_SHARE * num_old:
+            there = {pair[0] for pair in candidate.pairs if ratios[pair] >= MIN_OLD_LIKENESS}
+            removed = {row for row in old if not part.rows[row].is_written}
+            if len(there) < MIN_OLD_SHARE * len(old) or removed - there:
                 yield segment
 
 
 class MergeSource:
-    """All readings of one update of one original; `local` and `step` score candidates."""
+    """All readings of one update of one original; `local` and `step` score candidates.
+
+    `instruction` is what the caller said the update does, if anything.
+    """
 
     def __init__(
         self,
@@ -98,7 +106,9 @@ class MergeSource:
         language: str | None,
         local: Scorer | None,
         step: Scorer | None,
+        instruction: str | None = None,
     ) -> None:
+        self._said = telling_words([instruction or ""])
         language = language_of(path, language, original_lines)
         self.original = OriginalFacts(original_lines, language)
         self.beams: list[tuple[Reading, Beam]] = []
@@ -172,6 +182,7 @@ class MergeSource:
                 scores=scores,
                 num_readings=merge.num_readings,
                 rows=merge.rows,
+                said=self._said,
             )
             for rank, merge in enumerate(merges)
         ]
