@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from oracle_service import OracleService
@@ -12,7 +13,10 @@ from pipeline_session import make_edit, make_plan, outcome_of, run_edit
 from apply_service.apply.conclusion import is_proven, try_conclude_alone
 from apply_service.apply.edit_request import EditRequest, UseModel
 from apply_service.apply.outcome import Outcome
+from apply_service.config import Settings
 from apply_service.edit.place.merge import MIN_CERTAINTY
+from apply_service.http.schemas import ApplyBody
+from apply_service.http.wire_conversion import edit_of
 
 ORIGINAL = "def shout(path):\n    base = clean(path)\n    return base.upper()\n"
 CERTAIN = make_edit(
@@ -99,3 +103,28 @@ def test_proven_is_what_is_certain() -> None:
         merge = make_plan(edit).merge
         assert merge is not None
         assert is_proven(merge) is expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "body", "meant"),
+    [
+        (Settings(), {}, "never"),
+        (Settings(), {"use_model": "auto"}, "never"),
+        (Settings(), {"use_model": "always"}, "always"),
+        (Settings(), {"constraint": "none"}, "auto"),
+        (Settings(use_model="always"), {}, "always"),
+        (Settings(model="other", profile="chat"), {}, "auto"),
+        (Settings(model="other", profile="embedded"), {}, "never"),
+    ],
+)
+def test_auto_asks_no_model_that_is_bound_to_the_merges(
+    settings: Settings, body: dict[str, Any], meant: str
+) -> None:
+    """Its choice among them moves no status; what it writes freely may."""
+    edit = edit_of(
+        ApplyBody(original=ORIGINAL, update=CERTAIN.update, **body),
+        default_deadline_s=None,
+        default_use_model=settings.use_model,
+        auto_use_model=settings.auto_use_model,
+    )
+    assert edit.use_model == meant
