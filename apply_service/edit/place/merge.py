@@ -29,7 +29,7 @@ from apply_service.edit.syntax.syntax import parse
 MAX_SEGMENTS = 400
 # Of merges that the scores say are right with this probability, so many are: chosen on edits that
 # the fit has not seen, so that no more wrong ones are applied than before; docs/benchmarks.md.
-MIN_CERTAINTY = 0.85
+MIN_CERTAINTY = 0.8
 # Where the first merge is wrong, another one is right in so many of the blind cases.
 OTHERS_SHARE = 0.6
 MIN_PROBABILITY = 1e-4
@@ -62,8 +62,8 @@ class MergePlan:
         return self.merges[0] if self.merges else None
 
     def is_likely(self, number: int) -> bool:
-        """Whether a merge is the first, or may be meant as well."""
-        return number == 0 or self.weights[number] >= MIN_WEIGHT
+        """Whether a merge is the first, or may be meant as well; a certain one has no rivals."""
+        return number == 0 or (not self.is_certain and self.weights[number] >= MIN_WEIGHT)
 
     @property
     def mass(self) -> float:

@@ -25,6 +25,7 @@ from apply_service.edit.verdict.checks import (
 )
 from apply_service.edit.verdict.comparison import Comparison
 from apply_service.edit.verdict.double_checks import check_defined_twice
+from apply_service.edit.verdict.loss_checks import LOSS_CHECKS
 from apply_service.edit.verdict.place_checks import check_membership, check_place
 from apply_service.edit.verdict.reach_checks import check_unreachable
 
@@ -103,6 +104,8 @@ def _findings(
     if plan is not None and number is not None and plan.is_likely(number):
         for check in (*MERGE_CHECKS, check_defined_twice, check_unreachable):
             yield from _capped(check(comparison))
+        for check in LOSS_CHECKS:
+            yield from _capped(one for one in check(comparison) if one.severity == "error")
         return
     num_found = 0
     for check in (*CHECKS, check_defined_twice, check_unreachable):
