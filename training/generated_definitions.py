@@ -1,6 +1,7 @@
 """Edits that send something new alone; made by taking it out of a file.
 
 The last definition of a block is sent without its neighbours, or with only the headers around it.
+The first one at the margin is sent with a marker behind it alone.
 One between two others is sent with the first line of the one below it, or the last line above it,
 and so is a line in a row of lines that begin alike, such as imports and fields. All of them replace
 nothing.
@@ -55,16 +56,19 @@ def _taken_out(case: Case, rng: random.Random) -> Iterator[Case]:
     last = [(span, "last") for span in paragraphs(lines, language, is_last=True)]
     middle = [(span, "middle") for span in paragraphs(lines, language, is_last=False)]
     rows = [(span, "row") for span in _lines_of_rows(lines)]
+    first = [(span, "first") for span, _ in [*middle, *last] if not columns(lines[span[0]])]
     found = [
         one
-        for some, limit in ((last, len(last)), (middle, 2), (rows, 2))
+        for some, limit in ((last, len(last)), (middle, 2), (rows, 2), (sorted(first)[:1], 1))
         for one in rng.sample(some, min(len(some), limit))
     ]
     for number, ((start, end), kind) in enumerate(rng.sample(found, len(found))):
         above = start
         while kind != "row" and not lines[above - 1].strip():
             above -= 1
-        if kind == "last":
+        if kind == "first":
+            update = [*lines[start:end], marker]
+        elif kind == "last":
             update = update_around(lines, start, end, marker, rng)
         else:
             update = update_beside(lines, start, end, marker, rng)

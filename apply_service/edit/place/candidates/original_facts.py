@@ -10,11 +10,12 @@ from functools import cached_property
 from itertools import accumulate
 
 from apply_service.edit.place.candidates.filled_lines import FilledLines
-from apply_service.edit.syntax.definitions import find_definitions
+from apply_service.edit.syntax.definitions import SymbolTable, find_definitions
 from apply_service.edit.syntax.strict_grammars import is_sound
 from apply_service.edit.syntax.syntax import SyntaxTree, parse
 from apply_service.edit.text.brackets import BLOCK_OPENERS, balance_of
 from apply_service.edit.text.definition_names import definition_name
+from apply_service.edit.text.line_index import LineIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,13 @@ class OriginalFacts(FilledLines):
     def definition_starts(self) -> list[int]:
         """Where definitions begin, in order."""
         return sorted(one.start for one in self.definitions)
+
+    @cached_property
+    def definition_table(self) -> tuple[SymbolTable, LineIndex]:
+        """The definitions by name, and the lines that they stand on, blank ones included."""
+        symbols = self.tree.symbols if self.tree is not None else find_definitions(self.all_lines)
+        index = LineIndex(self.all_lines)
+        return SymbolTable(symbols, index), index
 
     @cached_property
     def names(self) -> Counter[str]:

@@ -242,6 +242,18 @@ def num_names_lost(view: CandidateView) -> float:
 
 
 @_add
+def names_for_new(view: CandidateView) -> float:
+    """Names lost where a definition comes that seems to be none of the file under another name."""
+    return num_names_lost(view) if view.part.new_rows else 0.0
+
+
+@_add
+def new_share(view: CandidateView) -> float:
+    """The part of the rows that are of definitions which the file seems not to have."""
+    return len(view.part.new_rows) / len(view.rows)
+
+
+@_add
 def sends_definition(view: CandidateView) -> float:
     """The first row begins a definition: 2 if the file has none of that name."""
     name = view.part.row_names.get(0)

@@ -107,6 +107,8 @@ for _name in (
     "num_labels_twice",
     "most_num_names_missed",
     "most_num_names_lost",
+    "all_names_for_new",
+    "most_new_share",
     "num_gone_unsent",
     "num_twice",
     "num_sent_missing",

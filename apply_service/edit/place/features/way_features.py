@@ -197,6 +197,8 @@ for _name in (
     "num_renamed",
     "num_names_missed",
     "num_names_lost",
+    "names_for_new",
+    "new_share",
     "marker_after_is_empty",
     "num_kept_runs",
     "num_kept_lines",
