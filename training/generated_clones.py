@@ -32,12 +32,13 @@ RENAMED_SHARE = 0.35
 _TOKEN = re.compile(r"[A-Za-z_]\w{2,}|\d+")
 _PIECE = re.compile(r"\b[a-z]{3,12}\b")
 _QUOTED = re.compile(r"(?<=['\"])[^'\"]{3,}(?=['\"])")
-_KEYWORDS = frozenset(
-    "and async await catch class const def elif else except export extends false finally for from"
-    " func function import interface let new nil none not null package private protected public"
-    " raise readonly return self static struct super switch this throw throws true try type use"
-    " using var void while with yield describe test expect print".split()
+_KEYWORDS_WORDS = (
+    "and async await catch class const def elif else except export extends false finally for "
+    "from func function import interface let new nil none not null package private protected "
+    "public raise readonly return self static struct super switch this throw throws true try "
+    "type use using var void while with yield describe test expect print"
 )
+_KEYWORDS = frozenset(_KEYWORDS_WORDS.split())
 
 
 def clone_cases(cases: Sequence[Case], limit: int, seed: int = 5) -> Iterator[Case]:

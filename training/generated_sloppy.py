@@ -213,7 +213,8 @@ def _with_forgotten_line(update: _Update, rng: random.Random) -> list[str] | Non
     inner = [
         number
         for number in update.known
-        if update.is_known[number - 1 : number + 2] == [True] * 3 and _WORD.search(update.lines[number])
+        if update.is_known[number - 1 : number + 2] == [True] * 3
+        and _WORD.search(update.lines[number])
     ]
     if len(update.known) < MIN_CONTEXT or not inner:
         return None

@@ -41,9 +41,7 @@ def _two_merges(monkeypatch: pytest.MonkeyPatch) -> None:
         plan = plan_merge(*args, **options)  # type: ignore[arg-type]
         found = [merge for merge in plan.merges if list(merge) in (FIRST, SECOND)]
         if len(found) == 2:
-            return replace(
-                plan, merges=tuple(found), weights=(math.log(0.5),) * 2, certainty=0.5
-            )
+            return replace(plan, merges=tuple(found), weights=(math.log(0.5),) * 2, certainty=0.5)
         if list(plan.merges[0]) == CERTAIN_LINES:
             return replace(plan, merges=plan.merges[:1], weights=(0.0,), certainty=1.0)
         return plan

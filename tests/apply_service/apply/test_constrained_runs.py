@@ -108,7 +108,10 @@ def test_every_decision_names_the_line_that_was_written(
                     case ["takes", "line", number, *_]:
                         assert int(number) in sent
                     case words:
-                        assert words in (["ends", "the", "file"], ["comes", "from", "the", "update"])
+                        assert words in (
+                            ["ends", "the", "file"],
+                            ["comes", "from", "the", "update"],
+                        )
 
 
 def test_no_line_is_invented(runs: list[tuple[EditPlan, Outcome]]) -> None:

@@ -163,9 +163,7 @@ def _most_likely(
     return [one for one in found if id(one) in chosen_ids]
 
 
-def _new_rows(
-    original: OriginalFacts, rows: Sequence[Row], sent: Sequence[str]
-) -> frozenset[int]:
+def _new_rows(original: OriginalFacts, rows: Sequence[Row], sent: Sequence[str]) -> frozenset[int]:
     """The rows of definitions that the file does not have, even under another name."""
     if not any(definition_name(row.text) for row in rows):
         return frozenset()

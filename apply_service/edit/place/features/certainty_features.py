@@ -103,6 +103,8 @@ for _name in (
     "definitions_fewer",
     "bindings_lost_used",
     "names_exchanged",
+    "exchanged_for_new",
+    "attributes_parted",
     "least_kin",
     "num_labels_twice",
     "most_num_names_missed",

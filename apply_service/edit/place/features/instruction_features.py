@@ -20,10 +20,11 @@ UNSAID = -1.0
 ALIKE_RATIO = 75
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 MIN_LETTERS = 3
-_COMMON = frozenset(
-    "the and for with from that this not all new add use into are when its one only has have was"
-    " were will can should must does but get set let return returns make also self out any".split()
+_COMMON_WORDS = (
+    "the and for with from that this not all new add use into are when its one only has have "
+    "was were will can should must does but get set let return returns make also self out any"
 )
+_COMMON = frozenset(_COMMON_WORDS.split())
 _add = INSTRUCTION_FEATURES.add
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from apply_service.edit.place.candidates.original_facts import Definition, OriginalFacts
 from apply_service.edit.place.features.feature import FeatureSet
 from apply_service.edit.place.features.merge_view import MergeView
+from apply_service.edit.text.definition_names import is_attribute
 from apply_service.edit.text.words import WORD
 
 NAME_FEATURES: FeatureSet[MergeView] = FeatureSet()
@@ -71,6 +73,23 @@ def bindings_lost_used(view: MergeView) -> float:
 def names_exchanged(view: MergeView) -> float:
     """Names lost while as many are new: renamed, or one that replaced another by mistake."""
     return min(len(view.lost_names), names_new(view))
+
+
+@_add
+def exchanged_for_new(view: MergeView) -> float:
+    """Names exchanged though what was sent seems to be no definition of the file, renamed."""
+    is_new = any(part.new_rows for part in view.way.parts)
+    return names_exchanged(view) if is_new else 0.0
+
+
+@_add
+def attributes_parted(view: MergeView) -> float:
+    """Definitions that stay and lose the attribute above them to another line."""
+    text, stays = view.result.neighbours, view.result.counts
+    return sum(
+        is_attribute(above) and not text[above, line] and stays[above] > 0 and stays[line] > 0
+        for above, line in pairwise(view.original.stripped)
+    )
 
 
 @_add

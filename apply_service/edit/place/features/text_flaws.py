@@ -14,9 +14,7 @@ from apply_service.edit.text.brackets import BLOCK_OPENERS, CLOSERS_OR_END
 TWIN_RATIO = 75
 _LEAVES = ("return", "raise ", "throw ", "continue", "break")
 # What a block has once: keys, and the patterns of a `switch` or `when`.
-_LABEL = re.compile(
-    r"""("[^"]*"|'[^']*'|[\w$][\w.$\- ]*|\*|_)\s*(=>|->|:(?![:=])|=(?!=))"""
-)
+_LABEL = re.compile(r"""("[^"]*"|'[^']*'|[\w$][\w.$\- ]*|\*|_)\s*(=>|->|:(?![:=])|=(?!=))""")
 # Dots for something left out; not those before a name or a bracket, which spread a list.
 _ELLIPSIS = re.compile(r"\.\.\.(?![\w$\[({])|…")
 _STATEMENTS = frozenset({"else", "try", "finally", "do", "public", "private", "protected"})
