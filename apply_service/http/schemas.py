@@ -63,9 +63,9 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     use_model: Annotated[
         Literal["auto", "always", "never"] | None,
         Meta(
-            description="`never`: the likeliest merge with its verdict; `auto`: the model only where"
-            " that merge is not certain, the embedded model nowhere; `always`: the model. Unset,"
-            " the server's setting, by default `auto`."
+            description="`never`: the likeliest merge with its verdict; `auto`: the model only"
+            " where that merge is not certain, the embedded model nowhere; `always`: the model."
+            " Unset, the server's setting, by default `auto`."
         ),
     ] = None
     sampling: SamplingBody = SamplingBody()
