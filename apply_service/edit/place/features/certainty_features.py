@@ -92,6 +92,7 @@ for _name in (
     "num_parts",
     "num_markers",
     "update_format",
+    "takes_guess",
     "reading_number",
     "num_readings",
     "errors_added",

@@ -294,3 +294,23 @@ def test_a_definition_that_loses_its_attribute_to_a_new_one_is_seen() -> None:
     instead = features_of_text(update, file, f"@fixture\n{clock}")
     assert [one["attributes_parted"] for one in (right, bare, instead)] == [0, 1, 0]
     assert [one["exchanged_for_new"] for one in (right, bare, instead)] == [0, 0, 1]
+
+
+def test_a_merge_that_takes_the_lines_guessed_by_the_reader_is_seen() -> None:
+    file = "def app():\n    return create()\n\n\ndef clock():\n    return Clock()\n"
+    update = "def clock():\n    return Clock(zone)\n"
+    source = MergeSource(
+        file.splitlines(), update.splitlines(), path="a.py", language=None, local=None, step=None
+    )
+    merges = source.merges()
+    column = MERGE_FEATURES.names.index("takes_guess")
+    found = dict(
+        zip(
+            ["\n".join(merge.lines) for merge in merges],
+            source.features(merges)[:, column],
+            strict=True,
+        )
+    )
+    assert found[file.replace("Clock()", "Clock(zone)").rstrip("\n")] == 1
+    assert 0 in found.values()
+    assert features_of_text(f"# ...\n{update}# ...", file, file)["takes_guess"] == -1
