@@ -179,8 +179,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--packages", type=Path, default=Path(__file__).with_name("packages.toml"))
     parser.add_argument("--releases", type=Path, default=Path("build/releases"))
     parser.add_argument("--out", type=Path, default=Path("build/cases"))
+    parser.add_argument("--share", type=float, default=1.0, help="of the packages, chosen by name")
     chosen = parser.parse_args(arguments)
-    packages: list[Package] = read_packages(chosen.packages)
+    packages: list[Package] = [
+        package
+        for package in read_packages(chosen.packages)
+        if _share(f"chosen {package.name}") < chosen.share
+    ]
+    if not packages:
+        print(f"a share of {chosen.share} has no package; give more, at most 1")
+        return 1
     cases = make_cases(fetch_releases(packages, chosen.releases))
     for split, found in cases.items():
         num_cases = write_cases(chosen.out / f"{split}.jsonl", found)

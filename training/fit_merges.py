@@ -12,6 +12,7 @@ import hashlib
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -30,8 +31,10 @@ from apply_service.edit.place.features.step_features import STEP_FEATURES
 from apply_service.edit.place.score.ranked_merges import MAX_RANKED
 from apply_service.edit.place.score.tree_score import MergeScores, TreeScore
 from apply_service.evaluate.cases.case_file import Case, read_cases
+from training.generated_clones import clone_cases
 from training.generated_definitions import definition_cases
 from training.generated_sloppy import sloppy_cases
+from training.generated_small_files import small_file_cases
 from training.generated_wraps import wrapped_cases
 from training.merge_examples import NUM_FOLDS, ExamplePool, Examples, MergedCase
 from training.merge_scores import fit, shares_of
@@ -44,7 +47,8 @@ FIT_FILES = (
     "tests/cases/agent_written.jsonl.gz",
     "tests/cases/further_agent_edits.jsonl.gz",
 )
-NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS = 300, 500, 900
+NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS, NUM_SMALL, NUM_CLONES = 300, 900, 1100, 600, 600
+NUM_COMMITS = 600
 NUM_TREES = {"candidate": 200, "step": 200, "merge": 250, "certainty": 120}
 MERGE_PARAMETERS = {
     "learning_rate": 0.05,
@@ -183,6 +187,7 @@ def main() -> int:
     """Fit, report and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--blind", type=Path, default=ROOT / "build/blind")
+    parser.add_argument("--commits", type=Path, default=ROOT / "build/commits/train.jsonl")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=2)
     chosen = parser.parse_args()
@@ -201,14 +206,20 @@ def main() -> int:
     if not blind_files:
         print(f"{chosen.blind} has no fit_*.jsonl; run `python -m training.blind build`")
         return 1
+    if not chosen.commits.is_file():
+        print(f"{chosen.commits} is not there; run `make merge-scores`, which makes it")
+        return 1
     cases: list[Case] = [case for name in FIT_FILES for case in read_cases(ROOT / name)]
     blind_cases = [case for path in blind_files for case in read_cases(path)]
     made = [
         *wrapped_cases(cases + blind_cases, NUM_WRAPS),
         *sloppy_cases(cases, NUM_SLOPPY),
         *definition_cases(cases + blind_cases, NUM_DEFINITIONS),
+        *small_file_cases(cases + blind_cases, NUM_SMALL),
+        *clone_cases(cases + blind_cases, NUM_CLONES),
     ]
-    cases += [*blind_cases, *made]
+    commits = islice(read_cases(chosen.commits), NUM_COMMITS)
+    cases += [*blind_cases, *made, *commits]
     digest = hashlib.sha256(msgspec.json.encode(cases)).hexdigest()
     blind = frozenset(case.id for case in blind_cases)
     weights = [BLIND_WEIGHT if case.id in blind else 1.0 for case in cases]

@@ -1,6 +1,7 @@
 """Edits that send something new alone; made by taking it out of a file.
 
 The last definition of a block is sent without its neighbours, or with only the headers around it.
+The first one at the margin is sent with a marker behind it alone.
 One between two others is sent with the first line of the one below it, or the last line above it,
 and so is a line in a row of lines that begin alike, such as imports and fields. All of them replace
 nothing.
@@ -52,22 +53,25 @@ def _taken_out(case: Case, rng: random.Random) -> Iterator[Case]:
     lines, _ = split_lines(case.original)
     language = language_of(case.path, case.language, lines)
     marker = usual_marker(language)
-    last = [(span, "last") for span in _paragraphs(lines, language, is_last=True)]
-    middle = [(span, "middle") for span in _paragraphs(lines, language, is_last=False)]
+    last = [(span, "last") for span in paragraphs(lines, language, is_last=True)]
+    middle = [(span, "middle") for span in paragraphs(lines, language, is_last=False)]
     rows = [(span, "row") for span in _lines_of_rows(lines)]
+    first = [(span, "first") for span, _ in [*middle, *last] if not columns(lines[span[0]])]
     found = [
         one
-        for some, limit in ((last, len(last)), (middle, 2), (rows, 2))
+        for some, limit in ((last, len(last)), (middle, 2), (rows, 2), (sorted(first)[:1], 1))
         for one in rng.sample(some, min(len(some), limit))
     ]
     for number, ((start, end), kind) in enumerate(rng.sample(found, len(found))):
         above = start
         while kind != "row" and not lines[above - 1].strip():
             above -= 1
-        if kind == "last":
-            update = _update(lines, start, end, marker, rng)
+        if kind == "first":
+            update = [*lines[start:end], marker]
+        elif kind == "last":
+            update = update_around(lines, start, end, marker, rng)
         else:
-            update = _beside(lines, start, end, marker, rng)
+            update = update_beside(lines, start, end, marker, rng)
         made = Case(
             id=f"definition-{number}-{case.id}",
             path=case.path,
@@ -81,7 +85,7 @@ def _taken_out(case: Case, rng: random.Random) -> Iterator[Case]:
             yield made
 
 
-def _beside(
+def update_beside(
     lines: Sequence[str], start: int, end: int, marker: str, rng: random.Random
 ) -> list[str]:
     """New lines with some above or below them, up to one that the file has once."""
@@ -107,7 +111,7 @@ def _lines_of_rows(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
             yield start, start + 1
 
 
-def _paragraphs(
+def paragraphs(
     lines: Sequence[str], language: str | None, *, is_last: bool
 ) -> Iterator[tuple[int, int]]:
     """Paragraphs with a block, `[start, end)`, with one before: the last of a block, or others."""
@@ -172,7 +176,7 @@ def _is_header(line: str) -> bool:
     return not _is_end(line) and line.strip() not in OPENING_BRACKETS
 
 
-def _update(
+def update_around(
     lines: Sequence[str], start: int, end: int, marker: str, rng: random.Random
 ) -> list[str]:
     shown = list(lines[start:end])

@@ -208,6 +208,20 @@ def _with_mistakes(update: _Update, rng: random.Random) -> list[str] | None:
     return lines
 
 
+def _with_forgotten_line(update: _Update, rng: random.Random) -> list[str] | None:
+    """A line of the file between two others is left out; it was not meant to go."""
+    inner = [
+        number
+        for number in update.known
+        if update.is_known[number - 1 : number + 2] == [True] * 3
+        and _WORD.search(update.lines[number])
+    ]
+    if len(update.known) < MIN_CONTEXT or not inner:
+        return None
+    left_out = rng.choice(inner)
+    return [line for number, line in enumerate(update.lines) if number != left_out]
+
+
 def _without_last_marker(update: _Update, rng: random.Random) -> list[str] | None:
     """Without the first or the last line, where that is a marker."""
     ends = [place for place in (0, len(update.lines) - 1) if update.is_marker[place]]
@@ -228,5 +242,6 @@ CHANGES: dict[str, _Change] = {
     "prose": _in_prose,
     "dots": _with_dots,
     "mistakes": _with_mistakes,
+    "forgotten": _with_forgotten_line,
     "marker": _without_last_marker,
 }

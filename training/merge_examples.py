@@ -83,7 +83,13 @@ class CaseExamples:
         lines, _ = split_lines(case.original)
         update, _ = split_lines(case.update)
         self.source = MergeSource(
-            lines, update, path=case.path, language=case.language, local=None, step=None
+            lines,
+            update,
+            path=case.path,
+            language=case.language,
+            local=None,
+            step=None,
+            instruction=case.instruction,
         )
         self.whole = [list(split_lines(text)[0]) for text in case.results]
         self.expected = [filled(lines) for lines in self.whole]

@@ -8,8 +8,10 @@ import msgspec
 import pytest
 
 from apply_service.evaluate.cases.case_file import Case
+from training.generated_clones import clone_cases
 from training.generated_definitions import definition_cases
 from training.generated_sloppy import CHANGES, sloppy_cases
+from training.generated_small_files import MAX_LINES, small_file_cases
 from training.generated_wraps import wrapped_cases
 from training.merge_examples import fold_of
 
@@ -74,6 +76,7 @@ def test_what_each_way_does() -> None:
     assert len(changed("marker")) == len(lines) - 1
     numbers = [int(line.strip().split()[0].strip(":|")) for line in changed("numbers")]
     assert numbers == list(range(numbers[0], numbers[0] + len(lines)))
+    assert changed("forgotten") == [line for line in lines if "Blank" not in line]
     mistaken = changed("mistakes")
     assert mistaken[4] == lines[4]
     assert 1 <= sum(left != right for left, right in zip(mistaken, lines, strict=True)) <= 2
@@ -116,8 +119,53 @@ def test_new_lines_between_others_are_sent_with_one_that_the_file_has_once() -> 
     for case in made:
         first, *shown, last = case.update.splitlines()
         assert set(shown) <= {"", *case.expected.splitlines()}
-        if not case.style or case.style.endswith("last"):
+        if case.style == "generated definition, first":
+            assert last == "# ... existing code ..."
+            assert first == "def part_0(x):"
+        if case.style not in ("generated definition, middle", "generated definition, row"):
             continue
         assert first.strip() == last.strip() == "# ... existing code ..."
         assert set(shown).intersection(filter(None, case.original.splitlines()))
         assert len(case.original) < len(case.expected)
+
+
+TESTS = "".join(
+    f"\n\ndef test_part_{name}(box):\n    box.add({number})\n    value = box.find_{name}()\n"
+    f"    assert value.total == {number}\n    assert value.name == {name!r}\n"
+    for number, name in enumerate(("apples", "pears", "plums", "cherries"))
+)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_clone_joins_the_others_and_a_renamed_one_takes_the_place_of_its_own(seed: int) -> None:
+    files = [msgspec.structs.replace(CASE, original=f"import box{TESTS}# {n}\n") for n in range(8)]
+    made = list(clone_cases(files, 24, seed))
+    assert {case.style for case in made} == {"generated clone", "generated renamed"}
+    for case in made:
+        old, new = Counter(case.original.splitlines()), Counter(case.expected.splitlines())
+        sent = set(case.update.splitlines())
+        come = [line for line in new - old if line.strip()]
+        assert sum(line.startswith("def test_part_") for line in come) == 1
+        assert set(come) <= sent
+        gone = [line for line in old - new if line.strip()]
+        assert bool(gone) == (case.style == "generated renamed")
+        assert fold_of(case) in {fold_of(one) for one in files}
+
+
+def test_a_small_file_has_what_the_edit_touches_and_little_else() -> None:
+    wide = PARAGRAPHS.join(["", FILE])
+    files = [
+        msgspec.structs.replace(
+            CASE, original=f"{wide}# {n}\n", expected=CASE.expected.join([PARAGRAPHS, f"# {n}\n"])
+        )
+        for n in range(12)
+    ]
+    made = list(small_file_cases(files, 12))
+    assert made
+    for case in made:
+        assert case.update == UPDATE
+        assert len(case.original.splitlines()) <= MAX_LINES
+        old, new = Counter(case.original.splitlines()), Counter(case.expected.splitlines())
+        assert new - old == Counter(["        check(lines)"])
+        assert not old - new
+        assert set(old) < set(files[0].original.splitlines()) | {f"# {n}" for n in range(12)}

@@ -45,7 +45,14 @@ def answer(case: Case, scores: MergeScores) -> Answer:
     original, _ = split_lines(case.original)
     update, _ = split_lines(case.update)
     began = time.perf_counter()
-    ranked = rank_merges(original, update, scores, path=case.path, language=case.language)
+    ranked = rank_merges(
+        original,
+        update,
+        scores,
+        path=case.path,
+        language=case.language,
+        instruction=case.instruction,
+    )
     seconds = time.perf_counter() - began
     planned = plan_case(case)
     outcome = planned.conclude()

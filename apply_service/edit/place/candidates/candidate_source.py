@@ -23,6 +23,8 @@ MAX_SHIFT = 40
 MIN_RESTORED_RATIO = 0.7
 NEARLY_EQUAL_RATIO = 0.92
 MAX_RESTORED = 4
+# Of more, each one may be the one that is not; of still more none is tried.
+MAX_EXCEPTED = 24
 
 
 def candidates_of(
@@ -119,7 +121,8 @@ def _restored_choices(
         choices += [choice for size in sizes for choice in combinations(alike, size)]
     else:
         near = tuple(pair for pair in alike if matcher.ratios[pair] >= NEARLY_EQUAL_RATIO)
-        choices += [near, *(tuple(pair for pair in alike if pair != one) for one in alike)]
+        excepted = alike if len(alike) <= MAX_EXCEPTED else ()
+        choices += [near, *(tuple(pair for pair in alike if pair != one) for one in excepted)]
     return list(dict.fromkeys(choices))
 
 

@@ -49,6 +49,11 @@ class FilledLines:
         """For each line where its block ends: the next line that is not deeper."""
         return self._blocks[0]
 
+    @property
+    def block_headers(self) -> list[int]:
+        """For each line the header of the block around it; -1 outside of all."""
+        return self._blocks[1]
+
     @cached_property
     def words(self) -> list[frozenset[str]]:
         """The different words of each line."""
@@ -80,7 +85,7 @@ class FilledLines:
     def headers_above(self, line: int) -> set[str]:
         """The headers of all blocks in which a line stands."""
         found: set[str] = set()
-        while (line := self._blocks[1][line]) >= 0:
+        while (line := self.block_headers[line]) >= 0:
             found.add(self.stripped[line])
         return found
 

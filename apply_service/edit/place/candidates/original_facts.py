@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,11 +10,12 @@ from functools import cached_property
 from itertools import accumulate
 
 from apply_service.edit.place.candidates.filled_lines import FilledLines
-from apply_service.edit.syntax.definitions import find_definitions
+from apply_service.edit.syntax.definitions import SymbolTable, find_definitions
 from apply_service.edit.syntax.strict_grammars import is_sound
 from apply_service.edit.syntax.syntax import SyntaxTree, parse
 from apply_service.edit.text.brackets import BLOCK_OPENERS, balance_of
 from apply_service.edit.text.definition_names import definition_name
+from apply_service.edit.text.line_index import LineIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,29 @@ class OriginalFacts(FilledLines):
             if one.kind != "import" and end > start:
                 found.append(Definition(one.name, one.kind, start, header, end))
         return found
+
+    @cached_property
+    def _by_header(self) -> tuple[list[int], list[Definition]]:
+        """The definitions in the order of their headers, and these headers."""
+        ordered = sorted(self.definitions, key=lambda one: one.header)
+        return [one.header for one in ordered], ordered
+
+    def defined_in(self, start: int, end: int) -> list[Definition]:
+        """The definitions whose header is one of the filled lines [start, end)."""
+        headers, ordered = self._by_header
+        return ordered[bisect_left(headers, start) : bisect_left(headers, max(start, end))]
+
+    @cached_property
+    def definition_starts(self) -> list[int]:
+        """Where definitions begin, in order."""
+        return sorted(one.start for one in self.definitions)
+
+    @cached_property
+    def definition_table(self) -> tuple[SymbolTable, LineIndex]:
+        """The definitions by name, and the lines that they stand on, blank ones included."""
+        symbols = self.tree.symbols if self.tree is not None else find_definitions(self.all_lines)
+        index = LineIndex(self.all_lines)
+        return SymbolTable(symbols, index), index
 
     @cached_property
     def names(self) -> Counter[str]:

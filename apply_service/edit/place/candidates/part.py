@@ -22,7 +22,8 @@ PartKind = Literal["segment", "removal", "block_end"]
 class Part:
     """What is written in one place, and where that may be.
 
-    `names` are defined by the rows. `indent_before` and `indent_after` are the columns of the
+    `names` are defined by the rows, `new_rows` are of definitions that seem to be added.
+    `indent_before` and `indent_after` are the columns of the
     markers around it, None where there is none. `number` is the segment's, -1 for others;
     `num_blank_behind` blank lines were sent below its last row.
     """
@@ -33,6 +34,7 @@ class Part:
     matcher: RowMatcher
     candidates: Sequence[Candidate]
     names: frozenset[str] = frozenset()
+    new_rows: frozenset[int] = frozenset()
     has_gap_before: bool = True
     has_gap_after: bool = True
     indent_before: int | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 from apply_service.edit.place.candidates.candidate import Candidate
@@ -13,10 +14,15 @@ from apply_service.edit.place.candidates.part import Part, PartKind
 from apply_service.edit.place.candidates.row_matcher import RowMatcher
 from apply_service.edit.place.candidates.rows import Row, rows_of
 from apply_service.edit.read.segment import Segment, SegmentLine, Snippet
+from apply_service.edit.syntax.definitions import find_definitions
+from apply_service.edit.syntax.new_definitions import NewDefinitions
+from apply_service.edit.syntax.syntax import parse_fragment
 from apply_service.edit.text.definition_names import definition_name
 
 # Besides each span as it is, so many candidates of a segment are looked at closely.
-MAX_VARIANTS = 120
+MAX_VARIANTS = 40
+# The candidates of all segments together; each may have some.
+MAX_CANDIDATES, MIN_CANDIDATES = 6_000, 12
 # A guess of how likely a candidate is, before any feature is known.
 REMOVED_COST, BALANCE_COST, SHIFT_COST, KEPT_COST, RESTORED_COST = 0.16, 0.2, 0.4, 0.3, 0.05
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*(?=[(<:={])")
@@ -27,6 +33,8 @@ def parts_of(original: OriginalFacts, snippet: Snippet) -> list[Part]:
     parts: list[Part] = []
     indent_before: int | None = None
     last = len(snippet.segments)
+    rows_by_segment = [rows_of(segment, snippet.format) for segment in snippet.segments]
+    sent = [row.text for rows in rows_by_segment for row in rows if row.is_written]
     for number in range(last + 1):
         for removal in snippet.removals:
             if removal.before_segment == number:
@@ -35,11 +43,10 @@ def parts_of(original: OriginalFacts, snippet: Snippet) -> list[Part]:
         if number == last:
             break
         segment = snippet.segments[number]
-        rows = rows_of(segment, snippet.format)
+        rows = rows_by_segment[number]
         if rows:
-            parts.append(
-                _segment_part(original, segment, rows, indent_before, number=number, last=last)
-            )
+            part = _segment_part(original, segment, rows, indent_before, number=number, last=last)
+            parts.append(replace(part, new_rows=_new_rows(original, rows, sent)))
         if segment.outer_indent is not None:
             ends = sorted({*original.block_ends, len(original)})
             spans = [Candidate(start=place, end=place) for place in ends]
@@ -70,7 +77,9 @@ def _segment_part(
         original=original,
         rows=tuple(rows),
         matcher=matcher,
-        candidates=_most_likely(original, rows, matcher, found),
+        candidates=_most_likely(
+            original, rows, matcher, found, max(MAX_CANDIDATES // last, MIN_CANDIDATES)
+        ),
         names=_names_of(original, rows),
         has_gap_before=segment.has_gap_before,
         has_gap_after=segment.has_gap_after,
@@ -93,9 +102,16 @@ def _part_without_rows(
 
 
 def _most_likely(
-    original: OriginalFacts, rows: Sequence[Row], matcher: RowMatcher, found: list[Candidate]
+    original: OriginalFacts,
+    rows: Sequence[Row],
+    matcher: RowMatcher,
+    found: list[Candidate],
+    limit: int,
 ) -> list[Candidate]:
-    """Each span as it is or without last ends of blocks, and the likeliest others by a guess."""
+    """Each span as it is or without last ends of blocks, and the likeliest others by a guess.
+
+    Of more than `limit` those that are likeliest by that guess.
+    """
     weights = [0.0]
     for weight in matcher.line_weights.tolist():
         weights.append(weights[-1] + weight)
@@ -124,12 +140,25 @@ def _most_likely(
     plain = [
         one
         for one in found
-        if not one.kept and not one.row_shifts and optional.isdisjoint(one.dropped)
+        if not (one.kept or one.shift or one.row_shifts) and optional.isdisjoint(one.dropped)
     ]
     plain_ids = {id(one) for one in plain}
     others = sorted((one for one in found if id(one) not in plain_ids), key=guess)
-    chosen = {id(one) for one in (*plain, *others[-MAX_VARIANTS:])}
-    return [one for one in found if id(one) in chosen]
+    chosen = [*plain, *others[-MAX_VARIANTS:]]
+    if len(chosen) > limit:
+        chosen = sorted(chosen, key=guess)[-limit:]
+    chosen_ids = {id(one) for one in chosen}
+    return [one for one in found if id(one) in chosen_ids]
+
+
+def _new_rows(original: OriginalFacts, rows: Sequence[Row], sent: Sequence[str]) -> frozenset[int]:
+    """The rows of definitions that the file does not have, even under another name."""
+    if not any(definition_name(row.text) for row in rows):
+        return frozenset()
+    texts = [row.text for row in rows]
+    symbols = parse_fragment(texts, original.language) or tuple(find_definitions(texts))
+    table, index = original.definition_table
+    return frozenset(NewDefinitions(table, index, sent=sent).rows(symbols, texts))
 
 
 def _names_of(original: OriginalFacts, rows: Sequence[Row]) -> frozenset[str]:

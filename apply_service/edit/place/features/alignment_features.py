@@ -201,11 +201,9 @@ def removed_least_likeness(view: CandidateView) -> float:
 @_add
 def removed_definitions(view: CandidateView) -> float:
     """Definitions lost whose names are not sent."""
-    lost = set(view.removed)
-    if not lost:
-        return 0.0
-    names = view.part.names
-    return sum(one.header in lost and one.name not in names for one in view.original.definitions)
+    lost, names = set(view.removed), view.part.names
+    inside = view.original.defined_in(view.candidate.start, view.candidate.end) if lost else ()
+    return sum(one.header in lost and one.name not in names for one in inside)
 
 
 @_add
@@ -241,6 +239,18 @@ def num_names_lost(view: CandidateView) -> float:
     names = view.original.header_names
     span = range(view.candidate.start, view.candidate.end)
     return sum(line in names and names[line] not in sent and line not in view.kept for line in span)
+
+
+@_add
+def names_for_new(view: CandidateView) -> float:
+    """Names lost where a definition comes that seems to be none of the file under another name."""
+    return num_names_lost(view) if view.part.new_rows else 0.0
+
+
+@_add
+def new_share(view: CandidateView) -> float:
+    """The part of the rows that are of definitions which the file seems not to have."""
+    return len(view.part.new_rows) / len(view.rows)
 
 
 @_add

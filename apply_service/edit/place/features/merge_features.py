@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from apply_service.edit.place.features.feature import FeatureSet
+from apply_service.edit.place.features.instruction_features import INSTRUCTION_FEATURES
 from apply_service.edit.place.features.merge_view import MergeView
 from apply_service.edit.place.features.name_features import NAME_FEATURES
 from apply_service.edit.place.features.result_features import RESULT_FEATURES
@@ -15,5 +16,6 @@ MERGE_FEATURES: FeatureSet[MergeView] = FeatureSet(
         *NAME_FEATURES.features,
         *RESULT_FEATURES.features,
         *SENT_FEATURES.features,
+        *INSTRUCTION_FEATURES.features,
     ]
 )

@@ -16,6 +16,7 @@ from apply_service.edit.place.candidates.way import Way
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
 from apply_service.edit.place.features.update_shape import UpdateShape
 from apply_service.edit.read.segment import Snippet
+from apply_service.edit.text.alignment import bounded_hunks
 
 _BINDING = re.compile(
     r"(?:^|[\s(,{*&])(?:const |let |var |val |auto |final |mut )?([A-Za-z_]\w*)\s*"
@@ -37,7 +38,10 @@ class Reading:
 
 
 class MergeView:
-    """One merge among `scores` of all, best first; `rows` are its candidates' features."""
+    """One merge among `scores` of all, best first; `rows` are its candidates' features.
+
+    `said` are the telling words of the instruction.
+    """
 
     def __init__(
         self,
@@ -50,6 +54,7 @@ class MergeView:
         scores: Sequence[float],
         num_readings: int,
         rows: Sequence[NDArray[np.float32]],
+        said: frozenset[str] = frozenset(),
     ) -> None:
         self.original = original
         self.reading = reading
@@ -58,6 +63,7 @@ class MergeView:
         self.rank = rank
         self.scores = scores
         self.num_readings = num_readings
+        self.said = said
         self._rows = rows
 
     def of_candidates(self, name: str) -> list[float]:
@@ -74,6 +80,15 @@ class MergeView:
     def come(self) -> Counter[str]:
         """Lines that the result has more often."""
         return self.result.counts - self.original.counts
+
+    @cached_property
+    def changes(self) -> list[tuple[Sequence[str], Sequence[str]]]:
+        """The filled lines that go and those that come, stretch by stretch."""
+        old, new = self.original.stripped, self.result.stripped
+        return [
+            (old[hunk.old_start : hunk.old_end], new[hunk.new_start : hunk.new_end])
+            for hunk in bounded_hunks(old, new)
+        ]
 
     @cached_property
     def lost_names(self) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from apply_service.edit.place.candidates.original_facts import Definition, OriginalFacts
 from apply_service.edit.place.features.feature import FeatureSet
 from apply_service.edit.place.features.merge_view import MergeView
 from apply_service.edit.text.words import WORD
@@ -12,6 +13,8 @@ NAME_FEATURES: FeatureSet[MergeView] = FeatureSet()
 IMPORT = re.compile(
     r"(?:import|from|use|using|#include|require|export .* from|const .*require\()\b|#include"
 )
+# Definitions that are compared with each other.
+MAX_KIN = 20
 _add = NAME_FEATURES.add
 
 
@@ -68,6 +71,33 @@ def bindings_lost_used(view: MergeView) -> float:
 def names_exchanged(view: MergeView) -> float:
     """Names lost while as many are new: renamed, or one that replaced another by mistake."""
     return min(len(view.lost_names), names_new(view))
+
+
+@_add
+def least_kin(view: MergeView) -> float:
+    """How much a lost definition has in common with the new one most alike: the least share.
+
+    A renamed one has much; a new one that took its place by mistake has little.
+    """
+    new = [one for one in view.result.definitions if one.name not in view.original.names]
+    lost = set(view.lost_names)
+    if not new or not lost:
+        return 1.0
+    bodies = [_body(view.result, one) for one in new[:MAX_KIN]]
+    old = [one for one in view.original.definitions if one.name in lost][:MAX_KIN]
+    return min(max(_kin(_body(view.original, one), body) for body in bodies) for one in old)
+
+
+def _body(text: OriginalFacts, one: Definition) -> frozenset[str]:
+    """The telling lines of a definition below its header, or the header if there are none."""
+    lines = text.stripped[one.header + 1 : one.end]
+    return frozenset(line for line in lines if len(line) > 3) or frozenset(
+        text.stripped[one.header : one.header + 1]
+    )
+
+
+def _kin(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / max(min(len(one), len(other)), 1)
 
 
 @_add

@@ -109,9 +109,7 @@ def num_cut(view: CandidateView) -> float:
     """Definitions whose head gives way and whose end stays."""
     start, end = view.candidate.start, view.candidate.end
     num_filled = len(view.original)
-    return sum(
-        start <= one.header < end < min(one.end, num_filled) for one in view.original.definitions
-    )
+    return sum(end < min(one.end, num_filled) for one in view.original.defined_in(start, end))
 
 
 @_add

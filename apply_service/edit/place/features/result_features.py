@@ -54,6 +54,12 @@ def kept_share(view: MergeView) -> float:
 
 
 @_add
+def num_lines_before(view: MergeView) -> float:
+    """How long the original is: in a short one little evidence is enough."""
+    return len(view.original)
+
+
+@_add
 def num_gone(view: MergeView) -> float:
     """Lines that are lost."""
     return sum(view.gone.values())
@@ -108,7 +114,7 @@ def balance_change(view: MergeView) -> float:
 @_add
 def num_dead(view: MergeView) -> float:
     """Lines that cannot be reached behind a return, more than before."""
-    return flaws.num_dead(view.result) - flaws.num_dead(view.original)
+    return len(flaws.dead_lines(view.result)) - len(flaws.dead_lines(view.original))
 
 
 @_add
@@ -185,6 +191,18 @@ def is_unsound(view: MergeView) -> float:
 def is_original(view: MergeView) -> float:
     """Nothing changes."""
     return not view.gone and not view.come and not num_respaced(view)
+
+
+@_add
+def num_labels_twice(view: MergeView) -> float:
+    """Keys, fields and patterns that stand once more in one block, more than before."""
+    return flaws.num_labels_twice(view.result) - flaws.num_labels_twice(view.original)
+
+
+@_add
+def num_ellipses(view: MergeView) -> float:
+    """Lines with dots for something left out, more than before."""
+    return flaws.num_ellipses(view.result) - flaws.num_ellipses(view.original)
 
 
 @_add

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -170,14 +171,16 @@ def definitions_between(view: StepView) -> float:
     """Definitions that the marker stands for."""
     if len(view.gap) >= MANY_LINES:
         return UNKNOWN
-    return sum(one.start in view.gap for one in view.original.definitions)
+    starts = view.original.definition_starts
+    return bisect_left(starts, view.gap.stop) - bisect_left(starts, view.gap.start)
 
 
 @_add
 def same_definitions_between(view: StepView) -> float:
     """Definitions between that have a name which the part defines."""
     names = view.part.names
-    return sum(one.header in view.gap and one.name in names for one in view.original.definitions)
+    between = view.original.defined_in(view.gap.start, view.gap.stop) if names else ()
+    return sum(one.name in names for one in between)
 
 
 @_add

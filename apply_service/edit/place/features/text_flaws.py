@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -12,6 +13,11 @@ from apply_service.edit.text.brackets import BLOCK_OPENERS, CLOSERS_OR_END
 
 TWIN_RATIO = 75
 _LEAVES = ("return", "raise ", "throw ", "continue", "break")
+# What a block has once: keys, and the patterns of a `switch` or `when`.
+_LABEL = re.compile(r"""("[^"]*"|'[^']*'|[\w$][\w.$\- ]*|\*|_)\s*(=>|->|:(?![:=])|=(?!=))""")
+# Dots for something left out; not those before a name or a bracket, which spread a list.
+_ELLIPSIS = re.compile(r"\.\.\.(?![\w$\[({])|…")
+_STATEMENTS = frozenset({"else", "try", "finally", "do", "public", "private", "protected"})
 _GOES_ON = ("case", "default", "else", "elif", "except", "end", "when", "//", "--", "rescue", "#")
 
 
@@ -20,17 +26,18 @@ def num_repeated(lines: Sequence[str]) -> int:
     return sum(left == right and len(left) > 3 for left, right in pairwise(lines))
 
 
-def num_dead(text: OriginalFacts) -> int:
-    """Lines that cannot be reached behind a return."""
+def dead_lines(text: OriginalFacts) -> list[int]:
+    """Filled lines that cannot be reached, as they follow a return or the like."""
     indents, lines = text.indents, text.stripped
-    return sum(
-        indents[number] == indents[number + 1]
+    return [
+        number + 1
+        for number, line in enumerate(lines[:-1])
+        if indents[number] == indents[number + 1]
         and line.startswith(_LEAVES)
         and line[-1:] not in "([{,=+&|?:\\"
         and lines[number + 1][:1] not in "})].?:&|+*/#@<-"
         and not lines[number + 1].startswith(_GOES_ON)
-        for number, line in enumerate(lines[:-1])
-    )
+    ]
 
 
 def num_empty_headers(text: OriginalFacts) -> int:
@@ -90,3 +97,18 @@ def num_twins(text: OriginalFacts, before: OriginalFacts) -> int:
         if indents[number] == indents[number + 1]:
             found += fuzz.ratio(above, line, score_cutoff=TWIN_RATIO) > 0
     return found
+
+
+def num_labels_twice(text: OriginalFacts) -> int:
+    """Keys, fields and patterns that stand once more in one block."""
+    found = []
+    for header, line in zip(text.block_headers, text.stripped, strict=True):
+        label = _LABEL.match(line)
+        if label is not None and not (label[2] == ":" and label[1] in _STATEMENTS):
+            found.append((header, label[1]))
+    return len(found) - len(set(found))
+
+
+def num_ellipses(text: OriginalFacts) -> int:
+    """Lines with dots for something left out."""
+    return sum(_ELLIPSIS.search(line) is not None for line in text.stripped)

@@ -150,6 +150,17 @@ def num_shifted(view: MergeView) -> float:
     return sum(bool(one.shift) for one in view.way.candidates)
 
 
+@_add
+def least_anchors(view: MergeView) -> float:
+    """Ends of a segment, 2 at most, that are lines of the file, each there once."""
+    ends = ("first_is_equal", "first_count", "last_is_equal", "last_count")
+    columns = [view.of_candidates(name) for name in ends]
+    return min(
+        (first and first_count == 1) + (last and last_count == 1)
+        for first, first_count, last, last_count in zip(*columns, strict=True)
+    )
+
+
 def _of_candidates(name: str, fold: str) -> None:
     folds: dict[str, Callable[[Iterable[float]], float]] = {"least": min, "most": max, "all": sum}
 
@@ -172,6 +183,8 @@ for _name in (
     "removed_mean_likeness",
     "removed_least_likeness",
     "shift_share",
+    "first_is_equal",
+    "last_is_equal",
 ):
     _of_candidates(_name, "least")
 for _name in (
@@ -184,6 +197,8 @@ for _name in (
     "num_renamed",
     "num_names_missed",
     "num_names_lost",
+    "names_for_new",
+    "new_share",
     "marker_after_is_empty",
     "num_kept_runs",
     "num_kept_lines",
@@ -208,6 +223,8 @@ for _name in (
     "repeats_above",
     "repeats_below",
     "is_too_deep",
+    "first_count",
+    "last_count",
 ):
     _of_candidates(_name, "most")
     _of_candidates(_name, "all")

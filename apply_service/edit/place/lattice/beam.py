@@ -15,6 +15,7 @@ from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATU
 from apply_service.edit.place.features.candidate_view import CandidateView
 from apply_service.edit.place.features.feature import Rows
 from apply_service.edit.place.features.step_features import STEP_FEATURES, StepView
+from apply_service.edit.text.work_budget import spend
 
 Scorer = Callable[[Rows], NDArray[np.float64]]
 
@@ -26,6 +27,8 @@ NEXT_LINES = 2
 # The log odds that none of the candidates is right.
 NONE_SCORE = -3.0
 MAX_MOVED_GAPS = 3
+# How many comparisons of two lines take as long as the features of one.
+COMPARISONS_A_CANDIDATE, COMPARISONS_A_STEP = 60, 20
 # The score of candidates that no feature tells apart: removals and ends of blocks.
 LOCAL_OF_OTHERS = -2.0
 
@@ -38,6 +41,7 @@ class Beam:
         self.rows: list[Rows] = []
         self.scores: list[NDArray[np.float64]] = []
         for part in parts:
+            spend(COMPARISONS_A_CANDIDATE * len(part.candidates))
             if part.kind != "segment":
                 self.rows.append(np.zeros((len(part.candidates), 0), np.float32))
                 continue
@@ -96,6 +100,7 @@ class Beam:
         steps = [(way, choice, view) for way in ways for choice, view in self.steps(way, number)]
         if not steps:
             return []
+        spend(COMPARISONS_A_STEP * len(steps))
         if self._step is None:
             scores = np.array([view.local for _, _, view in steps])
         else:

@@ -14,6 +14,7 @@ from apply_service.edit.place.candidates.original_facts import OriginalFacts
 from apply_service.edit.place.candidates.parts import parts_of
 from apply_service.edit.place.candidates.way import Way
 from apply_service.edit.place.features.feature import Rows
+from apply_service.edit.place.features.instruction_features import telling_words
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.merge_view import MergeView, Reading
 from apply_service.edit.place.features.update_shape import UpdateShape
@@ -32,6 +33,8 @@ from apply_service.edit.syntax.languages import language_of
 # Ways of the update as it stands, and of each other reading, that become texts.
 MAX_WAYS, MAX_OTHER_WAYS = 12, 5
 MAX_MERGES = 10
+# Other readings are left out once so many candidates have been looked at.
+MAX_CANDIDATES = 9_000
 # The number of readings that see a move.
 NUM_OF_MOVES = 9
 
@@ -48,7 +51,10 @@ class Merge:
 
 
 class MergeSource:
-    """All readings of one update of one original; `local` and `step` score candidates."""
+    """All readings of one update of one original; `local` and `step` score candidates.
+
+    `instruction` is what the caller said the update does, if anything.
+    """
 
     def __init__(
         self,
@@ -59,7 +65,9 @@ class MergeSource:
         language: str | None,
         local: Scorer | None,
         step: Scorer | None,
+        instruction: str | None = None,
     ) -> None:
+        self._said = telling_words([instruction or ""])
         language = language_of(path, language, original_lines)
         self.original = OriginalFacts(original_lines, language)
         self.beams: list[tuple[Reading, Beam]] = []
@@ -83,8 +91,9 @@ class MergeSource:
     def _add(
         self, reading: Reading, snippet: Snippet, local: Scorer | None, step: Scorer | None
     ) -> None:
-        for beam in self._beams_of(snippet, local, step):
-            self.beams.append((reading, beam))
+        num_seen = sum(len(part.candidates) for _, beam in self.beams for part in beam.parts)
+        if num_seen <= MAX_CANDIDATES:
+            self.beams += ((reading, beam) for beam in self._beams_of(snippet, local, step))
 
     def merges(self) -> list[Merge]:
         """At most `MAX_MERGES` different texts, those of likelier ways first."""
@@ -132,6 +141,7 @@ class MergeSource:
                 scores=scores,
                 num_readings=merge.num_readings,
                 rows=merge.rows,
+                said=self._said,
             )
             for rank, merge in enumerate(merges)
         ]

@@ -38,6 +38,7 @@ def rank_merges(
     *,
     path: str | None = None,
     language: str | None = None,
+    instruction: str | None = None,
 ) -> RankedMerges:
     """What an update may mean, with fitted scores; no merges if it cannot be read at all."""
     source = MergeSource(
@@ -47,6 +48,7 @@ def rank_merges(
         language=language,
         local=scores.candidate,
         step=scores.step,
+        instruction=instruction,
     )
     merges = source.merges()
     if not merges:

@@ -100,6 +100,21 @@ def features_of_merge(new: str) -> dict[str, float]:
         ),
         pytest.param(
             "    return parse(text)\n",
+            "    return parse(..., text)\n",
+            {"num_ellipses": 1},
+            id="something left out",
+        ),
+        pytest.param(
+            "def load(path):\n    text = path.read_text()\n    return parse(text)\n",
+            "def fetch(url):\n    return get(url)\n",
+            {"names_exchanged": 1, "least_kin": 0.0},
+            id="another definition instead",
+        ),
+        pytest.param(
+            "def load(", "def read(", {"names_exchanged": 1, "least_kin": 1.0}, id="renamed"
+        ),
+        pytest.param(
+            "    return parse(text)\n",
             "    return parse(text)  # <- as before\n",
             {"num_notes_come": 1},
             id="a note",
@@ -187,3 +202,84 @@ def test_an_import_that_is_lost_while_it_is_used_is_seen() -> None:
     assert features_of_text(ADDED, TWO_CLASSES, TWO_CLASSES)["imports_lost_used"] == 0
     assert features_of_text(ADDED, TWO_CLASSES, lost)["imports_lost_used"] == 1
     assert features_of_text(ADDED, TWO_CLASSES, unused)["imports_lost_used"] == 0
+
+
+def test_keys_that_stand_once_more_in_one_block_are_seen() -> None:
+    lines = [
+        "const a = {",
+        "  id: 1,",
+        "  'x:y': 2,",
+        "  'x:z': 3,",
+        "};",
+        "b = {",
+        "  id: 1,",
+        "};",
+    ]
+    assert flaws.num_labels_twice(OriginalFacts(lines, "javascript")) == 0
+    lines.insert(2, "  id: 2,")
+    assert flaws.num_labels_twice(OriginalFacts(lines, "javascript")) == 1
+
+
+def test_dots_that_spread_a_list_leave_nothing_out() -> None:
+    lines = ["f(...args)", "g([...a, ...b])", "h(...)", "return {...}", "# and so on …"]
+    assert flaws.num_ellipses(OriginalFacts(lines, "javascript")) == 3
+
+
+SHOP = """\
+def pay(order):
+    send_receipt(order)
+    order.total = price(order)
+    log("paid", order.number)
+
+
+def ship(order):
+    log("shipped", order.number)
+"""
+
+
+@pytest.mark.parametrize(
+    ("instruction", "unsaid", "lost", "alike"),
+    [
+        (None, -1, -1, -1),
+        ("Log the total when it was paid", 2, 1, 1),
+        ("Log the total, send no receipt, and say 'sent' instead of shipped", 0, 0, 0),
+    ],
+)
+def test_what_the_instruction_does_not_speak_of_is_seen(
+    instruction: str | None, unsaid: float, lost: float, alike: float
+) -> None:
+    """It logs the total; a line is lost, and another one has changed."""
+    new = SHOP.replace('"paid", order.number', '"paid", order.total')
+    new = new.replace("    send_receipt(order)\n", "").replace("shipped", "skipped")
+    source = MergeSource(
+        SHOP.splitlines(),
+        ["# ...", *new.splitlines(), "# ..."],
+        path="shop.py",
+        language=None,
+        local=None,
+        step=None,
+        instruction=instruction,
+    )
+    merges = source.merges()
+    place = [list(merge.lines) for merge in merges].index(new.splitlines())
+    row = dict(zip(MERGE_FEATURES.names, source.features(merges)[place].tolist(), strict=True))
+    assert (row["num_unsaid"], row["num_unsaid_lost"], row["num_unsaid_alike"]) == (
+        unsaid,
+        lost,
+        alike,
+    )
+
+
+def test_a_definition_that_seems_to_be_new_tells_what_goes_for_it() -> None:
+    file = ["@fixture", "def app():", "    return create()", "", ""]
+    file += ["@fixture", "def store(app):", "    return app.store"]
+    update = ["# ...", "@fixture", "def clock(app):", "    return Clock(app)", "# ..."]
+    source = MergeSource(file, update, path="a.py", language=None, local=None, step=None)
+    (_, beam), *_ = source.beams
+    column = CANDIDATE_FEATURES.names.index("names_for_new")
+    part = beam.parts[0]
+    assert part.new_rows == {0, 1, 2}
+    for candidate, row in zip(part.candidates, beam.rows[0], strict=True):
+        kept = {line for run in candidate.kept for line in range(run.start, run.end)}
+        gone = set(range(candidate.start, candidate.end)) - kept
+        assert row[column] == sum(source.original.lines[line].startswith("def ") for line in gone)
