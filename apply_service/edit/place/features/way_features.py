@@ -156,7 +156,7 @@ def least_anchors(view: MergeView) -> float:
     ends = ("first_is_equal", "first_count", "last_is_equal", "last_count")
     columns = [view.of_candidates(name) for name in ends]
     return min(
-        (first and first_count == 1) + (last and last_count == 1)
+        float(bool(first and first_count == 1) + bool(last and last_count == 1))
         for first, first_count, last, last_count in zip(*columns, strict=True)
     )
 
