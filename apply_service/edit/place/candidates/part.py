@@ -23,9 +23,9 @@ class Part:
     """What is written in one place, and where that may be.
 
     `names` are defined by the rows, `new_rows` are of definitions that seem to be added.
-    `indent_before` and `indent_after` are the columns of the
-    markers around it, None where there is none. `number` is the segment's, -1 for others;
-    `num_blank_behind` blank lines were sent below its last row.
+    `indent_before` and `indent_after` are the columns of the markers around it, None where there is
+    none. `number` is the segment's, -1 for others; `num_blank_behind` blank lines were sent below
+    its last row.
     """
 
     kind: PartKind
