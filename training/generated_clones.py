@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from apply_service.edit.read.instruction_comments import is_comment
 from apply_service.edit.read.marker_phrases import usual_marker
@@ -21,7 +20,12 @@ from apply_service.edit.syntax.syntax import parse
 from apply_service.edit.text.text_file import split_lines
 from apply_service.edit.text.words import whole_name
 from apply_service.evaluate.cases.case_file import Case
-from training.generated_definitions import paragraphs, update_around, update_beside
+from training.generated_definitions import (
+    of_each_file,
+    paragraphs,
+    update_around,
+    update_beside,
+)
 from training.merge_examples import fold_of
 
 MAX_A_FILE = 3
@@ -43,16 +47,7 @@ _KEYWORDS = frozenset(_KEYWORDS_WORDS.split())
 
 def clone_cases(cases: Sequence[Case], limit: int, seed: int = 5) -> Iterator[Case]:
     """At most `limit` edits of the originals of other cases, few a file, in the same folds."""
-    rng = random.Random(seed)
-    seen: set[str] = set()
-    num_made = 0
-    for case in rng.sample(cases, len(cases)):
-        if case.original in seen or case.must_refuse:
-            continue
-        seen.add(case.original)
-        for made in islice(_made(case, rng), min(MAX_A_FILE, limit - num_made)):
-            num_made += 1
-            yield made
+    return of_each_file(cases, _made, limit, max_a_file=MAX_A_FILE, seed=seed)
 
 
 def _made(case: Case, rng: random.Random) -> Iterator[Case]:

@@ -10,7 +10,7 @@ nothing.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from apply_service.edit.place.candidates.filled_lines import moved
@@ -36,6 +36,18 @@ _BODIES = frozenset({"function", "constant"})
 
 def definition_cases(cases: Sequence[Case], limit: int, seed: int = 3) -> Iterator[Case]:
     """At most `limit` edits that send a part of the originals of other cases, few a file."""
+    return of_each_file(cases, _taken_out, limit, max_a_file=MAX_A_FILE, seed=seed)
+
+
+def of_each_file(
+    cases: Sequence[Case],
+    make: Callable[[Case, random.Random], Iterator[Case]],
+    limit: int,
+    *,
+    max_a_file: int,
+    seed: int,
+) -> Iterator[Case]:
+    """At most `limit` of the cases that `make` finds in the original of another one."""
     rng = random.Random(seed)
     seen: set[str] = set()
     num_made = 0
@@ -43,7 +55,7 @@ def definition_cases(cases: Sequence[Case], limit: int, seed: int = 3) -> Iterat
         if case.original in seen or case.must_refuse:
             continue
         seen.add(case.original)
-        for made in islice(_taken_out(case, rng), min(MAX_A_FILE, limit - num_made)):
+        for made in islice(make(case, rng), min(max_a_file, limit - num_made)):
             num_made += 1
             yield made
 

@@ -16,6 +16,7 @@ from training.corpus import (
     edits_of,
     fingerprint,
     is_useful,
+    main,
     make_cases,
     split_of,
 )
@@ -184,3 +185,8 @@ def test_bad_package_lists_are_refused(tmp_path: Path, entry: str, message: str)
     path.write_text(f"[[package]]\n{entry}\n")
     with pytest.raises(ReleaseError, match=message):
         read_packages(path)
+
+
+def test_a_share_without_packages_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--share", "0"]) == 1
+    assert "a share of 0.0 has no package; give more, at most 1" in capsys.readouterr().out
