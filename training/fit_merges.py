@@ -47,7 +47,7 @@ FIT_FILES = (
     "tests/cases/agent_written.jsonl.gz",
     "tests/cases/further_agent_edits.jsonl.gz",
 )
-NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS, NUM_SMALL, NUM_CLONES = 300, 900, 1100, 600, 600
+NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS, NUM_SMALL, NUM_CLONES = 300, 900, 1250, 600, 600
 NUM_COMMITS = 600
 NUM_TREES = {"candidate": 200, "step": 200, "merge": 250, "certainty": 120}
 MERGE_PARAMETERS = {

@@ -4,7 +4,8 @@ The last definition of a block is sent without its neighbours, or with only the 
 The first one at the margin is sent with a marker behind it alone.
 One between two others is sent with the first line of the one below it, or the last line above it,
 and so is a line in a row of lines that begin alike, such as imports and fields. All of them replace
-nothing.
+nothing. Such a line without any other has no place: it must be asked where it belongs, and whether
+it takes the place of one like it.
 """
 
 from __future__ import annotations
@@ -68,18 +69,24 @@ def _taken_out(case: Case, rng: random.Random) -> Iterator[Case]:
     last = [(span, "last") for span in paragraphs(lines, language, is_last=True)]
     middle = [(span, "middle") for span in paragraphs(lines, language, is_last=False)]
     rows = [(span, "row") for span in _lines_of_rows(lines)]
+    alone = [(span, "alone") for span, _ in rows]
     first = [(span, "first") for span, _ in [*middle, *last] if not columns(lines[span[0]])]
     found = [
         one
-        for some, limit in ((last, len(last)), (middle, 2), (rows, 2), (sorted(first)[:1], 1))
+        for some, limit in (
+            *((last, len(last)), (middle, 2), (rows, 2)),
+            *((sorted(first)[:1], 1), (alone, 1)),
+        )
         for one in rng.sample(some, min(len(some), limit))
     ]
     for number, ((start, end), kind) in enumerate(rng.sample(found, len(found))):
         above = start
-        while kind != "row" and not lines[above - 1].strip():
+        while kind not in ("row", "alone") and not lines[above - 1].strip():
             above -= 1
         if kind == "first":
             update = [*lines[start:end], marker]
+        elif kind == "alone":
+            update = [marker, *lines[start:end], marker]
         elif kind == "last":
             update = update_around(lines, start, end, marker, rng)
         else:
@@ -92,6 +99,7 @@ def _taken_out(case: Case, rng: random.Random) -> Iterator[Case]:
             update="\n".join(update) + "\n",
             expected="\n".join(lines) + "\n",
             style=f"generated definition, {kind}",
+            must_refuse=kind == "alone",
         )
         if fold_of(made) == fold_of(case):
             yield made

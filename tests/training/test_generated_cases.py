@@ -122,6 +122,7 @@ def test_new_lines_between_others_are_sent_with_one_that_the_file_has_once() -> 
         if case.style == "generated definition, first":
             assert last == "# ... existing code ..."
             assert first == "def part_0(x):"
+        assert case.must_refuse == (case.style == "generated definition, alone")
         if case.style not in ("generated definition, middle", "generated definition, row"):
             continue
         assert first.strip() == last.strip() == "# ... existing code ..."
