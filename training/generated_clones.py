@@ -21,6 +21,7 @@ from apply_service.edit.text.text_file import split_lines
 from apply_service.edit.text.words import whole_name
 from apply_service.evaluate.cases.case_file import Case
 from training.generated_definitions import (
+    made_case,
     of_each_file,
     paragraphs,
     update_around,
@@ -72,15 +73,7 @@ def _made(case: Case, rng: random.Random) -> Iterator[Case]:
         marker = usual_marker(language)
         write = update_around if is_last else update_beside
         update = write(expected, first, last, marker, rng)
-        one = Case(
-            id=f"{kind}-{number}-{case.id}",
-            path=case.path,
-            language=case.language,
-            original="\n".join(lines) + "\n",
-            update="\n".join(update) + "\n",
-            expected="\n".join(expected) + "\n",
-            style=f"generated {kind}",
-        )
+        one = made_case(case, f"{kind}-{number}", kind, lines, update, expected)
         if fold_of(one) == fold_of(case):
             yield one
 

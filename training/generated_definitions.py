@@ -91,18 +91,39 @@ def _taken_out(case: Case, rng: random.Random) -> Iterator[Case]:
             update = update_around(lines, start, end, marker, rng)
         else:
             update = update_beside(lines, start, end, marker, rng)
-        made = Case(
-            id=f"definition-{number}-{case.id}",
-            path=case.path,
-            language=case.language,
-            original="\n".join([*lines[:above], *lines[end:]]) + "\n",
-            update="\n".join(update) + "\n",
-            expected="\n".join(lines) + "\n",
-            style=f"generated definition, {kind}",
+        original = [*lines[:above], *lines[end:]]
+        made = made_case(
+            *(case, f"definition-{number}", f"definition, {kind}", original, update, lines),
             must_refuse=kind == "alone",
         )
         if fold_of(made) == fold_of(case):
             yield made
+
+
+def made_case(
+    case: Case,
+    name: str,
+    style: str,
+    original: Sequence[str],
+    update: Sequence[str],
+    expected: Sequence[str],
+    *,
+    must_refuse: bool = False,
+) -> Case:
+    """A generated case of the file of another one, with its texts as lines."""
+    original_text, update_text, expected_text = (
+        "\n".join(lines) + "\n" for lines in (original, update, expected)
+    )
+    return Case(
+        id=f"{name}-{case.id}",
+        path=case.path,
+        language=case.language,
+        original=original_text,
+        update=update_text,
+        expected=expected_text,
+        style=f"generated {style}",
+        must_refuse=must_refuse,
+    )
 
 
 def update_beside(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -23,12 +24,13 @@ MAX_LINES, MAX_SHARE = 40, 0.6
 def small_file_cases(cases: Sequence[Case], limit: int, seed: int = 4) -> Iterator[Case]:
     """At most `limit` edits of small files, in the folds of the whole ones."""
     rng = random.Random(seed)
-    num_made = 0
-    for case in rng.sample(cases, len(cases)):
-        made = None if case.must_refuse or case.also else _made_small(case, rng)
-        if made is not None and num_made < limit and fold_of(made) == fold_of(case):
-            num_made += 1
-            yield made
+    found = (
+        (case, _made_small(case, rng))
+        for case in rng.sample(cases, len(cases))
+        if not case.must_refuse and not case.also
+    )
+    in_fold = (made for case, made in found if made is not None and fold_of(made) == fold_of(case))
+    yield from islice(in_fold, limit)
 
 
 def _made_small(case: Case, rng: random.Random) -> Case | None:

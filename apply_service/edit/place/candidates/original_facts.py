@@ -12,6 +12,7 @@ from itertools import accumulate
 from apply_service.edit.place.candidates.filled_lines import FilledLines
 from apply_service.edit.syntax.definitions import SymbolTable, find_definitions
 from apply_service.edit.syntax.strict_grammars import is_sound
+from apply_service.edit.syntax.symbol import Symbol
 from apply_service.edit.syntax.syntax import SyntaxTree, parse
 from apply_service.edit.text.brackets import BLOCK_OPENERS, balance_of
 from apply_service.edit.text.definition_names import definition_name
@@ -48,11 +49,15 @@ class OriginalFacts(FilledLines):
         return len(self.tree.error_lines) if self.tree is not None else 0
 
     @cached_property
+    def _symbols(self) -> Sequence[Symbol]:
+        """All that the text defines or imports, by its syntax or else by the look of its lines."""
+        return self.tree.symbols if self.tree is not None else find_definitions(self.all_lines)
+
+    @cached_property
     def definitions(self) -> list[Definition]:
         """The definitions, imports left out, in the order of the text."""
-        symbols = self.tree.symbols if self.tree is not None else find_definitions(self.all_lines)
         found = []
-        for one in symbols:
+        for one in self._symbols:
             start, header, end = map(self.place_of, (one.start, one.header, one.end))
             if one.kind != "import" and end > start:
                 found.append(Definition(one.name, one.kind, start, header, end))
@@ -77,9 +82,8 @@ class OriginalFacts(FilledLines):
     @cached_property
     def definition_table(self) -> tuple[SymbolTable, LineIndex]:
         """The definitions by name, and the lines that they stand on, blank ones included."""
-        symbols = self.tree.symbols if self.tree is not None else find_definitions(self.all_lines)
         index = LineIndex(self.all_lines)
-        return SymbolTable(symbols, index), index
+        return SymbolTable(self._symbols, index), index
 
     @cached_property
     def names(self) -> Counter[str]:

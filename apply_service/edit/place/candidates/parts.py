@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import takewhile
 
 from apply_service.edit.place.candidates.candidate import Candidate
@@ -47,8 +46,11 @@ def parts_of(original: OriginalFacts, snippet: Snippet) -> list[Part]:
         segment = snippet.segments[number]
         rows = rows_by_segment[number]
         if rows:
-            part = _segment_part(original, segment, rows, indent_before, number=number, last=last)
-            parts.append(replace(part, new_rows=_new_rows(original, rows, sent)))
+            parts.append(
+                _segment_part(
+                    original, segment, rows, indent_before, number=number, last=last, sent=sent
+                )
+            )
         if segment.outer_indent is not None:
             ends = sorted({*original.block_ends, len(original)})
             spans = [Candidate(start=place, end=place) for place in ends]
@@ -65,6 +67,7 @@ def _segment_part(
     *,
     number: int,
     last: int,
+    sent: Sequence[str],
 ) -> Part:
     matcher = RowMatcher(original, rows)
     found = candidates_of(
@@ -83,6 +86,7 @@ def _segment_part(
             original, rows, matcher, found, max(MAX_CANDIDATES // last, MIN_CANDIDATES)
         ),
         names=_names_of(original, rows),
+        new_rows=_new_rows(original, rows, sent),
         has_gap_before=segment.has_gap_before,
         has_gap_after=segment.has_gap_after,
         indent_before=indent_before,

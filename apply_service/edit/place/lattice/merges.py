@@ -41,7 +41,7 @@ from apply_service.edit.syntax.languages import language_of
 MAX_WAYS, MAX_OTHER_WAYS = 12, 5
 MAX_MERGES = 10
 # Other readings are left out once so many candidates have been looked at.
-MAX_CANDIDATES = 9_000
+MAX_SEEN = 9_000
 # Of the lines that a segment says it replaces so many must be there, as much alike as this.
 MIN_OLD_SHARE, MIN_OLD_LIKENESS = 0.7, 0.75
 # The number of readings that see a move.
@@ -133,7 +133,7 @@ class MergeSource:
         self, reading: Reading, snippet: Snippet, local: Scorer | None, step: Scorer | None
     ) -> None:
         num_seen = sum(len(part.candidates) for _, beam in self.beams for part in beam.parts)
-        if num_seen <= MAX_CANDIDATES:
+        if num_seen <= MAX_SEEN:
             self.beams += ((reading, beam) for beam in self._beams_of(snippet, local, step))
 
     def merges(self) -> list[Merge]:

@@ -279,6 +279,7 @@ def test_a_definition_that_seems_to_be_new_tells_what_goes_for_it() -> None:
     column = CANDIDATE_FEATURES.names.index("names_for_new")
     part = beam.parts[0]
     assert part.new_rows == {0, 1, 2}
+    assert beam.rows[0][:, column].max() > 0
     for candidate, row in zip(part.candidates, beam.rows[0], strict=True):
         kept = {line for run in candidate.kept for line in range(run.start, run.end)}
         gone = set(range(candidate.start, candidate.end)) - kept
