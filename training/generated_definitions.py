@@ -3,18 +3,21 @@
 The last definition of a block is sent without its neighbours, or with only the headers around it.
 The first one at the margin is sent with a marker behind it alone.
 One between two others is sent with the first line of the one below it, or the last line above it,
-and so is a line in a row of lines that begin alike, such as imports and fields. All of them replace
-nothing. Such a line without any other has no place: it must be asked where it belongs, and whether
-it takes the place of one like it.
+and so is a line in a row of lines that begin alike, such as imports and fields. The last of a row
+is sent with the headers around it and markers. All of them replace nothing. A line of a row that is
+sent without any other has no place, unless it is an import: it must be asked where it belongs, and
+whether it takes the place of one like it.
 """
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from apply_service.edit.place.candidates.filled_lines import moved
+from apply_service.edit.place.features.name_features import IMPORT
 from apply_service.edit.read.marker_phrases import usual_marker
 from apply_service.edit.syntax.definitions import find_definitions
 from apply_service.edit.syntax.languages import language_of
@@ -31,6 +34,9 @@ MIN_LINES, MAX_LINES = 2, 40
 MAX_A_FILE = 4
 # Lines of a row that begin alike.
 MIN_ROW = 3
+# The first signs of a line tell what kind it is.
+_SIGN = re.compile(r"[^\w\s]")
+NUM_SIGNS = 3
 # Blocks of these kinds hold statements, whose order means something.
 _BODIES = frozenset({"function", "constant"})
 
@@ -69,24 +75,27 @@ def _taken_out(case: Case, rng: random.Random) -> Iterator[Case]:
     last = [(span, "last") for span in paragraphs(lines, language, is_last=True)]
     middle = [(span, "middle") for span in paragraphs(lines, language, is_last=False)]
     rows = [(span, "row") for span in _lines_of_rows(lines)]
-    alone = [(span, "alone") for span, _ in rows]
+    alone = [(span, "alone") for span, _ in rows if not IMPORT.match(lines[span[0]].strip())]
+    fields = [(span, "field") for span in _ends_of_rows(lines, language)]
     first = [(span, "first") for span, _ in [*middle, *last] if not columns(lines[span[0]])]
     found = [
         one
         for some, limit in (
             *((last, len(last)), (middle, 2), (rows, 2)),
-            *((sorted(first)[:1], 1), (alone, 1)),
+            *((sorted(first)[:1], 1), (alone, 1), (fields, 1)),
         )
         for one in rng.sample(some, min(len(some), limit))
     ]
     for number, ((start, end), kind) in enumerate(rng.sample(found, len(found))):
         above = start
-        while kind not in ("row", "alone") and not lines[above - 1].strip():
+        while kind not in ("row", "alone", "field") and not lines[above - 1].strip():
             above -= 1
         if kind == "first":
             update = [*lines[start:end], marker]
         elif kind == "alone":
             update = [marker, *lines[start:end], marker]
+        elif kind == "field":
+            update = update_inside(lines, start, marker, rng)
         elif kind == "last":
             update = update_around(lines, start, end, marker, rng)
         else:
@@ -150,6 +159,29 @@ def _lines_of_rows(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
         is_alone = lines.count(lines[start]) == 1
         if alike and alike > MIN_ROW - 1 and is_code and is_alone:
             yield start, start + 1
+
+
+def _ends_of_rows(lines: Sequence[str], language: str | None) -> Iterator[tuple[int, int]]:
+    """The last ones of rows of lines that look alike, in a block that is no function."""
+    looks = [(columns(line), tuple(_SIGN.findall(line)[:NUM_SIGNS])) for line in lines]
+    tree = parse(lines, language)
+    symbols = tree.symbols if tree is not None else find_definitions(lines)
+    for place in range(MIN_ROW - 1, len(lines)):
+        row = lines[place + 1 - MIN_ROW : place + 1]
+        if (
+            columns(lines[place])
+            and all(map(str.strip, row))
+            and looks[place][1]
+            and {looks[place]} == set(looks[place + 1 - MIN_ROW : place + 1])
+            and (not "".join(lines[place + 1 : place + 2]).strip() or looks[place + 1][0] < looks[place][0])
+            and not lines[place].rstrip().endswith((*OPENING_BRACKETS, "\\"))
+            and row[-2].rstrip().endswith(",") == row[-1].rstrip().endswith(",")
+            and lines.count(lines[place]) == 1
+            and not _is_end(lines[place])
+            and _kind_around(symbols, place, place + 1) not in _BODIES
+            and all(_is_header(lines[one]) for one in _headers_above(lines, place))
+        ):
+            yield place, place + 1
 
 
 def paragraphs(
@@ -243,6 +275,17 @@ def update_around(
         shown = [indent + marker, *blank, *shown]
     if rng.random() < 0.3:
         shown = [*shown, *blank, indent + marker]
+    return shown
+
+
+def update_inside(lines: Sequence[str], start: int, marker: str, rng: random.Random) -> list[str]:
+    """One line in the blocks around it, with markers before and perhaps behind it."""
+    indent = indent_of(lines[start])
+    shown = [indent + marker, lines[start], *([indent + marker] if rng.random() < 0.6 else [])]
+    for header in reversed(_headers_above(lines, start)):
+        shown = _framed(lines, header, shown)
+        if rng.random() < 0.7:
+            shown = [indent_of(lines[header]) + marker, *shown]
     return shown
 
 

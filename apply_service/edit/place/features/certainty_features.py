@@ -105,7 +105,6 @@ for _name in (
     "bindings_lost_used",
     "names_exchanged",
     "exchanged_for_new",
-    "attributes_parted",
     "least_kin",
     "num_labels_twice",
     "most_num_names_missed",

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
 from apply_service.edit.place.candidates.original_facts import Definition, OriginalFacts
 from apply_service.edit.place.features.feature import FeatureSet
 from apply_service.edit.place.features.merge_view import MergeView
-from apply_service.edit.text.definition_names import is_attribute
 from apply_service.edit.text.words import WORD
 
 NAME_FEATURES: FeatureSet[MergeView] = FeatureSet()
@@ -80,16 +78,6 @@ def exchanged_for_new(view: MergeView) -> float:
     """Names exchanged though what was sent seems to be no definition of the file, renamed."""
     is_new = any(part.new_rows for part in view.way.parts)
     return names_exchanged(view) if is_new else 0.0
-
-
-@_add
-def attributes_parted(view: MergeView) -> float:
-    """Definitions that stay and lose the attribute above them to another line."""
-    text, stays = view.result.neighbours, view.result.counts
-    return sum(
-        is_attribute(above) and not text[above, line] and stays[above] > 0 and stays[line] > 0
-        for above, line in pairwise(view.original.stripped)
-    )
 
 
 @_add

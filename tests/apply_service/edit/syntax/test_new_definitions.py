@@ -315,24 +315,6 @@ def test_a_new_job_above_another_takes_the_place_of_none_that_is_like_it() -> No
     assert best_merge(WORKFLOW, update, "yaml") == expected
 
 
-@pytest.mark.parametrize(
-    ("update", "begins"),
-    [
-        ("@cached\ndef fresh():\n    return 1\n", True),
-        ("# What is new.\ndef fresh():\n    return 1\n", True),
-        ("import os\n\ndef fresh():\n    return 1\n", False),
-        ("def index():\n    return 1\n", False),
-    ],
-)
-def test_a_segment_may_begin_with_a_definition_that_the_file_lacks(
-    update: str, begins: bool
-) -> None:
-    index = LineIndex(["def index():", "    return 0"])
-    table = SymbolTable(find_definitions(index.lines), index)
-    texts = update.splitlines()
-    assert NewDefinitions(table, index).begins(find_definitions(texts), texts) == begins
-
-
 def test_what_the_update_names_gets_no_other_name() -> None:
     old = ["def release(id):", "    check(id)", "    store.release(id)", "    return done(id)"]
     new = ["def delete(id):", "    check(id)", "    store.delete(id)", "    return done(id)"]

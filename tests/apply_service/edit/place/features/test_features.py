@@ -286,15 +286,13 @@ def test_a_definition_that_seems_to_be_new_tells_what_goes_for_it() -> None:
         assert row[column] == sum(source.original.lines[line].startswith("def ") for line in gone)
 
 
-def test_a_definition_that_loses_its_attribute_to_a_new_one_is_seen() -> None:
+def test_a_definition_exchanged_for_one_that_seems_new_is_seen() -> None:
     file = "@fixture\ndef app():\n    return create()\n"
     update = "# ...\n@fixture\ndef clock(app):\n    return Clock(app)\n# ..."
     clock = "def clock(app):\n    return Clock(app)\n"
     right = features_of_text(update, file, f"{file}\n\n@fixture\n{clock}")
-    bare = features_of_text(update, file, file.replace("def app", f"{clock}def app"))
     instead = features_of_text(update, file, f"@fixture\n{clock}")
-    assert [one["attributes_parted"] for one in (right, bare, instead)] == [0, 1, 0]
-    assert [one["exchanged_for_new"] for one in (right, bare, instead)] == [0, 0, 1]
+    assert [one["exchanged_for_new"] for one in (right, instead)] == [0, 1]
 
 
 def test_a_merge_that_takes_the_lines_guessed_by_the_reader_is_seen() -> None:
