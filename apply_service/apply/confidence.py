@@ -49,25 +49,24 @@ class Testimony:
         constraint: MergeConstraint,
         evidence: Sequence[RowEvidence],
         *,
-        choices: Sequence[Placement],
+        seen: Sequence[Placement],
     ) -> Testimony:
         """The testimony of one region that was bound to `constraint`.
 
-        `choices` are the placements of the layer in which the merges of the plan differ.
+        `seen` are the placements among which the model chose; empty if there was no choice.
         """
         calibration = constraint.form.calibration
         decisions = reading.decisions(evidence)
         most = max(evidence, key=lambda row: row.outside_mass, default=None)
         certainty = prod(decision.probability for decision in decisions)
-        is_choice = len(constraint.numbers) > 1
         disagreement = None
         if most is not None and most.outside_mass > calibration.max_outside_mass:
             disagreement = Disagreement(*reading.line_at(most.position), most.outside_mass)
         return cls(
             evidence=tuple(evidence),
             decisions=tuple(decisions),
-            confirmed=frozenset(choices[number] for number in constraint.numbers)
-            if is_choice and certainty >= calibration.confirming_probability
+            confirmed=frozenset(seen)
+            if certainty >= calibration.confirming_probability
             else frozenset(),
             calibration=calibration,
             disagreement=disagreement,

@@ -81,14 +81,16 @@ class MergePlan:
     def layers(self) -> tuple[tuple[Placement, ...], ...]:
         """The merges as placements: all those of a layer exclude each other, the likeliest first.
 
-        At most one layer has several. The placement number n of that layer belongs to merge n.
+        The placement number n of a layer that has several belongs to merge n.
         """
-        return layers_of(self.original_lines, self.merges, self.weights)
+        return layers_of(self.original_lines, self.merges)
 
     @property
-    def choices(self) -> tuple[Placement, ...]:
-        """The placements of the layer that has several; empty if none has."""
-        return next((layer for layer in self.layers if len(layer) > 1), ())
+    def open_placements(self) -> frozenset[Placement]:
+        """What may be meant where the likely merges differ; empty if there is one alone."""
+        numbers = [number for number in range(len(self.merges)) if self.is_likely(number)]
+        found = [frozenset(map(layer.__getitem__, numbers)) for layer in self.layers if layer[1:]]
+        return frozenset[Placement]().union(*(layer for layer in found if len(layer) > 1))
 
     def path(self, number: int = 0) -> tuple[Placement, ...]:
         """The placements of merge `number`, in order."""

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 class Placement:
     """`lines` stand in the place of lines `[start, end)` of the original, counted from 0.
 
-    `layer` is the number of the change in the file. `weight` is the logarithm of the odds of the
-    merge it belongs to; of the only placement of a layer it is 0.
+    `layer` is the number of the change in the file.
     """
 
     layer: int
     start: int
     end: int
     lines: tuple[str, ...]
-    weight: float = 0.0
 
     def is_inside(self, start: int, end: int) -> bool:
         """Whether it keeps to lines `[start, end)`."""

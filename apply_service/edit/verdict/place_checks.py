@@ -18,11 +18,11 @@ def check_place(
 ) -> Iterator[Finding]:
     """Doubts about a result that is merge `number` of a plan.
 
-    There is none if the likeliest merge is certain, or if the result was chosen with all other
-    merges in sight: the `confirmed` ones.
+    There is none if the likeliest merge is certain, or if the result was chosen with all that is
+    likely in sight: the `confirmed` placements.
     """
     is_first = number == 0 and plan.is_certain
-    is_chosen = bool(confirmed) and set(plan.choices) <= set(confirmed)
+    is_chosen = bool(confirmed) and plan.open_placements <= set(confirmed)
     if not (is_first or is_chosen):
         yield _ambiguous_place(plan, number)
 

@@ -1,7 +1,8 @@
-"""The k best merges as layers of placements, which the verdict and `lookup` read.
+"""The k best merges as layers of placements, which the verdict and the constraint read.
 
-Where all merges agree a layer has one placement. All that they differ in is one layer, with a
-placement for each merge: any other combination would be a merge that nobody scored.
+Where all merges agree a layer has one placement. Where they differ it has one for each merge. Two
+places belong to one layer, with all between them, unless each may be chosen by itself: another
+combination would be a merge that nobody scored.
 """
 
 from __future__ import annotations
@@ -14,24 +15,20 @@ from apply_service.edit.text.line_index import num_equal_lines
 
 
 def layers_of(
-    original_lines: Sequence[str], merges: Sequence[Sequence[str]], weights: Sequence[float]
+    original_lines: Sequence[str], merges: Sequence[Sequence[str]]
 ) -> tuple[tuple[Placement, ...], ...]:
-    """The layers in the order of the file; their paths are the different `merges`.
+    """The layers in the order of the file; number n of each with several belongs to merge n.
 
-    A layer has one placement, or one for each merge, in order, with its weight. That one takes only
-    lines that its merge changes or that stand between such lines.
+    A placement takes only lines that its merge changes or that stand between such lines.
     """
     hunks = [bounded_hunks(original_lines, merge) for merge in merges]
     layers: list[tuple[Placement, ...]] = []
     for start, end in _joined(_spans(hunks), merges, hunks):
         texts = [_text_of(start, end, merge, own) for merge, own in zip(merges, hunks, strict=True)]
-        is_open = len(set(texts)) > 1
-        found = zip(texts, weights, strict=True) if is_open else [(texts[0], 0.0)]
+        if len(set(texts)) == 1:
+            del texts[1:]
         layers.append(
-            tuple(
-                _placement(original_lines, start, end, text, weight=weight, layer=len(layers))
-                for text, weight in found
-            )
+            tuple(_placement(original_lines, start, end, text, layer=len(layers)) for text in texts)
         )
     return tuple(layers)
 
@@ -42,7 +39,6 @@ def _placement(
     end: int,
     text: tuple[str, ...],
     *,
-    weight: float,
     layer: int,
 ) -> Placement:
     """`text` for lines [start, end), without what both begin and end with."""
@@ -55,7 +51,6 @@ def _placement(
         start=start + head,
         end=end - tail,
         lines=text[head : len(text) - tail],
-        weight=weight,
     )
 
 
@@ -75,17 +70,32 @@ def _joined(
     merges: Sequence[Sequence[str]],
     hunks: Sequence[Sequence[Hunk]],
 ) -> list[tuple[int, int]]:
-    """The spans, with those in which merges differ, and all between them, as one."""
-    different = [
-        span
-        for span in spans
-        if len({_text_of(*span, *one) for one in zip(merges, hunks, strict=True)}) > 1
-    ]
-    if not different:
-        return list(spans)
-    start, end = different[0][0], different[-1][1]
-    before = [span for span in spans if span[1] < start]
-    return [*before, (start, end), *(span for span in spans if span[0] > end)]
+    """The spans, with those that depend on each other, and all between them, as one."""
+    texts = {
+        span: [_text_of(*span, *one) for one in zip(merges, hunks, strict=True)] for span in spans
+    }
+    different = [span for span in spans if len(set(texts[span])) > 1]
+    ways = list(zip(*map(texts.__getitem__, different), strict=True))
+    joined: list[tuple[int, int]] = []
+    for number, span in enumerate(different):
+        if number and not _is_free(ways, number):
+            joined[-1] = joined[-1][0], span[1]
+        else:
+            joined.append(span)
+    return sorted([*joined, *(span for span in spans if not _is_inside(span, joined))])
+
+
+def _is_free(ways: Sequence[tuple[tuple[str, ...], ...]], number: int) -> bool:
+    """Whether what each way has before a place, and from there on, goes with the first way too."""
+    known = set(ways)
+    first = ways[0]
+    return all(
+        {way[:number] + first[number:], first[:number] + way[number:]} <= known for way in ways
+    )
+
+
+def _is_inside(span: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
+    return any(start <= span[0] and span[1] <= end for start, end in others)
 
 
 def _text_of(start: int, end: int, merge: Sequence[str], hunks: Sequence[Hunk]) -> tuple[str, ...]:
