@@ -428,12 +428,14 @@ def half_blind(oracle: OracleService) -> OracleService:
 
 
 def test_where_no_merge_can_be_offered_a_wider_try_comes_first(half_blind: OracleService) -> None:
-    half_blind.will_answer(merge_of(make_plan(BOUND)))
+    plan = make_plan(BOUND)
+    assert plan.merge is not None
+    half_blind.will_answer(merge_of(plan))
     half_blind.runner.sureness = 0.999
     items = run_edit(half_blind, BOUND)
     result = outcome_of(items)
     assert (result.scope, result.verdict.status) == ("file", "applied")
-    assert result.confidence == pytest.approx(0.999)
+    assert result.confidence == pytest.approx(0.999 * plan.merge.mass)
     assert sum(isinstance(item, RegionStarted) for item in items) == 1
 
 
@@ -442,6 +444,7 @@ def test_where_none_can_be_offered_at_all_the_model_writes_freely_and_it_is_said
 ) -> None:
     edit = replace(BOUND, scope="region")
     plan = make_plan(edit)
+    assert plan.merge is not None
     teach(half_blind, plan, tries_of(plan, half_blind)[0])
     result = outcome_of(run_edit(half_blind, edit))
     assert (result.verdict.status, result.source, result.scope) == (
@@ -450,7 +453,7 @@ def test_where_none_can_be_offered_at_all_the_model_writes_freely_and_it_is_said
         "region",
     )
     assert list(result.lines) == merge_of(plan)
-    assert result.confidence is None
+    assert result.confidence == plan.merge.certainty
     codes = [finding.code for finding in result.verdict.findings]
     assert codes == ["ambiguous_place", "no_valid_merge"]
     free = outcome_of(run_edit(half_blind, replace(edit, constraint="none")))
