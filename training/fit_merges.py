@@ -2,7 +2,8 @@
 
 Every score is fitted to what the one before it has not seen (two folds, edits of one file in one
 fold): candidates by themselves, candidates behind others, whole merges, and how certain the first
-merge is. What is written then is fitted to all cases.
+merge is. What is written then is fitted to all cases; but for generated lines without a place,
+which are counted alone: certainty learns from them to doubt a line that was changed.
 """
 
 from __future__ import annotations
@@ -254,6 +255,9 @@ def main() -> int:
     merges = fit_merge_scores(merged)
     ranked = [RankedCase(case, merges[case.fold]) for case in merged]
     say("merges fitted")
+    placeless = frozenset(case.id for case in made if case.must_refuse)
+    asked = [one for one in ranked if one.case.case_id in placeless]
+    ranked = [one for one in ranked if one.case.case_id not in placeless]
     certainty, certainty_steps, found = fit_certainty(ranked)
     scores = MergeScores(
         data_sha256=digest,
@@ -269,6 +273,10 @@ def main() -> int:
     say(f"{len(stored)} bytes in {chosen.out}")
     for name, part in (("blind", blind), ("other", frozenset(found) - blind)):
         report(name, [one for one in ranked if one.case.case_id in part], found)
+    if asked:
+        raw = certainty(np.stack([one.row for one in asked]))
+        shares = np.interp(raw, *zip(*certainty_steps, strict=True))
+        print(f"lines without a place: {(shares >= 0.8).sum()} of {len(asked)} certain at 0.8")
     for name in ("candidate", "step", "merge", "certainty"):
         shares = shares_of(getattr(scores, name))
         print(f"{name}: " + ", ".join(f"{one} {shares[one]:.1%}" for one in shares))
