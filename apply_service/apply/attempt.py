@@ -90,7 +90,7 @@ def _region_choices(plan: EditPlan, max_tokens: int | None) -> Iterator[Regions]
     if plan.merge is None or plan.merge.best is None:
         return
     spans = _spans_of(plan.merge, plan.merge.path())
-    numbers = filter(plan.merge.is_likely, range(len(plan.merge.merges)))
+    numbers = range(plan.merge.num_likely)
     likely = sorted(
         {one for number in numbers for one in plan.merge.path(number)}, key=lambda one: one.layer
     )

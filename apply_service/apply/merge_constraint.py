@@ -36,11 +36,7 @@ def try_constrain(plan: MergePlan, region: Region, prompt: Prompt) -> MergeConst
     form = prompt.merge_form
     if plan.best is None or form is None:
         return None
-    offered = {
-        text: number
-        for text, number in regional_merges(plan, region).items()
-        if plan.is_likely(number)
-    }
+    offered = regional_merges(plan, region)
     if 0 not in offered.values():
         return None
     original = plan.original_lines[region.start : region.end]

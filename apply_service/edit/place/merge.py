@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 from apply_service.edit.finding import Finding
 from apply_service.edit.place.exact_merges import OverlapError, exact_merges
@@ -61,9 +62,12 @@ class MergePlan:
         """The likeliest merge; None if there is none."""
         return self.merges[0] if self.merges else None
 
-    def is_likely(self, number: int) -> bool:
-        """Whether a merge is the first, or may be meant as well; a certain one has no rivals."""
-        return number == 0 or (not self.is_certain and self.weights[number] >= MIN_WEIGHT)
+    @property
+    def num_likely(self) -> int:
+        """How many of the merges, the first ones, may be meant; a certain one has no rivals."""
+        if self.is_certain or not self.merges:
+            return len(self.merges[:1])
+        return 1 + sum(1 for _ in takewhile(lambda weight: weight >= MIN_WEIGHT, self.weights[1:]))
 
     @property
     def mass(self) -> float:
@@ -79,22 +83,23 @@ class MergePlan:
 
     @cached_property
     def layers(self) -> tuple[tuple[Placement, ...], ...]:
-        """The merges as placements: all those of a layer exclude each other, the likeliest first.
+        """The likely merges as placements: those of a layer exclude each other, in their order.
 
         The placement number n of a layer that has several belongs to merge n.
         """
-        return layers_of(self.original_lines, self.merges)
+        return layers_of(self.original_lines, self.merges[: self.num_likely])
 
     @property
     def open_placements(self) -> frozenset[Placement]:
         """What may be meant where the likely merges differ; empty if there is one alone."""
-        numbers = [number for number in range(len(self.merges)) if self.is_likely(number)]
-        found = [frozenset(map(layer.__getitem__, numbers)) for layer in self.layers if layer[1:]]
-        return frozenset[Placement]().union(*(layer for layer in found if len(layer) > 1))
+        return frozenset[Placement]().union(*(layer for layer in self.layers if len(layer) > 1))
 
     def path(self, number: int = 0) -> tuple[Placement, ...]:
         """The placements of merge `number`, in order."""
-        return tuple(layer[number] if len(layer) > 1 else layer[0] for layer in self.layers)
+        layers = self.layers
+        if number >= self.num_likely:
+            layers = layers_of(self.original_lines, (self.merges[number],))
+        return tuple(layer[number] if len(layer) > 1 else layer[0] for layer in layers)
 
     def number_of(
         self, result_lines: Sequence[str], *, ignores_blank_lines: bool = False

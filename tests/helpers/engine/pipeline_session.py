@@ -189,17 +189,3 @@ def functions(names: Sequence[str]) -> str:
         f"    return total_{name}\n"
         for number, name in enumerate(names)
     )
-
-
-def hopeless_edit() -> tuple[str, str]:
-    """An original and an update whose likeliest merge drops most of the file, and is rejected.
-
-    Behind the dropped lines the file is so large that there is more than one attempt.
-    """
-    steps = [f"    step_{number}({number}, {number * 7})" for number in range(24)]
-    rest = [
-        f"rest_{first}({', '.join(map(str, range(first, first + 150)))})" for first in range(12)
-    ]
-    head, tail = ["try:", "    start(a)"], ["    finish(a)", "finally:", "    close(a)"]
-    original = "\n".join([*head, *steps, *tail, *rest, ""])
-    return original, "\n".join(["# ...", *head, *tail, "# ...", ""])

@@ -249,13 +249,15 @@ def test_an_instruction_comment_may_stay_or_go() -> None:
 
 
 def test_merges_are_paths_through_the_layers() -> None:
-    found = plan("# ...\n        self.items = []\n        self.is_open = True\n# ...\n")
-    assert len(found.merges) > 1
+    shop = [*SHOP[:-1], "        self.basket.total()", "        return self", *SHOP[-1:]]
+    shop[16:16] = ["        self.basket.total()"]
+    found = plan("# ...\n        self.basket.total()\n        log(self)\n# ...\n", shop)
+    assert len(found.merges) > found.num_likely > 1
     for number, merge in enumerate(found.merges):
-        assert tuple(splice(SHOP, found.path(number))) == merge
+        assert tuple(splice(shop, found.path(number))) == merge
         assert found.number_of(merge) == number
     assert found.open_placements
-    assert found.number_of(SHOP[1:]) is None
+    assert found.number_of(shop[1:]) is None
 
 
 def test_blank_lines_may_be_ignored() -> None:
