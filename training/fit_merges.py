@@ -275,7 +275,8 @@ def main() -> int:
         report(name, [one for one in ranked if one.case.case_id in part], found)
     if asked:
         raw = certainty(np.stack([one.row for one in asked]))
-        shares = np.interp(raw, *zip(*certainty_steps, strict=True))
+        borders, values = zip(*certainty_steps, strict=True)
+        shares = np.interp(raw, borders, values)
         print(f"lines without a place: {(shares >= 0.8).sum()} of {len(asked)} certain at 0.8")
     for name in ("candidate", "step", "merge", "certainty"):
         shares = shares_of(getattr(scores, name))

@@ -173,7 +173,10 @@ def _ends_of_rows(lines: Sequence[str], language: str | None) -> Iterator[tuple[
             and all(map(str.strip, row))
             and looks[place][1]
             and {looks[place]} == set(looks[place + 1 - MIN_ROW : place + 1])
-            and (not "".join(lines[place + 1 : place + 2]).strip() or looks[place + 1][0] < looks[place][0])
+            and (
+                not "".join(lines[place + 1 : place + 2]).strip()
+                or looks[place + 1][0] < looks[place][0]
+            )
             and not lines[place].rstrip().endswith((*OPENING_BRACKETS, "\\"))
             and row[-2].rstrip().endswith(",") == row[-1].rstrip().endswith(",")
             and lines.count(lines[place]) == 1

@@ -19,17 +19,17 @@ from apply_service.evaluate.cases.case_file import read_cases
 @pytest.mark.parametrize(
     ("name", "step", "num_right", "num_silent"),
     [
-        ("agent_edits", 3, 71, 0),
-        ("fitting_agent_edits", 11, 157, 0),
-        ("unseen_agent_edits", 2, 49, 0),
+        ("agent_edits", 3, 68, 0),
+        ("fitting_agent_edits", 11, 148, 3),
+        ("unseen_agent_edits", 2, 47, 1),
         # An instruction in a comment stays in the file ("# Add the permission for pushing here").
-        ("further_agent_edits", 3, 33, 1),
-        ("later_agent_edits", 4, 113, 0),
-        pytest.param("agent_edits", 1, 210, 0, marks=pytest.mark.slow),
-        pytest.param("fitting_agent_edits", 1, 1698, 0, marks=pytest.mark.slow),
-        pytest.param("unseen_agent_edits", 1, 100, 0, marks=pytest.mark.slow),
-        pytest.param("further_agent_edits", 1, 99, 1, marks=pytest.mark.slow),
-        pytest.param("later_agent_edits", 1, 448, 0, marks=pytest.mark.slow),
+        ("further_agent_edits", 3, 32, 2),
+        ("later_agent_edits", 4, 109, 3),
+        pytest.param("agent_edits", 1, 200, 2, marks=pytest.mark.slow),
+        pytest.param("fitting_agent_edits", 1, 1600, 40, marks=pytest.mark.slow),
+        pytest.param("unseen_agent_edits", 1, 98, 3, marks=pytest.mark.slow),
+        pytest.param("further_agent_edits", 1, 94, 5, marks=pytest.mark.slow),
+        pytest.param("later_agent_edits", 1, 430, 14, marks=pytest.mark.slow),
     ],
 )
 def test_most_are_merged_as_meant(name: str, step: int, num_right: int, num_silent: int) -> None:

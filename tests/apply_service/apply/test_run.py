@@ -26,6 +26,7 @@ from pipeline_session import (
     tries_of,
 )
 
+from apply_service.apply import conclusion
 from apply_service.apply.errors import (
     OverloadedError,
     PromptTooLongError,
@@ -468,13 +469,15 @@ def test_what_is_written_freely_in_vain_leaves_the_merge(half_blind: OracleServi
     assert sum(isinstance(item, RegionStarted) for item in items) == num_tries
 
 
-def test_a_run_whose_every_try_is_rejected_is_rejected(oracle: OracleService) -> None:
-    oracle.will_answer(["again()"] * 99)
-    edit = replace(UNSURE, has_fallback=False)
-    items = run_edit(oracle, edit)
+def test_a_run_whose_every_try_is_rejected_is_rejected(
+    oracle: OracleService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conclusion, "try_merge", lambda _: None)
+    oracle.will_answer(["again()"], is_ended=False)
+    items = run_edit(oracle, UNSURE)
     result = outcome_of(items)
     assert result.verdict.status == "rejected"
     started = [item.index for item in items if isinstance(item, RegionStarted)]
     restarted = [item.index for item in items if isinstance(item, RegionRestart)]
     assert restarted == started[:-1]
-    assert 1 < len(started) <= len(tries_of(make_plan(edit), oracle))
+    assert 1 < len(started) <= len(tries_of(make_plan(UNSURE), oracle))
