@@ -216,7 +216,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Literal["auto", "always", "never"],
         Meta(
             description="Whether to ask the model if a request does not say; auto skips it where"
-            " the deterministic merge is certain."
+            " the likeliest merge is certain, and the embedded model, which chooses among merges,"
+            " everywhere."
         ),
     ] = "auto"
     model_aliases: Annotated[
@@ -315,6 +316,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             " http://127.0.0.1:4318; unset: OTEL_EXPORTER_OTLP_ENDPOINT, if any.",
         ),
     ] = None
+
+    @property
+    def auto_use_model(self) -> Literal["auto", "never"]:
+        """What `use_model` "auto" means: the embedded model's choice among merges moves no status.
+
+        Its word counts a twelfth of the fitted scores' (docs/training.md, calibration).
+        """
+        is_embedded = self.profile == "embedded" or (
+            self.profile is None and self.model == "embedded"
+        )
+        return "never" if is_embedded else "auto"
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,7 @@ class ApplyService:
         drain_s: float,
         cache_sharing: CacheSharing = "key",
         default_use_model: UseModel = "auto",
+        auto_use_model: UseModel = "auto",
         stall_s: float = 60.0,
         max_waiting: int = 256,
         batch_limits: BatchLimits = DEFAULT_BATCH_LIMITS,
@@ -130,6 +131,7 @@ class ApplyService:
         self._default_deadline_s = default_deadline_s
         self._max_deadline_s = max_deadline_s
         self.default_use_model = default_use_model
+        self.auto_use_model = auto_use_model
         self.compat = compat or CompatSettings()
         self._text_work = text_work or TextWork()
         self._load_model = load_model

@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 from lookup.byte_plan import BytePlan, BytePlanner, ByteTokens, Encode
 from lookup.constraint import ConstrainedDraft, DecisionRow, InvalidRulesError, TokenNotAllowedError
-from lookup.merge_automaton import MergeAutomaton, Threads
-from lookup.merge_choices import MergeChoice, MergeDecision, choices_at_stake, thread_choices
-from lookup.merge_prediction import heaviest_thread, total_weight
+from lookup.merge_automaton import MergeAutomaton, MergeDecision, Position
 from lookup.merge_rules import MergeRules
 from lookup.vocabulary_index import VocabularyIndex
 
@@ -18,12 +16,12 @@ MAX_PLANS = 1024
 
 
 class ByteState(NamedTuple):
-    """A position: text that stands before the merge, threads over its bytes, end tokens written.
+    """A position: text before the merge, the position in the merge's bytes, end tokens written.
 
     `place` is the number of tokens of `plan` that are written; `plan` is None until one is made.
     """
 
-    threads: Threads
+    position: Position
     unread: bytes
     num_ended: int = 0
     plan: BytePlan | None = None
@@ -63,7 +61,7 @@ class ByteMergeGrammar:
         opening: bytes = b"",
         skipped: bytes = b"",
     ) -> None:
-        """`rules` are over bytes: lines, and as their end the text that closes the answer.
+        """`rules` are over bytes, and their end is the text that closes the answer.
 
         `encode` gives the canonical tokens of UTF-8 text that is cut between characters.
         `end_token_ids` are control tokens behind all text. `opening` is text that the answer has
@@ -87,7 +85,7 @@ class ByteMergeGrammar:
         self._vocabulary = vocabulary
         self._tokens = ByteTokens(self._automaton, vocabulary, encode)
         self._planner = BytePlanner(self._automaton, vocabulary, self._tokens)
-        self._plans: dict[tuple[Threads, bytes], BytePlan] = {}
+        self._plans: dict[tuple[Position, bytes], BytePlan] = {}
         self._ends: dict[BytePlan, ByteState] = {}
         self._likeliest_states: dict[BytePlan, ByteState] = {}
         self._end_token_ids = tuple(end_token_ids)
@@ -184,23 +182,13 @@ class ByteMergeGrammar:
         """Return to a position that `snapshot` of this grammar gave."""
         self._state = state
 
-    def alternatives(self, token_id: int) -> tuple[MergeChoice, ...]:
-        """The meaning of an allowed token: the choices made or still open behind it.
+    def chosen(self) -> int:
+        """The number of the text written so far; of several the heaviest.
 
-        Only the choices at stake here: segments whose placements are not the same behind every
-        allowed token, and optional lines. A token that ends before the next choice of text leaves
-        all of it open.
+        If the answer may end here, only texts that end count.
         """
-        return dict(self._alternatives(self._planned(self._state))).get(token_id, ())
-
-    def chosen(self) -> tuple[MergeChoice, ...]:
-        """The choices behind the text so far, in order; of several readings the heaviest's.
-
-        If the text may end here, only readings that end count.
-        """
-        threads = self._state.threads
-        heaviest = heaviest_thread(self._automaton, _ended(threads) or threads)
-        return thread_choices(self._automaton, heaviest)
+        ended = self._automaton.ended(self._state.position)
+        return self._automaton.heaviest(ended if ended.texts else self._state.position)
 
     def decisions(self, token_ids: Sequence[int]) -> list[MergeDecision]:
         """The decisions in an answer, or in its beginning, read from the start.
@@ -221,7 +209,7 @@ class ByteMergeGrammar:
         plan = state.plan
         if state.num_ended or (plan and (state.place < len(plan.token_ids) or _is_open(plan))):
             return state
-        key = (state.threads, state.unread)
+        key = (state.position, state.unread)
         made = self._plans.get(key)
         if made is None:
             if len(self._plans) >= MAX_PLANS:
@@ -270,22 +258,18 @@ class ByteMergeGrammar:
         return [offset + place for place in places if 0 <= place < length]
 
     def _log_prior(self, state: ByteState, allowed: Sequence[int]) -> tuple[float, ...]:
-        scale = self._automaton.prior_scale
-        if not scale:
+        if not self._automaton.prior_scale:
             return ()
-        weights = [self._weight(self._behind(state, token_id).threads) for token_id in allowed]
-        largest = max(weights, default=0.0)
-        return tuple(scale * (weight - largest) for weight in weights)
+        return self._automaton.log_prior(
+            [self._behind(state, token_id).position for token_id in allowed]
+        )
 
-    def _weight(self, threads: Threads) -> float:
-        """The weight of the heaviest merge that is still possible."""
-        return max(total_weight(self._automaton, thread) for thread in threads)
-
-    def _alternatives(self, state: ByteState) -> tuple[tuple[int, tuple[MergeChoice, ...]], ...]:
-        """The tokens allowed at a planned position, each with its choices."""
-        allowed = self._allowed(state)
-        ways = [self._behind(state, token_id).threads for token_id in allowed]
-        return tuple(zip(allowed, choices_at_stake(self._automaton, ways), strict=True))
+    def _alternatives(self, state: ByteState) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """The tokens allowed at a planned position, each with the texts behind it."""
+        return tuple(
+            (token_id, self._behind(state, token_id).position.texts)
+            for token_id in self._allowed(state)
+        )
 
     def _move(self, state: ByteState, num_forced: int) -> ByteState:
         """The position behind the next forced tokens, which the plan must hold."""
@@ -313,8 +297,8 @@ class ByteMergeGrammar:
         spelled = b"".join(map(self._vocabulary.bytes_of, run))
         if not spelled:
             num_ended = state.num_ended + num_forced
-            return ByteState(_ended(state.threads), state.unread, num_ended)
-        behind = self._planner.follow(state.threads, state.unread, spelled)
+            return ByteState(self._automaton.ended(state.position), state.unread, num_ended)
+        behind = self._planner.follow(state.position, state.unread, spelled)
         return ByteState(*behind, plan=state.plan, place=state.place + num_forced)
 
     def _behind(self, state: ByteState, token_id: int) -> ByteState:
@@ -324,7 +308,7 @@ class ByteMergeGrammar:
         spelling = self._vocabulary.bytes_of(token_id)
         if spelling and not state.num_ended:
             try:
-                return ByteState(*self._planner.follow(state.threads, state.unread, spelling))
+                return ByteState(*self._planner.follow(state.position, state.unread, spelling))
             except TokenNotAllowedError as error:
                 message = f"token {token_id}, {spelling!r}, is not allowed; of its bytes: {error}"
                 raise TokenNotAllowedError(message) from error
@@ -334,10 +318,10 @@ class ByteMergeGrammar:
                 f"token {token_id} is not allowed; {state.num_ended} of "
                 f"{len(self._end_token_ids)} end tokens are written"
             )
-        return ByteState(_ended(state.threads), b"", state.num_ended + 1)
+        return ByteState(self._automaton.ended(state.position), b"", state.num_ended + 1)
 
     def _is_text_complete(self, state: ByteState) -> bool:
-        return not state.unread and self._automaton.is_complete(state.threads)
+        return not state.unread and self._automaton.is_complete(state.position)
 
 
 def _is_open(plan: BytePlan) -> bool:
@@ -345,15 +329,6 @@ def _is_open(plan: BytePlan) -> bool:
     return plan.is_end or bool(plan.options.token_ids)
 
 
-def _ended(threads: Threads) -> Threads:
-    """The readings that end here."""
-    return tuple(thread for thread in threads if thread.position == thread.stop)
-
-
 def _bytes_in(rules: MergeRules) -> set[int]:
     """Every byte that an answer may hold."""
-    found = set(rules.end_token_ids).union(*rules.original)
-    for segment in rules.segments:
-        for placement in segment.placements:
-            found.update(*placement.lines)
-    return found
+    return set(rules.end_token_ids).union(*(text.symbols for text in rules.texts))

@@ -11,8 +11,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from lookup.constraint import TokenNotAllowedError
-from lookup.merge_automaton import MergeAutomaton, Threads
-from lookup.merge_prediction import predict
+from lookup.merge_automaton import MergeAutomaton, Position
 from lookup.vocabulary_index import PrefixRange, VocabularyIndex
 
 # A longer forced text is planned in pieces.
@@ -45,9 +44,9 @@ class ByteTokens:
         self._encode = encode
         self.look_ahead_bytes = max(MIN_LOOK_AHEAD_BYTES, vocabulary.max_token_bytes)
 
-    def options(self, threads: Threads, unread: bytes = b"") -> TokenOptions:
+    def options(self, position: Position, unread: bytes = b"") -> TokenOptions:
         """The tokens whose bytes continue with `unread` and then along any valid merge."""
-        has_chosen = dict(self._walk(threads, unread))
+        has_chosen = dict(self._walk(position, unread))
         return TokenOptions(tuple(sorted(has_chosen)), any(has_chosen.values()))
 
     def spell(self, text: bytes, *, is_whole: bool) -> list[int]:
@@ -83,7 +82,7 @@ class ByteTokens:
             f"{written!r} is not allowed; the answer begins with {unread!r}"
         )
 
-    def _walk(self, threads: Threads, unread: bytes) -> Iterator[tuple[int, bool]]:
+    def _walk(self, position: Position, unread: bytes) -> Iterator[tuple[int, bool]]:
         """Every token along a valid merge, and whether its bytes hold a choice.
 
         A token behind `unread` is a choice too where a merge may end there.
@@ -95,11 +94,11 @@ class ByteTokens:
             if start is not None:
                 yield from ((token_id, False) for token_id in vocabulary.spelled(start))
         is_read = len(unread) < vocabulary.max_token_bytes
-        may_end = automaton.is_complete(threads)
-        pending = [(start, threads, may_end)] if start is not None and is_read else []
+        may_end = automaton.is_complete(position)
+        pending = [(start, position, may_end)] if start is not None and is_read else []
         while pending:
-            prefix, threads, has_chosen = pending.pop()
-            run = automaton.common_run(threads, vocabulary.max_token_bytes - prefix.length)
+            prefix, position, has_chosen = pending.pop()
+            run = automaton.common_run(position, vocabulary.max_token_bytes - prefix.length)
             longer: PrefixRange | None = prefix
             for byte in run:
                 longer = vocabulary.extend(prefix, byte)
@@ -109,13 +108,13 @@ class ByteTokens:
                 yield from ((token_id, has_chosen) for token_id in vocabulary.spelled(prefix))
             if run:
                 if longer is not None and prefix.length < vocabulary.max_token_bytes:
-                    pending.append((prefix, automaton.move(threads, len(run)), has_chosen))
+                    pending.append((prefix, automaton.move(position, len(run)), has_chosen))
                 continue
-            for byte in automaton.allowed(threads):
+            for byte in automaton.behind(position):
                 chosen = vocabulary.extend(prefix, byte)
                 if chosen is not None:
                     yield from ((token_id, True) for token_id in vocabulary.spelled(chosen))
-                    pending.append((chosen, automaton.follow(threads, (byte,)), True))
+                    pending.append((chosen, automaton.follow(position, (byte,)), True))
 
     def _agreeing(self, token_ids: Sequence[int], text: bytes) -> list[int]:
         """The leading tokens that spell the beginning of `text`."""
@@ -171,53 +170,53 @@ class BytePlanner:
         self._vocabulary = vocabulary
         self._tokens = tokens
 
-    def plan(self, threads: Threads, unread: bytes) -> BytePlan:
-        """The plan of a position before `unread` and then a merge along `threads`."""
-        text, choice, is_whole = self._text(threads, unread)
+    def plan(self, position: Position, unread: bytes) -> BytePlan:
+        """The plan of a position before `unread` and then a merge along `position`."""
+        text, choice, is_whole = self._text(position, unread)
         spelled = self._tokens.spell(text, is_whole=is_whole)
         starts = [*accumulate(map(len, map(self._vocabulary.bytes_of, spelled)), initial=0)]
         for offset, start in enumerate(starts):
             if not self._tokens.reaches(text, start, choice):
                 continue
-            behind, rest = self.follow(threads, unread, text[:start])
+            behind, rest = self.follow(position, unread, text[:start])
             options = self._tokens.options(behind, rest)
             if options.is_choice:
                 return BytePlan(
                     tuple(spelled[:offset]),
-                    self._borders(threads, len(unread), starts[: offset + 1]),
+                    self._borders(position, len(unread), starts[: offset + 1]),
                     options,
                     spelled[offset] if offset < len(spelled) else None,
                     not rest and self._automaton.is_complete(behind),
                 )
         return BytePlan(
-            tuple(spelled), self._borders(threads, len(unread), starts), is_end=is_whole
+            tuple(spelled), self._borders(position, len(unread), starts), is_end=is_whole
         )
 
-    def follow(self, threads: Threads, unread: bytes, written: bytes) -> tuple[Threads, bytes]:
+    def follow(self, position: Position, unread: bytes, written: bytes) -> tuple[Position, bytes]:
         """The position behind `written`. Raises `TokenNotAllowedError`."""
         both = min(len(unread), len(written))
         if unread[:both] != written[:both]:
             raise self._tokens.refusal(written, unread)
-        return self._automaton.follow(threads, written[both:]), unread[both:]
+        return self._automaton.follow(position, written[both:]), unread[both:]
 
-    def _text(self, threads: Threads, unread: bytes) -> tuple[bytes, int, bool]:
+    def _text(self, position: Position, unread: bytes) -> tuple[bytes, int, bool]:
         """Text on the heaviest path, the place of its first choice, and whether it is whole.
 
         It goes on behind the choice, as far as the tokens before the choice may depend on it.
         """
         room = MAX_PLANNED_BYTES - len(unread)
-        forced, behind = self._automaton.forced(threads, room)
-        ahead = predict(self._automaton, behind, 2 * self._tokens.look_ahead_bytes)
+        forced, behind = self._automaton.forced(position, room)
+        ahead = self._automaton.predict(behind, 2 * self._tokens.look_ahead_bytes)
         text = bytes((*unread, *forced, *ahead.token_ids))
         choice = len(text) + self._tokens.look_ahead_bytes
         if ahead.decisions:
             choice = len(unread) + len(forced) + ahead.decisions[0].offset
         return text, choice, ahead.is_complete
 
-    def _borders(self, threads: Threads, num_unread: int, starts: list[int]) -> tuple[int, ...]:
+    def _borders(self, position: Position, num_unread: int, starts: list[int]) -> tuple[int, ...]:
         """The indexes of tokens, given by `starts` and the last one's end, that hold borders."""
         length = starts[-1] - num_unread
-        found = predict(self._automaton, threads, length).border_offsets if length > 0 else ()
+        found = self._automaton.predict(position, length).border_offsets if length > 0 else ()
         places = {num_unread + place for place in found}
         return tuple(
             offset

@@ -5,7 +5,6 @@ state that changes; looking ahead never changes it.
 
 GrammarError
 ├── InvalidRulesError       the rules contradict themselves or are too many
-├── NoPathError             not all segments can be placed
 └── TokenNotAllowedError    a token that no valid merge has at this position
 """
 
@@ -24,10 +23,6 @@ class GrammarError(ValueError):
 
 class InvalidRulesError(GrammarError):
     """Rules that contradict themselves, or are too many to be simulated."""
-
-
-class NoPathError(GrammarError):
-    """No choice of placements puts every segment into the original."""
 
 
 class TokenNotAllowedError(GrammarError):

@@ -5,101 +5,87 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lookup.constraint import ConstrainedDraft
-from lookup.merge_automaton import MergeAutomaton, Threads
-from lookup.merge_choices import (
-    MergeChoice,
-    MergeDecision,
-    choices_by_token,
-    decisions_of,
-    thread_choices,
-)
-from lookup.merge_prediction import heaviest_thread, log_prior, predict
+from lookup.merge_automaton import MergeAutomaton, MergeDecision, Position
 from lookup.merge_rules import MergeRules
 
 
 class MergeGrammar:
-    """A `Constraint` whose valid answers are the merges that the rules allow.
+    """A `Constraint` whose valid answers are the texts of the rules. Of equal texts one counts."""
 
-    Readings of the text so far that differ in their placements, but not in text or in what can
-    follow, count as one, the heavier. A forced run costs by the number of places at which
-    a segment may be entered, not by the number of its tokens.
-    """
-
-    __slots__ = ("_automaton", "_threads")
+    __slots__ = ("_automaton", "_position")
 
     def __init__(self, rules: MergeRules) -> None:
-        """Raises `InvalidRulesError`, or `NoPathError` if not all segments can be placed."""
+        """Raises `InvalidRulesError`."""
         self._automaton = MergeAutomaton(rules)
-        self._threads = self._automaton.start
+        self._position = self._automaton.start
 
     @property
     def is_complete(self) -> bool:
         """True if a valid merge ends here."""
-        return self._automaton.is_complete(self._threads)
+        return self._automaton.is_complete(self._position)
 
     @property
     def is_border(self) -> bool:
-        """True if a segment is entered or left here, its context at both ends not counted.
-
-        The border is the first token that differs from the original going on unchanged.
-        """
-        return bool(self._automaton.border_offsets(self._threads, 1))
+        """True if a text leaves the original here, or returns to it."""
+        return bool(self._automaton.border_offsets(self._position, 1))
 
     def allowed_next(self) -> tuple[int, ...]:
         """The ids, ascending, of the tokens that continue a valid merge."""
-        return tuple(self._automaton.allowed(self._threads))
+        return tuple(self._automaton.behind(self._position))
 
     def log_prior(self) -> tuple[float, ...]:
         """The scaled weights of the heaviest merges behind each of `allowed_next()`.
 
         Empty if the rules' `prior_scale` is 0.
         """
-        return log_prior(self._automaton, self._threads, self.allowed_next())
+        ways = self._automaton.behind(self._position).values()
+        return self._automaton.log_prior([Position(0, texts) for texts in ways])
 
     def forced_run(self, max_tokens: int | None = None) -> list[int]:
         """The tokens up to the next decision or the end, at most `max_tokens`."""
-        return self._automaton.forced(self._threads, max_tokens)[0]
+        return self._automaton.forced(self._position, max_tokens)[0]
 
     def draft(self, max_tokens: int | None = None) -> ConstrainedDraft:
-        """At most `max_tokens` tokens along the heaviest path that is still possible."""
-        return predict(self._automaton, self._threads, max_tokens)
+        """At most `max_tokens` tokens along the heaviest merge that is still possible."""
+        return self._automaton.predict(self._position, max_tokens)
 
     def advance(self, token_id: int) -> None:
         """Move behind `token_id`. Raises `TokenNotAllowedError` without any move."""
-        self._threads = self._automaton.follow(self._threads, (token_id,))
+        self._position = self._automaton.follow(self._position, (token_id,))
 
     def advance_all(self, token_ids: Sequence[int]) -> None:
         """Move behind all of `token_ids`. Raises `TokenNotAllowedError` without any move."""
-        self._threads = self._automaton.follow(self._threads, token_ids)
+        self._position = self._automaton.follow(self._position, token_ids)
 
-    def snapshot(self) -> Threads:
+    def snapshot(self) -> Position:
         """The position, immutable."""
-        return self._threads
+        return self._position
 
-    def restore(self, state: Threads) -> None:
+    def restore(self, state: Position) -> None:
         """Return to a position that `snapshot` of this grammar gave."""
-        self._threads = state
+        self._position = state
 
-    def alternatives(self, token_id: int) -> tuple[MergeChoice, ...]:
-        """The meaning of an allowed token: the choices made or still open behind it.
+    def chosen(self) -> int:
+        """The number of the text written so far; of several the heaviest.
 
-        Only the choices at stake here: segments whose placements are not the same behind every
-        allowed token, and optional lines. Empty if there is no decision.
+        If the answer may end here, only texts that end count.
         """
-        return choices_by_token(self._automaton, self._threads).get(token_id, ())
-
-    def chosen(self) -> tuple[MergeChoice, ...]:
-        """The choices behind the text so far, in order; of several readings the heaviest's.
-
-        If the answer may end here, only readings that end count.
-        """
-        ended = tuple(thread for thread in self._threads if thread.position == thread.stop)
-        heaviest = heaviest_thread(self._automaton, ended or self._threads)
-        return thread_choices(self._automaton, heaviest)
+        ended = self._automaton.ended(self._position)
+        return self._automaton.heaviest(ended if ended.texts else self._position)
 
     def decisions(self, token_ids: Sequence[int]) -> list[MergeDecision]:
         """The decisions in an answer, or in its beginning, read from the start.
 
         Moves nothing. Raises `TokenNotAllowedError`.
         """
-        return decisions_of(self._automaton, token_ids)
+        found: list[MergeDecision] = []
+        position = self._automaton.start
+        while position.offset < len(token_ids):
+            offset = position.offset
+            run = self._automaton.common_run(position, len(token_ids) - offset)
+            if not run:
+                ways = tuple(self._automaton.behind(position).items())
+                found.append(MergeDecision(offset, token_ids[offset], ways))
+            end = offset + max(1, len(run))
+            position = self._automaton.follow(position, token_ids[offset:end])
+        return found

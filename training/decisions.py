@@ -127,11 +127,7 @@ def _branches(constraint: MergeConstraint, prompt: Sequence[int], answer: Sequen
 def _weight(constraint: MergeConstraint, answer: Sequence[int]) -> float:
     grammar = constraint.grammar()
     grammar.advance_all(answer)
-    return sum(
-        constraint.rules.segments[choice.segment].placements[choice.placement].weight
-        for choice in grammar.chosen()
-        if choice.omitted_line is None
-    )
+    return constraint.rules.texts[grammar.chosen()].weight
 
 
 def decide_all(

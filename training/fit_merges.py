@@ -2,7 +2,8 @@
 
 Every score is fitted to what the one before it has not seen (two folds, edits of one file in one
 fold): candidates by themselves, candidates behind others, whole merges, and how certain the first
-merge is. What is written then is fitted to all cases.
+merge is. What is written then is fitted to all cases; but for generated lines without a place,
+which are counted alone: certainty learns from them to doubt a line that was changed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
+from scipy.optimize import isotonic_regression, minimize_scalar
 
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
 from apply_service.edit.place.features.certainty_features import (
@@ -47,7 +48,7 @@ FIT_FILES = (
     "tests/cases/agent_written.jsonl.gz",
     "tests/cases/further_agent_edits.jsonl.gz",
 )
-NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS, NUM_SMALL, NUM_CLONES = 300, 900, 1100, 600, 600
+NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS, NUM_SMALL, NUM_CLONES = 300, 900, 1250, 600, 600
 NUM_COMMITS = 600
 NUM_TREES = {"candidate": 200, "step": 200, "merge": 250, "certainty": 120}
 MERGE_PARAMETERS = {
@@ -77,6 +78,7 @@ class RankedCase:
         order = np.argsort(-scores, kind="stable")
         self.is_right = case.is_right[order[0]] and not case.must_refuse
         self.order = [int(one) for one in order]
+        self.scores = scores[order]
         self.row = CERTAINTY_FEATURES.rows(
             [
                 CertaintyView(
@@ -133,6 +135,26 @@ def fit_merge_scores(cases: Sequence[MergedCase]) -> list[TreeScore]:
             )
         )
     return found
+
+
+def fit_scale(ranked: Sequence[RankedCase]) -> float:
+    """By how much scores are multiplied to be log odds: the right merge is then likeliest."""
+    known = []
+    for one in ranked:
+        right = [place for place, at in enumerate(one.order) if one.case.is_right[at]]
+        if right and not one.case.must_refuse:
+            known.append((one.scores, right, one.case.weight))
+
+    def surprise(scale: float) -> float:
+        gains = (
+            weight
+            * (np.logaddexp.reduce(scale * scores) - np.logaddexp.reduce(scale * scores[right]))
+            for scores, right, weight in known
+        )
+        return float(sum(gains))
+
+    found = minimize_scalar(surprise, bounds=(0.05, 5.0), method="bounded")
+    return float(found.x)
 
 
 def fit_certainty(
@@ -233,6 +255,9 @@ def main() -> int:
     merges = fit_merge_scores(merged)
     ranked = [RankedCase(case, merges[case.fold]) for case in merged]
     say("merges fitted")
+    placeless = frozenset(case.id for case in made if case.must_refuse)
+    asked = [one for one in ranked if one.case.case_id in placeless]
+    ranked = [one for one in ranked if one.case.case_id not in placeless]
     certainty, certainty_steps, found = fit_certainty(ranked)
     scores = MergeScores(
         data_sha256=digest,
@@ -240,6 +265,7 @@ def main() -> int:
         step=steps[-1],
         merge=merges[-1],
         certainty=certainty,
+        scale=fit_scale(ranked),
         certainty_steps=certainty_steps,
     )
     stored = msgspec.msgpack.encode(scores)
@@ -247,6 +273,11 @@ def main() -> int:
     say(f"{len(stored)} bytes in {chosen.out}")
     for name, part in (("blind", blind), ("other", frozenset(found) - blind)):
         report(name, [one for one in ranked if one.case.case_id in part], found)
+    if asked:
+        raw = certainty(np.stack([one.row for one in asked]))
+        borders, values = zip(*certainty_steps, strict=True)
+        shares = np.interp(raw, borders, values)
+        print(f"lines without a place: {(shares >= 0.8).sum()} of {len(asked)} certain at 0.8")
     for name in ("candidate", "step", "merge", "certainty"):
         shares = shares_of(getattr(scores, name))
         print(f"{name}: " + ", ".join(f"{one} {shares[one]:.1%}" for one in shares))

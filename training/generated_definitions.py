@@ -3,17 +3,21 @@
 The last definition of a block is sent without its neighbours, or with only the headers around it.
 The first one at the margin is sent with a marker behind it alone.
 One between two others is sent with the first line of the one below it, or the last line above it,
-and so is a line in a row of lines that begin alike, such as imports and fields. All of them replace
-nothing.
+and so is a line in a row of lines that begin alike, such as imports and fields. The last of a row
+is sent with the headers around it and markers. All of them replace nothing. A line of a row that is
+sent without any other has no place, unless it is an import: it must be asked where it belongs, and
+whether it takes the place of one like it.
 """
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from apply_service.edit.place.candidates.filled_lines import moved
+from apply_service.edit.place.features.name_features import IMPORT
 from apply_service.edit.read.marker_phrases import usual_marker
 from apply_service.edit.syntax.definitions import find_definitions
 from apply_service.edit.syntax.languages import language_of
@@ -30,6 +34,9 @@ MIN_LINES, MAX_LINES = 2, 40
 MAX_A_FILE = 4
 # Lines of a row that begin alike.
 MIN_ROW = 3
+# The first signs of a line tell what kind it is.
+_SIGN = re.compile(r"[^\w\s]")
+NUM_SIGNS = 3
 # Blocks of these kinds hold statements, whose order means something.
 _BODIES = frozenset({"function", "constant"})
 
@@ -68,25 +75,35 @@ def _taken_out(case: Case, rng: random.Random) -> Iterator[Case]:
     last = [(span, "last") for span in paragraphs(lines, language, is_last=True)]
     middle = [(span, "middle") for span in paragraphs(lines, language, is_last=False)]
     rows = [(span, "row") for span in _lines_of_rows(lines)]
+    alone = [(span, "alone") for span, _ in rows if not IMPORT.match(lines[span[0]].strip())]
+    fields = [(span, "field") for span in _ends_of_rows(lines, language)]
     first = [(span, "first") for span, _ in [*middle, *last] if not columns(lines[span[0]])]
     found = [
         one
-        for some, limit in ((last, len(last)), (middle, 2), (rows, 2), (sorted(first)[:1], 1))
+        for some, limit in (
+            *((last, len(last)), (middle, 2), (rows, 2)),
+            *((sorted(first)[:1], 1), (alone, 1), (fields, 1)),
+        )
         for one in rng.sample(some, min(len(some), limit))
     ]
     for number, ((start, end), kind) in enumerate(rng.sample(found, len(found))):
         above = start
-        while kind != "row" and not lines[above - 1].strip():
+        while kind not in ("row", "alone", "field") and not lines[above - 1].strip():
             above -= 1
         if kind == "first":
             update = [*lines[start:end], marker]
+        elif kind == "alone":
+            update = [marker, *lines[start:end], marker]
+        elif kind == "field":
+            update = update_inside(lines, start, marker, rng)
         elif kind == "last":
             update = update_around(lines, start, end, marker, rng)
         else:
             update = update_beside(lines, start, end, marker, rng)
         original = [*lines[:above], *lines[end:]]
         made = made_case(
-            case, f"definition-{number}", f"definition, {kind}", original, update, lines
+            *(case, f"definition-{number}", f"definition, {kind}", original, update, lines),
+            must_refuse=kind == "alone",
         )
         if fold_of(made) == fold_of(case):
             yield made
@@ -99,6 +116,8 @@ def made_case(
     original: Sequence[str],
     update: Sequence[str],
     expected: Sequence[str],
+    *,
+    must_refuse: bool = False,
 ) -> Case:
     """A generated case of the file of another one, with its texts as lines."""
     original_text, update_text, expected_text = (
@@ -112,6 +131,7 @@ def made_case(
         update=update_text,
         expected=expected_text,
         style=f"generated {style}",
+        must_refuse=must_refuse,
     )
 
 
@@ -139,6 +159,32 @@ def _lines_of_rows(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
         is_alone = lines.count(lines[start]) == 1
         if alike and alike > MIN_ROW - 1 and is_code and is_alone:
             yield start, start + 1
+
+
+def _ends_of_rows(lines: Sequence[str], language: str | None) -> Iterator[tuple[int, int]]:
+    """The last ones of rows of lines that look alike, in a block that is no function."""
+    looks = [(columns(line), tuple(_SIGN.findall(line)[:NUM_SIGNS])) for line in lines]
+    tree = parse(lines, language)
+    symbols = tree.symbols if tree is not None else find_definitions(lines)
+    for place in range(MIN_ROW - 1, len(lines)):
+        row = lines[place + 1 - MIN_ROW : place + 1]
+        if (
+            columns(lines[place])
+            and all(map(str.strip, row))
+            and looks[place][1]
+            and {looks[place]} == set(looks[place + 1 - MIN_ROW : place + 1])
+            and (
+                not "".join(lines[place + 1 : place + 2]).strip()
+                or looks[place + 1][0] < looks[place][0]
+            )
+            and not lines[place].rstrip().endswith((*OPENING_BRACKETS, "\\"))
+            and row[-2].rstrip().endswith(",") == row[-1].rstrip().endswith(",")
+            and lines.count(lines[place]) == 1
+            and not _is_end(lines[place])
+            and _kind_around(symbols, place, place + 1) not in _BODIES
+            and all(_is_header(lines[one]) for one in _headers_above(lines, place))
+        ):
+            yield place, place + 1
 
 
 def paragraphs(
@@ -232,6 +278,17 @@ def update_around(
         shown = [indent + marker, *blank, *shown]
     if rng.random() < 0.3:
         shown = [*shown, *blank, indent + marker]
+    return shown
+
+
+def update_inside(lines: Sequence[str], start: int, marker: str, rng: random.Random) -> list[str]:
+    """One line in the blocks around it, with markers before and perhaps behind it."""
+    indent = indent_of(lines[start])
+    shown = [indent + marker, lines[start], *([indent + marker] if rng.random() < 0.6 else [])]
+    for header in reversed(_headers_above(lines, start)):
+        shown = _framed(lines, header, shown)
+        if rng.random() < 0.7:
+            shown = [indent_of(lines[header]) + marker, *shown]
     return shown
 
 

@@ -9,8 +9,8 @@ import lightgbm
 import numpy as np
 from numpy.typing import NDArray
 
-from apply_service.edit.place.decision_tree import Tree
 from apply_service.edit.place.features.feature import Rows
+from apply_service.edit.place.score.forest import Tree
 from apply_service.edit.place.score.tree_score import TreeScore
 
 PARAMETERS = {

@@ -17,9 +17,8 @@ from apply_service.apply.errors import ApplyError
 from apply_service.apply.merge_constraint import MergeConstraint
 from apply_service.apply.planning.edit_plan import EditPlan, plan_edit
 from apply_service.apply.region_prompt import RegionPrompt, build_prompts
-from apply_service.edit.place.placement import MergePath, RemovedSpan
-from apply_service.edit.place.splice import splice
 from apply_service.edit.read.snippet_error import SnippetError
+from apply_service.edit.regional_update import regional_merge
 from apply_service.edit.regions import Region
 from apply_service.edit.text.text_file import TextFile, TextFileError
 from apply_service.prompts.calibration import UNMEASURED
@@ -99,8 +98,10 @@ def _question(
     plan: EditPlan, asked: RegionPrompt, expected: Sequence[str], is_only: bool
 ) -> Question | None:
     assert plan.merge is not None, "the caller has looked"
-    truth = plan.merge.accepts(expected)
-    lines = None if truth is None else _merged_region(plan.original_lines, truth, asked.region)
+    number = plan.merge.number_of(expected)
+    lines: Sequence[str] | None = None
+    if number is not None:
+        lines = regional_merge(plan.original_lines, plan.merge.path(number), asked.region)
     if lines is None and is_only:
         lines = _cut_region(plan.original_lines, expected, asked.region)
     if lines is None:
@@ -131,29 +132,6 @@ def choices_of(constraint: MergeConstraint, answer: Sequence[int]) -> tuple[Toke
         allowed = tuple(token_id for token_id, _ in decision.alternatives)
         choices.append(TokenChoice(decision.offset, allowed, tuple(log_prior)))
     return tuple(choices)
-
-
-def _merged_region(original: Sequence[str], truth: MergePath, region: Region) -> list[str] | None:
-    """The lines of a region after a merge; None if a placement or a cut crosses its border."""
-    spans: list[tuple[int, int]] = [(one.start, one.end) for one in truth.placements]
-    spans += [(one.start, one.end) for one in truth.removed]
-    for start, end in spans:
-        is_inside = region.start <= start and end <= region.end
-        if not is_inside and start < region.end and region.start < end:
-            return None
-    inside = MergePath(
-        placements=tuple(
-            replace(one, start=one.start - region.start, end=one.end - region.start)
-            for one in truth.placements
-            if region.start <= one.start and one.end <= region.end
-        ),
-        removed=tuple(
-            RemovedSpan(one.start - region.start, one.end - region.start, one.name)
-            for one in truth.removed
-            if region.start <= one.start and one.end <= region.end
-        ),
-    )
-    return splice(original[region.start : region.end], inside)
 
 
 def _cut_region(

@@ -11,8 +11,9 @@ from apply_service.apply.constrained_reading import ConstrainedReading
 from apply_service.apply.errors import WithdrawnError
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.apply.region_prompt import RegionPrompt
-from apply_service.edit.place.verdict import AnswerEnding
+from apply_service.edit.place.placement import Placement
 from apply_service.edit.text.text_file import split_lines
+from apply_service.edit.verdict.verdict import AnswerEnding
 from apply_service.prompts.profile import AnswerFormatError
 from batching.events import Event, Failed, Finished, RowEvidence, Tokens
 
@@ -42,7 +43,12 @@ class Answer:
             self.token_ids,
             first_line=first_line,
         )
-        return Testimony.of_region(reading, constraint, self.evidence)
+        offered: list[Placement] = []
+        if plan.merge is not None and len(constraint.numbers) > 1:
+            offered = [one for number in constraint.numbers for one in plan.merge.path(number)]
+        region = self.region_prompt.region
+        seen = [one for one in offered if one.is_inside(region.start, region.end)]
+        return Testimony.of_region(reading, constraint, self.evidence, seen=seen)
 
 
 class AnswerReader:

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from apply_service.apply.outcome import Source
 from apply_service.apply.planning.edit_plan import EditPlan
-from apply_service.edit.place.merge import splice
-from apply_service.edit.place.placement import MergePath, Placement
-from apply_service.edit.place.verdict import AnswerEnding
+from apply_service.edit.place.merge import MergePlan
+from apply_service.edit.place.placement import Placement
 from apply_service.edit.regions import Region, cells, choose_regions, estimate_tokens
+from apply_service.edit.verdict.verdict import AnswerEnding
 
 if TYPE_CHECKING:  # they are only of what a model is asked, and cost those who ask none
     from apply_service.apply.confidence import Testimony
     from apply_service.apply.region_prompt import RegionPrompt, Scope
 
-# A rival place is shown to the model if it fits almost as well as the best one, and a near one,
-# which makes a region hardly larger, in any case.
-MAX_RIVALS = 8
-RIVAL_MARGIN = 3.0
-NEAR_RIVAL_MARGIN = 8.0
-NEAR_LINES = 3
 # The size of a cell in the grid of each try, and of a region of neighbours, in cells. What a model
 # need not copy takes no time and cannot go wrong; see docs/benchmarks.md, section 11.
 CELL_TOKENS = (20, 60, 250)
@@ -61,7 +56,7 @@ def try_merge(plan: EditPlan) -> Attempt | None:
     """The best deterministic merge, or None if there is none."""
     if plan.merge is None or plan.merge.best is None:
         return None
-    return Attempt(source="merge", lines=tuple(splice(plan.original_lines, plan.merge.best)))
+    return Attempt(source="merge", lines=plan.merge.best)
 
 
 def attempts_of(plan: EditPlan, *, max_region_tokens: int | None) -> Iterator[Attempt]:
@@ -92,11 +87,14 @@ def attempts_of(plan: EditPlan, *, max_region_tokens: int | None) -> Iterator[At
 
 def _region_choices(plan: EditPlan, max_tokens: int | None) -> Iterator[Regions]:
     """The cells of all likely places; then those of the best ones, in coarser and coarser grids."""
-    path = None if plan.merge is None else plan.merge.best
-    if plan.merge is None or path is None:
+    if plan.merge is None or plan.merge.best is None:
         return
-    spans = _spans_of(path)
-    with_rivals = _spans_of(path, plan.merge.candidates)
+    spans = _spans_of(plan.merge, plan.merge.path())
+    numbers = range(plan.merge.num_likely)
+    likely = sorted(
+        {one for number in numbers for one in plan.merge.path(number)}, key=lambda one: one.layer
+    )
+    with_rivals = _spans_of(plan.merge, likely)
     for cell_tokens in CELL_TOKENS:
         grid = cells(plan.original_lines, plan.tree, max_tokens=cell_tokens)
         is_last = cell_tokens == CELL_TOKENS[-1]
@@ -118,34 +116,21 @@ def _regions(
     return choose_regions(grid, spans, lines=plan.original_lines, max_tokens=limit)
 
 
-def _spans_of(
-    path: MergePath, candidates: Sequence[Sequence[Placement]] = ()
-) -> list[tuple[int, int]]:
-    """The span that each placement or removal changes; `candidates` add the rivals' places.
+def _spans_of(merge: MergePlan, placements: Sequence[Placement]) -> list[tuple[int, int]]:
+    """The spans that a model has to see: those of the parts as sent, and of each layer.
 
-    The model can choose a place only if one prompt shows them all.
+    The model can choose among the placements of a layer only if one prompt shows them all.
     """
-    spans = [(span.start, span.end) for span in path.removed]
-    for placement in path.placements:
-        others = () if placement.is_certain or not candidates else candidates[placement.segment]
-        rivals = [one for one in others[:MAX_RIVALS] if _is_rival(one, placement)]
-        shown = [_context_span(one) for one in (placement, *rivals)]
+    spans = [_context_span(part.start, part.end) for part in merge.parts]
+    for _, group in groupby(placements, key=lambda one: one.layer):
+        shown = [_context_span(one.start, one.end) for one in group]
         spans.append((min(start for start, _ in shown), max(end for _, end in shown)))
     return spans
 
 
-def _is_rival(other: Placement, best: Placement) -> bool:
-    """True if a place fits so well, or is so near, that the model should see it."""
-    reach = max(abs(other.start - best.start), abs(other.end - best.end))
-    margin = NEAR_RIVAL_MARGIN if reach <= NEAR_LINES else RIVAL_MARGIN
-    return other.weight > best.weight - margin
-
-
-def _context_span(placement: Placement) -> tuple[int, int]:
-    """The replaced lines; for a pure insertion the lines before and after it."""
-    if placement.start < placement.end:
-        return placement.start, placement.end
-    return max(placement.start - 1, 0), placement.end + 1
+def _context_span(start: int, end: int) -> tuple[int, int]:
+    """Replaced lines; for a pure insertion the lines before and after it."""
+    return (start, end) if start < end else (max(start - 1, 0), end + 1)
 
 
 def _largest(regions: Regions, lines: Sequence[str]) -> float:

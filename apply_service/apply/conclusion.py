@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from apply_service.apply.attempt import Attempt, try_merge
@@ -11,18 +12,11 @@ from apply_service.apply.outcome import Outcome, Source
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.edit.finding import Finding
 from apply_service.edit.place.merge import MergePlan
-from apply_service.edit.place.verdict import Verdict, judge, status_of
 from apply_service.edit.text.diff import unified_diff
 from apply_service.edit.text.work_budget import BudgetSpentError, limited_work
+from apply_service.edit.verdict.verdict import Verdict, judge, status_of
 from batching.events import RequestStats
 
-_UNCONFIRMED = Finding(
-    code="place_unconfirmed",
-    severity="warning",
-    message="no model confirmed this merge, and the unchanged lines of the update leave a choice"
-    " of places",
-    hint="check the places in the diff, or add an unchanged line before and after each part",
-)
 # A wider region or the file may have one, so this is of one attempt only.
 _NO_VALID_MERGE = Finding(
     code="no_valid_merge",
@@ -47,6 +41,15 @@ _DROPPED_FOR_TIME = _dropped_retry(
     "send the edit again, with a longer deadline if the service takes one",
 )
 _DROPPED_FOR_ROOM = _dropped_retry("the server is too busy", "send the edit again later")
+
+
+def _unconfirmed(reason: LimitError) -> Finding:
+    return Finding(
+        code="place_unconfirmed",
+        severity="warning",
+        message=f"the model could not be asked about this merge: {reason}",
+        hint="check the places in the diff, or add an unchanged line before and after each part",
+    )
 
 
 def _unjudged(limit: int) -> Finding:
@@ -75,10 +78,10 @@ def conclude(plan: EditPlan, attempt: Attempt) -> Outcome:
         regions=attempt.regions,
     )
     if testimony is None:
-        return outcome
+        return replace(outcome, confidence=_confidence(plan, attempt.lines))
     return replace(
         outcome,
-        confidence=testimony.confidence,
+        confidence=testimony.confidence * (1.0 if plan.merge is None else plan.merge.mass),
         decisions=testimony.decisions,
         evidence=testimony.evidence,
     )
@@ -101,8 +104,8 @@ def without_retry(outcome: Outcome, *, is_late: bool) -> Outcome:
 
 
 def is_proven(merge: MergePlan) -> bool:
-    """True if the best merge is of a kind that can be trusted without a model."""
-    return merge.is_unique
+    """True if the best merge can be trusted without a model."""
+    return merge.is_certain
 
 
 def may_conclude_alone(plan: EditPlan) -> bool:
@@ -136,31 +139,23 @@ def try_conclude_alone(plan: EditPlan) -> Outcome | None:
     return outcome if is_good or plan.edit.use_model == "never" else None
 
 
-def try_conclude_merge(plan: EditPlan, *, unconfirmed: Finding = _UNCONFIRMED) -> Outcome | None:
-    """The best deterministic merge with its verdict, or None if there is none.
-
-    Without a model that confirms the merge, only places that anchors decide are trusted: others
-    have the finding `unconfirmed`.
-    """
+def try_conclude_merge(plan: EditPlan) -> Outcome | None:
+    """The likeliest merge with its verdict, or None if there is none."""
     attempt = try_merge(plan)
-    if plan.merge is None or attempt is None:
-        return None
-    outcome = conclude(plan, attempt)
-    if plan.merge.is_unique or outcome.verdict.status != "applied":
-        return outcome
-    return replace(outcome, verdict=_with_findings(outcome.verdict, unconfirmed))
+    return None if attempt is None else conclude(plan, attempt)
 
 
 def try_conclude_unasked(plan: EditPlan, reason: LimitError) -> Outcome | None:
-    """The deterministic merge where `reason` prevents asking the model.
+    """The likeliest merge where `reason` prevents asking the model.
 
     None where the caller wants no fallback, or where no merge may be returned.
     """
-    if not plan.edit.has_fallback:
+    merged = try_conclude_merge(plan) if plan.edit.has_fallback else None
+    if merged is None or merged.verdict.status == "rejected":
         return None
-    message = f"{_UNCONFIRMED.message}; the model could not be asked: {reason}"
-    merged = try_conclude_merge(plan, unconfirmed=replace(_UNCONFIRMED, message=message))
-    return None if merged is None or merged.verdict.status == "rejected" else merged
+    if merged.verdict.status == "needs_review":
+        return replace(merged, verdict=_with_findings(merged.verdict, _unconfirmed(reason)))
+    return merged
 
 
 def with_figures(outcome: Outcome, plan: EditPlan, stats: list[RequestStats]) -> Outcome:
@@ -190,6 +185,12 @@ def _outcome(
     )
 
 
+def _confidence(plan: EditPlan, lines: Sequence[str]) -> float | None:
+    """The probability that a text is right, where it is the likeliest merge."""
+    merge = plan.merge
+    return merge.certainty if merge is not None and merge.number_of(lines) == 0 else None
+
+
 def _with_findings(verdict: Verdict, *findings: Finding) -> Verdict:
     """Add findings to a verdict, and set the status that all of them mean."""
     found = (*verdict.findings, *findings)
@@ -209,7 +210,7 @@ def _judge(plan: EditPlan, lines: tuple[str, ...], attempt: Attempt) -> Verdict:
                 ending=attempt.ending,
                 plan=plan.merge,
                 tree=plan.tree,
-                confirmed=None if testimony is None else testimony.confirmed,
+                confirmed=() if testimony is None else testimony.confirmed,
             )
     except BudgetSpentError as error:
         is_changed = lines != plan.original_lines

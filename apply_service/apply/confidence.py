@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from apply_service.apply.constrained_reading import ConstrainedReading
 from apply_service.apply.decision import Branch, Decision
 from apply_service.edit.finding import Finding
-from apply_service.edit.place.comparison import shown
 from apply_service.edit.place.placement import Placement
+from apply_service.edit.verdict.comparison import shown
 from apply_service.prompts.calibration import UNMEASURED, Calibration
 from batching.events import RowEvidence
 
@@ -32,13 +32,13 @@ class Disagreement:
 class Testimony:
     """The model's judgement of an answer that a constraint bound.
 
-    `confirmed` holds, by segment of the update, the placements among which the model chose so
-    surely that the doubt from the text alone is settled. `calibration` has the thresholds.
+    `confirmed` are the placements among which the model chose so surely that the doubt from the
+    text alone is settled. `calibration` has the thresholds.
     """
 
     evidence: tuple[RowEvidence, ...]
     decisions: tuple[Decision, ...]
-    confirmed: Mapping[int, frozenset[Placement]]
+    confirmed: frozenset[Placement]
     calibration: Calibration
     disagreement: Disagreement | None = None
 
@@ -48,37 +48,38 @@ class Testimony:
         reading: ConstrainedReading,
         constraint: MergeConstraint,
         evidence: Sequence[RowEvidence],
+        *,
+        seen: Sequence[Placement],
     ) -> Testimony:
-        """The testimony of one region that was bound to `constraint`."""
+        """The testimony of one region that was bound to `constraint`.
+
+        `seen` are the placements among which the model chose; empty if there was no choice.
+        """
         calibration = constraint.form.calibration
         decisions = reading.decisions(evidence)
         most = max(evidence, key=lambda row: row.outside_mass, default=None)
+        certainty = prod(decision.probability for decision in decisions)
         disagreement = None
         if most is not None and most.outside_mass > calibration.max_outside_mass:
             disagreement = Disagreement(*reading.line_at(most.position), most.outside_mass)
         return cls(
             evidence=tuple(evidence),
             decisions=tuple(decisions),
-            confirmed={
-                offered[0].segment: frozenset(offered)
-                for offered in constraint.placements
-                if place_probability(decisions, offered[0].segment)
-                >= calibration.confirming_probability
-            },
+            confirmed=frozenset(seen)
+            if certainty >= calibration.confirming_probability
+            else frozenset(),
             calibration=calibration,
             disagreement=disagreement,
         )
 
     @classmethod
     def total(cls, parts: Sequence[Testimony]) -> Testimony:
-        """Combine the testimonies of regions; no two of them share a segment."""
+        """Combine the testimonies of regions; no two of them share a choice."""
         disagreements = [one.disagreement for one in parts if one.disagreement is not None]
         return cls(
             evidence=tuple(row for one in parts for row in one.evidence),
             decisions=tuple(decision for one in parts for decision in one.decisions),
-            confirmed={
-                segment: offered for one in parts for segment, offered in one.confirmed.items()
-            },
+            confirmed=frozenset[Placement]().union(*(one.confirmed for one in parts)),
             calibration=parts[0].calibration if parts else UNMEASURED,
             disagreement=max(disagreements, key=lambda one: one.outside_mass, default=None),
         )
@@ -86,30 +87,24 @@ class Testimony:
     @property
     def confidence(self) -> float:
         """The lowest certainty of all decisions; 1 where there was no decision."""
-        return min((decision.certainty for decision in self.decisions), default=1.0)
+        return min((decision.probability for decision in self.decisions), default=1.0)
 
     def doubts(self) -> Iterator[Finding]:
         """Findings about choices that were a toss-up, and about text that the model was denied."""
-        least = min(self.decisions, key=lambda one: one.certainty, default=None)
-        if least is not None and least.certainty < self.calibration.min_confidence:
+        least = min(self.decisions, key=lambda one: one.probability, default=None)
+        if least is not None and least.probability < self.calibration.min_confidence:
             yield _low_confidence(least)
         if self.disagreement is not None:
             yield _model_disagrees(self.disagreement)
 
 
-def place_probability(decisions: Sequence[Decision], segment: int) -> float:
-    """The joint certainty of all choices that decided the place of a segment."""
-    return prod(one.certainty for one in decisions if segment in one.segments)
-
-
 def _low_confidence(decision: Decision) -> Finding:
-    different = [branch for branch in decision.alternatives if branch.same_text_share < 1]
-    others = " or ".join(map(_quoted, different[:2]))
+    others = " or ".join(map(_quoted, decision.alternatives[:2]))
     return Finding(
         code="low_confidence",
         severity="warning",
         message=f"the model chose {_quoted(decision.chosen)} for line {decision.line} of the"
-        f" result with {_percent(decision.certainty)}, over {others}",
+        f" result with {_percent(decision.probability)}, over {others}",
         hint="compare the places, or send an unchanged line before and after the new lines",
         line=decision.line,
     )

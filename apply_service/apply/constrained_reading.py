@@ -1,26 +1,23 @@
-"""Reads an answer under a constraint line by line: the model's choices, and each line's source."""
+"""Reads an answer under a constraint: the model's choices, and the source of each line."""
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
+from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from apply_service.apply.decision import Branch, Decision
+from apply_service.edit.text.alignment import matching_blocks
 from apply_service.prompts.calibration import pooled_probabilities
 from batching.events import RowEvidence
-from lookup.merge_choices import MergeChoice, MergeDecision
+from lookup.merge_automaton import MergeDecision
 
 if TYPE_CHECKING:
     from apply_service.apply.merge_constraint import MergeConstraint
     from apply_service.apply.planning.edit_plan import EditPlan
     from apply_service.edit.regions import Region
-    from apply_service.prompts.merge_form import AnyMergeGrammar
-
-# None is that of prose, for all that is known.
-_LANGUAGES_OF_PARAGRAPHS = (None, "markdown")
 
 
 class _Line(NamedTuple):
@@ -40,10 +37,10 @@ def branch_probabilities(
 
 
 class ConstrainedReading:
-    """Reads the answer of one region under a constraint, line by line.
+    """Reads the answer of one region under a constraint.
 
     `first_line` is the number of lines of the result before the region. An answer that was cut
-    off is read as if it continued along the heaviest merge.
+    off is read as if it continued along the likeliest merge.
     """
 
     def __init__(
@@ -62,50 +59,36 @@ class ConstrainedReading:
         self._token_ids = token_ids
         self._first_line = first_line
         self._starts = constraint.form.symbol_starts(token_ids)
+        self._known: dict[int, list[_Line]] = {}
         grammar = constraint.grammar()
         grammar.advance_all(token_ids)
-        self._choices = _heaviest_choices(grammar)
-        self._lines = [*self._spelled(self._choices), self._line_behind()]
+        self._lines = self._lines_of(grammar.chosen())
 
     def decisions(self, evidence: Sequence[RowEvidence]) -> list[Decision]:
         """All decisions of the answer that have a row of evidence."""
         rows = {row.position: row for row in evidence if row.is_decision}
-        grammar = self._constraint.grammar()
-        found = []
-        num_read = 0
-        for made in grammar.decisions(self._token_ids):
-            grammar.advance_all(self._token_ids[num_read : made.offset])
-            num_read = made.offset
-            found.append(self._decision(made, rows[made.offset], grammar))
-        return found
+        made = self._constraint.grammar().decisions(self._token_ids)
+        return [self._decision(one, rows[one.offset]) for one in made]
 
     def line_at(self, position: int) -> tuple[int, str]:
         """The line, from 1 in the result, at an output position, and its text."""
         place = _place_of(self._lines, self._starts[position])
         return self._first_line + place + 1, self._lines[place].text
 
-    def _decision(
-        self, made: MergeDecision, row: RowEvidence, grammar: AnyMergeGrammar
-    ) -> Decision:
-        ways: dict[int, list[_Line]] = {}
-        here = grammar.snapshot()
-        for token_id in row.allowed_token_ids:
-            grammar.advance(token_id)
-            ways[token_id] = self._completed(grammar)
-            grammar.restore(here)
+    def _decision(self, made: MergeDecision, row: RowEvidence) -> Decision:
+        weights = [text.weight for text in self._constraint.rules.texts]
+        ways = {
+            token_id: self._lines_of(max(texts, key=lambda number: weights[number]))
+            for token_id, texts in made.alternatives
+            if texts
+        }
         ways[made.chosen_token_id] = self._lines
         # Where one way ends a line and another goes on in it, that line is where they part.
         start = self._starts[made.offset]
         place = _parting(ways.values(), min(_place_of(lines, start) for lines in ways.values()))
-        same_text_shares = self._same_text_shares(made)
         calibration = self._constraint.form.calibration
         branches = {
-            token_id: Branch(
-                ways[token_id][place].text,
-                ways[token_id][place].origin,
-                probability,
-                same_text_share=same_text_shares.get(token_id, 0.0),
-            )
+            token_id: Branch(*ways[token_id][place][:2], probability)
             for token_id, probability in branch_probabilities(
                 row, prior_scale=calibration.prior_scale, temperature=calibration.temperature
             ).items()
@@ -116,97 +99,32 @@ class ConstrainedReading:
             chosen=chosen,
             alternatives=tuple(sorted(branches.values(), key=lambda one: -one.probability)),
             outside_mass=row.outside_mass,
-            segments=frozenset(
-                self._constraint.placements[choice.segment][0].segment
-                for _, choices in made.alternatives
-                for choice in choices
-                if choice.omitted_line is None
-            ),
         )
 
-    def _same_text_shares(self, made: MergeDecision) -> dict[int, float]:
-        """The share of each way whose placements make the same text.
+    def _lines_of(self, number: int) -> list[_Line]:
+        """The lines of a text with their sources, and the line behind the region."""
+        if number not in self._known:
+            text = self._constraint.texts[number]
+            sizes = map(len, self._constraint.form.lines(text))
+            lines = zip(text, self._origins(text), sizes, strict=True)
+            self._known[number] = [*(_Line(*line) for line in lines), self._line_behind()]
+        return self._known[number]
 
-        Blank lines are not compared. Only placements of the first segment at stake count. Empty
-        where more than its placement is at stake, or where blank lines mean something.
-        """
-        if self._plan.language in _LANGUAGES_OF_PARAGRAPHS:
-            return {}
-        at_stake = [choice for _, choices in made.alternatives for choice in choices]
-        if not at_stake or any(choice.omitted_line is not None for choice in at_stake):
-            return {}
-        segment = min(choice.segment for choice in at_stake)
-        offered = self._constraint.placements[segment]
-        taken = next(offered[one.placement] for one in self._choices if one.segment == segment)
-        shares = {}
-        for token_id, choices in made.alternatives:
-            ahead = [offered[one.placement] for one in choices if one.segment == segment]
-            heaviest = max((one.weight for one in ahead), default=0.0)
-            temperature = self._constraint.form.calibration.temperature
-            odds = [math.exp((one.weight - heaviest) / temperature) for one in ahead]
-            same = (
-                odd
-                for one, odd in zip(ahead, odds, strict=True)
-                if one.makes_same_text(taken, self._plan.original_lines)
-            )
-            shares[token_id] = sum(same) / sum(odds) if odds else 0.0
-        return shares
+    def _origins(self, text: Sequence[str]) -> list[str]:
+        original = self._plan.original_lines[self._region.start : self._region.end]
+        origins = [_update_origin(self._sent_numbers.get(line.strip())) for line in text]
+        for block in matching_blocks(original, text):
+            for step in range(block.length):
+                place = self._region.start + block.old_start + step
+                origins[block.new_start + step] = _kept_origin(place)
+        return origins
 
-    def _completed(self, grammar: AnyMergeGrammar) -> list[_Line]:
-        """The lines of the heaviest answer from here on, and the line behind the region."""
-        return [*self._spelled(_heaviest_choices(grammar)), self._line_behind()]
-
-    def _spelled(self, choices: Sequence[MergeChoice]) -> Iterator[_Line]:
-        """The lines that choices mean; the choices are in the order in which they were made."""
-        left_out: dict[MergeChoice, set[int]] = {}
-        for choice in choices:
-            entered = MergeChoice(choice.segment, choice.placement)
-            omitted = left_out.setdefault(entered, set())
-            if choice.omitted_line is not None:
-                omitted.add(choice.omitted_line)
-        rules = self._constraint.rules
-        place = 0
-        for entered, omitted in left_out.items():
-            placement = rules.segments[entered.segment].placements[entered.placement]
-            yield from self._kept(place, placement.start)
-            yield from self._taken(entered, omitted)
-            place = placement.end
-        yield from self._kept(place, len(rules.original))
-
-    def _kept(self, start: int, end: int) -> Iterator[_Line]:
-        rules = self._constraint.rules
-        for place in range(start, end):
-            if not any(low <= place < high for low, high in rules.removed):
-                number = self._region.start + place
-                text = self._plan.original_lines[number]
-                yield _Line(text, _kept_origin(number), len(rules.original[place]))
-
-    def _taken(self, entered: MergeChoice, omitted: set[int]) -> Iterator[_Line]:
-        placement = self._constraint.placements[entered.segment][entered.placement]
-        rule = self._constraint.rules.segments[entered.segment].placements[entered.placement]
-        numbers = self._update_numbers(placement.segment, placement.lines)
-        for place, tokens in enumerate(rule.lines):
-            if place not in omitted:
-                origin = f"takes line {numbers[place]} of the update"
-                yield _Line(placement.lines[place], origin, len(tokens))
-
-    def _update_numbers(self, segment: int, lines: Sequence[str]) -> list[int]:
-        """The line of the update, from 1, for each line of a placement.
-
-        A line in another form than it was sent in counts as the one before it.
-        """
+    @cached_property
+    def _sent_numbers(self) -> dict[str, int]:
+        """The number in the update of each line that was sent, by its text."""
         assert self._plan.snippet is not None, "a constraint is made from a snippet"
-        sent = self._plan.snippet.segments[segment].lines
-        if len(lines) == len(sent):
-            return [line.number for line in sent]
-        numbers: list[int] = []
-        place = 0
-        for text in lines:
-            same = (at for at in range(place, len(sent)) if sent[at].text.split() == text.split())
-            place = next(same, max(place - 1, 0))
-            numbers.append(sent[place].number)
-            place += 1
-        return numbers
+        sent = [line for segment in self._plan.snippet.segments for line in segment.lines]
+        return {line.text.strip(): line.number for line in reversed(sent)}
 
     def _line_behind(self) -> _Line:
         original, end = self._plan.original_lines, self._region.end
@@ -215,20 +133,12 @@ class ConstrainedReading:
         return _Line("", "ends the file", 0)
 
 
-def _heaviest_choices(grammar: AnyMergeGrammar) -> Sequence[MergeChoice]:
-    """The choices of the heaviest answer from here on.
-
-    The position of the grammar is unchanged afterwards.
-    """
-    here = grammar.snapshot()
-    grammar.advance_all(grammar.draft().token_ids)
-    choices = grammar.chosen()
-    grammar.restore(here)
-    return choices
-
-
 def _kept_origin(place: int) -> str:
     return f"keeps line {place + 1} of the original"
+
+
+def _update_origin(number: int | None) -> str:
+    return "comes from the update" if number is None else f"takes line {number} of the update"
 
 
 def _parting(ways: Collection[Sequence[_Line]], place: int) -> int:

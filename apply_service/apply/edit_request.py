@@ -31,8 +31,8 @@ class EditRequest:
 
     `scope` is how much the model may rewrite. Without a fallback the model is asked once and its
     answer is the result, whatever the checks say of it. `constraint` None is the model's default.
-    `use_model` "never" is the deterministic merge with its verdict; "auto" takes that merge where
-    it can be trusted without a model.
+    `use_model` "never" is the likeliest merge with its verdict; "auto" takes that merge where it
+    can be trusted without a model.
 
     `max_answer_tokens` is a ceiling that most answers stay far below: an attempt that needs more is
     rejected, and nothing else is tried. `sampling.max_tokens` is room that must be there; an

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from apply_service.apply.decision import Decision
-from apply_service.edit.place.verdict import AnswerEnding, Verdict
 from apply_service.edit.regions import Region
 from apply_service.edit.text.text_file import TextFile
+from apply_service.edit.verdict.verdict import AnswerEnding, Verdict
 from batching.events import ReferenceStats, RequestStats, RowEvidence
 
 Source = Literal["model", "merge", "original", "update"]

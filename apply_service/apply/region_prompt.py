@@ -12,7 +12,7 @@ from apply_service.edit.read.markers import split_segments
 from apply_service.edit.regional_update import (
     RegionalUpdate,
     marker_of,
-    predicted_rival,
+    regional_merges,
     regional_update,
 )
 from apply_service.edit.regions import Region
@@ -61,15 +61,14 @@ def _build_prompt(plan: EditPlan, profile: Profile, region: Region, scope: Scope
             prediction_lines=prediction,
         )
     )
-    predicted = prompt.answer_token_ids(update.predicted) if update.predicted else ()
+    merges = list(() if plan.merge is None else regional_merges(plan.merge, region))
+    predicted = prompt.answer_token_ids(merges[0]) if merges else ()
     constraint = None
     is_wanted = (edit.constraint or profile.default_constraint) == "merge"
     if is_wanted and plan.merge is not None:
         constraint = try_constrain(plan.merge, region, prompt)
     is_lacking = is_wanted and constraint is None
-    rival: tuple[str, ...] = ()
-    if constraint is None and plan.merge is not None:
-        rival = predicted_rival(plan.merge, region)
+    rival = merges[1] if constraint is None and len(merges) > 1 else ()
     return RegionPrompt(
         region,
         prompt,
@@ -81,28 +80,14 @@ def _build_prompt(plan: EditPlan, profile: Profile, region: Region, scope: Scope
 
 
 def _update_for(plan: EditPlan, region: Region, scope: Scope) -> RegionalUpdate:
-    """The update of a region; for a whole file the caller's own one if it is lazy."""
+    """The update of a region: as it was sent where all of it stands there, if it is lazy."""
     assert plan.snippet is not None, "an attempt follows a plan"
     assert plan.merge is not None, "an attempt follows a plan"
-    original, path = plan.original_lines, plan.merge.best
-    written = None
-    if path is not None:
-        directive_by_name = {
-            removal.name: plan.update_lines[removal.number - 1].strip()
-            for removal in plan.snippet.removals
-        }
-        written = regional_update(
-            original,
-            path,
-            region,
-            marker=marker_of(plan.update_lines, original, plan.language),
-            directives=[directive_by_name[removed.name] for removed in path.removed],
-        )
-    is_as_sent = scope == "file" and plan.snippet.format in ("lazy", "fragment")
-    if written is not None and not is_as_sent:
-        return written
-    return RegionalUpdate(
-        plan.update_lines,
-        tuple(tuple(segment) for segment in split_segments(plan.update_lines, original)),
-        () if written is None else written.predicted,
-    )
+    parts, original = plan.merge.parts, plan.original_lines
+    is_lazy = plan.snippet.format in ("lazy", "fragment")
+    has_all = all(region.start <= one.start and one.end <= region.end for one in parts)
+    if not parts or (is_lazy and (scope == "file" or has_all)):
+        segments = split_segments(plan.update_lines, original)
+        return RegionalUpdate(plan.update_lines, tuple(map(tuple, segments)))
+    marker = marker_of(plan.update_lines, original, plan.language)
+    return regional_update(parts, region, marker=marker)

@@ -100,7 +100,12 @@ def _answer(
     body: ApplyBody, settings: Settings, environment: Mapping[str, str], progress: Progress
 ) -> ApplyResult | Problem:
     # Both ways import much; neither is paid for by the other, nor by `--help`.
-    edit = edit_of(body, default_deadline_s=None, default_use_model=settings.use_model)
+    edit = edit_of(
+        body,
+        default_deadline_s=None,
+        default_use_model=settings.use_model,
+        auto_use_model=settings.auto_use_model,
+    )
     if url := environment.get(URL_VARIABLE):
         from apply_service.cli.remote import apply_remotely
 

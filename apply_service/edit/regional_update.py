@@ -1,4 +1,4 @@
-"""Rewrites an update for one part of a file: only the segments that are placed there."""
+"""Cuts an update and its merges down to one part of a file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from apply_service.edit.place.placement import MergePath, Placement, RemovedSpan
-from apply_service.edit.place.splice import splice
+from apply_service.edit.place.placement import Placement, splice
+from apply_service.edit.place.sent_part import SentPart
 from apply_service.edit.read.marker_phrases import usual_marker
 from apply_service.edit.read.markers import MarkerReader
 from apply_service.edit.regions import Region
@@ -15,93 +15,63 @@ from apply_service.edit.regions import Region
 if TYPE_CHECKING:
     from apply_service.edit.place.merge import MergePlan
 
-# Merges that are looked at, the best one included, for one with another text.
-MAX_RIVAL_PATHS = 5
-
 
 @dataclass(frozen=True, slots=True)
 class RegionalUpdate:
     """The edit as the prompt of one region states it.
 
-    `lines` is the update with markers, `segments` its text without them, `predicted` the region
-    as the deterministic merge would leave it.
+    `lines` is the update with markers, `segments` its text without them.
     """
 
     lines: tuple[str, ...]
     segments: tuple[tuple[str, ...], ...]
-    predicted: tuple[str, ...]
 
 
-def regional_update(
-    original_lines: Sequence[str],
-    path: MergePath,
-    region: Region,
-    *,
-    marker: str,
-    directives: Sequence[str] = (),
-) -> RegionalUpdate:
-    """The part of a merge that falls into one region, as an update of that region.
+def regional_update(parts: Sequence[SentPart], region: Region, *, marker: str) -> RegionalUpdate:
+    """The parts that stand in one region, as an update of that region.
 
-    Every placement and removal of `path` must lie inside the region or wholly outside it.
-    `directives` are the removal directives of `path.removed`; several may come from one line.
+    Every part must lie inside the region or wholly outside it.
     """
-    pieces: list[tuple[int, int, tuple[str, ...], bool]] = [
-        (placement.start, placement.end, placement.lines, False)
-        for placement in path.placements
-        if _is_inside(placement, region)
-    ]
-    pieces += [
-        (removed.start, removed.end, (directive,), True)
-        for removed, directive in zip(path.removed, directives, strict=True)
-        if _is_inside(removed, region)
-    ]
-    pieces.sort(key=lambda piece: piece[:2])
     lines: list[str] = []
-    predicted: list[str] = []
+    segments: list[tuple[str, ...]] = []
     position = region.start
-    for start, end, text, is_removal in pieces:
-        if start > position:
+    for part in sorted(parts, key=lambda one: (one.start, one.end)):
+        if not (region.start <= part.start and part.end <= region.end):
+            continue
+        if part.start > position:
             lines.append(marker)
-        if not is_removal or lines[-1:] != list(text):
-            lines.extend(text)
-        predicted.extend(original_lines[position:start])
-        predicted.extend(() if is_removal else text)
-        position = max(position, end)
+        lines += part.lines
+        segments.append(part.lines)
+        position = max(position, part.end)
     if position < region.end:
         lines.append(marker)
-    predicted.extend(original_lines[position : region.end])
-    segments = tuple(text for _, _, text, is_removal in pieces if text and not is_removal)
-    return RegionalUpdate(tuple(lines), segments, tuple(predicted))
+    return RegionalUpdate(tuple(lines), tuple(segments))
 
 
-def predicted_rival(plan: MergePlan, region: Region) -> tuple[str, ...]:
-    """The second-likeliest merge of a region: the likeliest one with a different text.
-
-    Empty if there is only one merge, or if none of the next few merges keeps to the region.
-    """
-    if plan.is_unique:
-        return ()
-    texts = [_merged_region(plan, path, region) for path in plan.paths(MAX_RIVAL_PATHS)]
-    return next((text for text in texts[1:] if text and text != texts[0]), ())
-
-
-def _merged_region(plan: MergePlan, path: MergePath, region: Region) -> tuple[str, ...]:
-    """The text of a region in one merge; empty if a change crosses the region's borders."""
-    changes: tuple[Placement | RemovedSpan, ...] = (*path.placements, *path.removed)
+def regional_merge(
+    original_lines: Sequence[str], placements: Sequence[Placement], region: Region
+) -> tuple[str, ...] | None:
+    """The lines of a region in a merge; None if a placement crosses the region's borders."""
     if any(
-        one.start < border < one.end for one in changes for border in (region.start, region.end)
+        one.start < border < one.end for one in placements for border in (region.start, region.end)
     ):
-        return ()
-    inside = MergePath(
-        placements=tuple(one for one in path.placements if _is_inside(one, region)),
-        removed=tuple(one for one in path.removed if _is_inside(one, region)),
-    )
-    merged = splice(plan.original_lines, inside)
-    return tuple(merged[region.start : len(merged) - len(plan.original_lines) + region.end])
+        return None
+    inside = [one for one in placements if one.is_inside(region.start, region.end)]
+    merged = splice(original_lines, inside)
+    return tuple(merged[region.start : len(merged) - len(original_lines) + region.end])
 
 
-def _is_inside(change: Placement | RemovedSpan, region: Region) -> bool:
-    return region.start <= change.start and change.end <= region.end
+def regional_merges(plan: MergePlan, region: Region) -> dict[tuple[str, ...], int]:
+    """The texts of a region in the likely merges, each with the likeliest; the likeliest first."""
+    here = {one.layer for one in plan.path() if one.is_inside(region.start, region.end)}
+    found: dict[tuple[str, ...], int] = {}
+    for number in range(plan.num_likely):
+        path = plan.path(number)
+        is_here = all(one.is_inside(region.start, region.end) for one in path if one.layer in here)
+        text = regional_merge(plan.original_lines, path, region) if is_here else None
+        if text is not None:
+            found.setdefault(text, number)
+    return found
 
 
 def marker_of(

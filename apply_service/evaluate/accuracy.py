@@ -154,7 +154,7 @@ def _answer_all(contender: Contender, cases: Sequence[Case]) -> Iterator[CaseRes
                 case,
                 contender.answer(case),
                 language=planned.language or case.language or "unknown",
-                is_unique=planned.is_unique,
+                is_certain=planned.is_certain,
             )
     finally:
         progress.clear()

@@ -45,10 +45,10 @@ def summarise_accuracy(results: Sequence[CaseResult]) -> dict[str, Any]:
             statuses["applied"],
         ),
         "rejected_though_exact": (_num(answered, lambda r: r.is_false_alarm), len(answered)),
-        "unique_claimed": (_num(answered, lambda r: r.is_unique), len(answered)),
-        "unique_exact": (
-            _num(answered, lambda r: r.is_unique and r.is_exact),
-            _num(answered, lambda r: r.is_unique),
+        "certain": (_num(answered, lambda r: r.is_certain), len(answered)),
+        "certain_exact": (
+            _num(answered, lambda r: r.is_certain and r.is_exact),
+            _num(answered, lambda r: r.is_certain),
         ),
         "refused_or_flagged": (_num(refused, lambda r: r.is_refused_or_flagged), len(refused)),
     }
@@ -60,7 +60,7 @@ def summarise_accuracy(results: Sequence[CaseResult]) -> dict[str, Any]:
         "silent_loss_rate": shares["silent_losses"],
         "coverage": shares["coverage"],
         "status": {name: _share(count, len(answered)) for name, count in statuses.items()},
-        "unique_anchors": {"claimed": shares["unique_claimed"], "exact": shares["unique_exact"]},
+        "certain_merges": {"claimed": shares["certain"], "exact": shares["certain_exact"]},
         **_speed(answered),
         "bound": _bound(answered),
         "must_refuse": {"cases": len(refused), "right": shares["refused_or_flagged"]},
@@ -84,8 +84,8 @@ def format_accuracy_report(report: Mapping[str, Any]) -> str:
         _format_share("  at a coverage (applied) of", report, "coverage"),
         _format_share("exact among applied", report, "exact_when_applied"),
         "",
-        _format_share("unique anchors claimed", report, "unique_claimed"),
-        _format_share("  exact there", report, "unique_exact"),
+        _format_share("merges called certain", report, "certain"),
+        _format_share("  exact there", report, "certain_exact"),
         "",
         *_format_statuses(report),
     ]

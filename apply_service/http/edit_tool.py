@@ -22,7 +22,7 @@ def load(path):
 EXAMPLE_UPDATE = """\
 # ... existing code ...
 def load(path):
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text()
     return json.loads(text)
 # ... existing code ..."""
 
@@ -62,7 +62,7 @@ inside a line.
 
 Example: a file has
 {EXAMPLE_ORIGINAL}
-and `code_edit` gives `read_text` an encoding and drops the print:
+and `code_edit` drops the print:
 {EXAMPLE_UPDATE}
 
 If the answer is `needs_review` or `rejected`, nothing was written: follow its hints and send the \

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from apply_service.apply.outcome import Source
-from apply_service.edit.place.verdict import Status
+from apply_service.edit.verdict.verdict import Status
 
 PriorityName = Literal["interactive", "batch"]
 
@@ -63,9 +63,9 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     use_model: Annotated[
         Literal["auto", "always", "never"] | None,
         Meta(
-            description="`never`: the deterministic merge with its verdict; `auto`: the model only"
-            " where that merge is not certain; `always`: the model. Unset, the server's setting,"
-            " by default `auto`."
+            description="`never`: the likeliest merge with its verdict; `auto`: the model only"
+            " where that merge is not certain, the embedded model nowhere; `always`: the model."
+            " Unset, the server's setting, by default `auto`."
         ),
     ] = None
     sampling: SamplingBody = SamplingBody()

@@ -44,8 +44,12 @@ def edit_of(
     default_deadline_s: float | None,
     max_deadline_s: float | None = None,
     default_use_model: UseModel,
+    auto_use_model: UseModel = "auto",
 ) -> EditRequest:
-    """The edit that a body describes, with no more time than the maximum. Raises TextFileError."""
+    """The edit that a body describes, with no more time than the maximum. Raises TextFileError.
+
+    `auto_use_model` is what "auto" means for the model that is served.
+    """
     original = body.original
     if isinstance(original, Base64Content):
         file = TextFile.from_bytes(original.base64)
@@ -54,6 +58,9 @@ def edit_of(
     sampling = body.sampling
     deadline_s = default_deadline_s if body.deadline_s is None else body.deadline_s
     capped_s = capped_deadline_s(body, max_deadline_s)
+    use_model = body.use_model or default_use_model
+    if use_model == "auto" and body.constraint != "none":
+        use_model = auto_use_model
     return EditRequest(
         original=file,
         update=body.update,
@@ -65,7 +72,7 @@ def edit_of(
         checks=body.checks,
         has_fallback=body.checks == "on",
         constraint=body.constraint,
-        use_model=body.use_model or default_use_model,
+        use_model=use_model,
         sampling=SamplingOptions(
             temperature=sampling.temperature,
             top_p=sampling.top_p,

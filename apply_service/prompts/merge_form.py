@@ -13,7 +13,7 @@ from apply_service.prompts.substitution import Substitution
 from apply_service.prompts.tokenizer import PromptTokenizer, TokenIds
 from lookup.byte_merge_grammar import ByteMergeGrammar
 from lookup.constraint import Constraint
-from lookup.merge_choices import MergeChoice, MergeDecision
+from lookup.merge_automaton import MergeDecision
 from lookup.merge_grammar import MergeGrammar
 from lookup.merge_rules import MergeRules
 
@@ -21,8 +21,8 @@ from lookup.merge_rules import MergeRules
 class AnyMergeGrammar(Constraint[Any], Protocol):
     """A constraint whose answers are merges and can be read as such."""
 
-    def chosen(self) -> tuple[MergeChoice, ...]:
-        """The choices behind the text written so far, in order."""
+    def chosen(self) -> int:
+        """The number of the text written so far."""
         ...
 
     def decisions(self, token_ids: Sequence[int]) -> list[MergeDecision]:

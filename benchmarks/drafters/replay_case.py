@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from apply_service.apply.merge_constraint import MergeConstraint, try_constrain
 from apply_service.edit.read.markers import split_segments
-from apply_service.edit.regional_update import predicted_rival
 from apply_service.edit.regions import Region
 from apply_service.edit.text.text_file import TextFile
 from apply_service.evaluate.cases.case_file import Case
@@ -69,12 +68,12 @@ def to_tokens(case: Case, profile: Profile, *, has_merge: bool) -> ReplayCase:
     planned = plan_case(case)
     merged = planned.conclude() if has_merge else None
     merge = None if planned.plan is None or merged is None else planned.plan.merge
-    rival = () if merge is None else predicted_rival(merge, Region(0, len(original)))
+    rival = () if merge is None else merge.merges[1:2]
     return ReplayCase(
         case=case,
         planned=planned,
         prompt=prompt,
         answer=(*prompt.answer_token_ids(expected), *prompt.end_token_ids),
         predicted=() if merged is None else prompt.answer_token_ids(merged.lines),
-        rival=prompt.answer_token_ids(rival) if rival else (),
+        rival=prompt.answer_token_ids(rival[0]) if rival else (),
     )

@@ -33,7 +33,7 @@ GREET_UPDATE = "# ...\ndef greet(name):\n    print('Hi ' + name)\n# ...\n"
 # kind of snippet ("" is any).
 RUN_ELSEWHERE = {
     ("CONTRIBUTING.md", "python"): "tests/docs/test_contributing.py",
-    ("docs/verdicts.md", ""): "tests/apply_service/edit/place/test_verdict_docs.py",
+    ("docs/verdicts.md", ""): "tests/apply_service/edit/verdict/test_verdict_docs.py",
     ("docs/agent-prompt.md", "python"): "tests/apply_service/http/test_edit_tool.py",
     ("docs/agent-prompt.md", "diff"): "tests/apply_service/http/test_edit_tool.py",
     ("docs/agent-prompt.md", "text"): "tests/apply_service/http/test_edit_tool.py",

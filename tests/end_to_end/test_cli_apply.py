@@ -105,13 +105,13 @@ def test_needs_review_is_written_only_when_accepted(
     file.write_text(UNSURE)
     file.with_name("update.py").write_text(UNSURE_UPDATE)
     oracle.will_answer(UNSURE_MERGED.splitlines())
-    assert run(file, "--write") == 3
+    assert ask(file, "--write") == 3
     assert file.read_text() == UNSURE
     errors = capfd.readouterr().err
     assert "needs review" in errors
     assert "ambiguous_place" in errors
     assert "was not written" in errors
-    assert run(file, "--write", "--accept-review") == 3
+    assert ask(file, "--write", "--accept-review") == 3
     assert file.read_text() == UNSURE_MERGED
 
 
@@ -159,14 +159,13 @@ def test_a_wrong_answer_gives_way_to_the_certain_merge(
 def test_a_merge_that_only_the_model_could_confirm_is_for_review(
     file: Path, oracle: OracleService, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    file.write_text(CERTAIN)
-    file.with_name("update.py").write_text(
-        "# ...\n    base = clean(path)\n    print(base)\n# ...\n"
-    )
-    oracle.will_answer(["# ... existing code ...", *CERTAIN_MERGED.splitlines()])
+    twice = "a = 1\nb = 1\n\na = 1\nc = 1\n"
+    file.write_text(twice)
+    file.with_name("update.py").write_text("# ...\na = 1\nprint(a)\n# ...\n")
+    oracle.will_answer(["# ... existing code ...", *twice.splitlines()])
     assert run(file, "--write") == 3
-    assert "place_unconfirmed" in capfd.readouterr().err
-    assert file.read_text() == CERTAIN
+    assert "ambiguous_place" in capfd.readouterr().err
+    assert file.read_text() == twice
 
 
 @pytest.mark.usefixtures("_way")
@@ -201,15 +200,14 @@ def test_json_has_the_decisions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(oracle.profile, "default_constraint", "merge")
-    monkeypatch.setattr("apply_service.apply.merge_constraint.MAX_WEIGHT_GAP", 5.0)
     file.write_text(UNSURE)
     file.with_name("update.py").write_text(UNSURE_UPDATE)
     oracle.will_answer(UNSURE_MERGED.splitlines())
     oracle.runner.sureness = 0.99
-    assert run(file, "--json") == 0
+    assert ask(file, "--json") == 0
     result = json.loads(capfd.readouterr().out)
-    assert [decision["line"] for decision in result["decisions"]] == [2, 6]
-    assert result["confidence"] == pytest.approx(0.99)
+    assert [decision["line"] for decision in result["decisions"]] == [2]
+    assert 0.5 < result["confidence"] < 0.99, "perhaps none of the merges is meant"
 
 
 @pytest.mark.parametrize("oracle", [16_000], indirect=True)
@@ -225,7 +223,7 @@ def test_a_try_that_is_thrown_away_leaves_no_trace(
     merged = [*lines[:141], "print(value)", *lines[141:]]
     oracle.will_answer(["this is no merge"])
     oracle.will_rewrite(0, 200, merged)
-    assert run(file) == 3
+    assert ask(file) == 3
     output = capfdbinary.readouterr()
     assert output.out.decode().splitlines() == merged
     assert b"no merge" not in output.err

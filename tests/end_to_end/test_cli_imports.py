@@ -1,4 +1,4 @@
-"""An edit that needs no model imports no model, no web framework and no array library."""
+"""An edit that needs no model imports no model and no web framework."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 ORIGINAL = "def name(path):\n    return path\n"
 HEAVY = (
-    *("torch", "numpy", "transformers", "tokenizers", "litestar", "uvicorn", "httpx", "pydantic"),
+    *("torch", "transformers", "tokenizers", "litestar", "uvicorn", "httpx", "pydantic"),
     *("redis", "ssl", "asyncio", "apply_service.apply.confidence", "apply_service.service"),
 )
 PROGRAM = f"""
@@ -38,7 +38,7 @@ BETWEEN = "def name(path):\n    path = path.strip()\n    return path\n"
         ("\0", "a = 1\n", "", 1, "NUL"),
         (ORIGINAL, BETWEEN, "--use-model=auto", 0, "path.strip()"),
         (ORIGINAL, "# ...\n" + BETWEEN, "--use-model=never", 0, "path.strip()"),
-        (ORIGINAL * 2, "# ...\n    print(path)\n# ...\n", "--use-model=never", 3, "place_"),
+        (ORIGINAL * 2, "# ...\n    print(path)\n# ...\n", "--use-model=never", 3, "_place"),
     ],
     ids=["impossible", "whole", "markers", "new", "empty", "binary", "auto", "never", "open"],
 )

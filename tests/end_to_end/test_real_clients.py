@@ -26,5 +26,5 @@ def test_an_edit_is_right_and_a_doubt_is_told(
         outcome = client.run(task)
         assert outcome.content == (edit.expected or edit.original).encode()
         assert (outcome.error is None) == (edit.expected is not None), outcome.error
-    assert "line 16" in str(outcome.error)
-    assert "line 21" in str(outcome.error)
+    assert "ambiguous_place" in str(outcome.error)
+    assert "line 17" in str(outcome.error)

@@ -34,7 +34,7 @@ def test_ready_second_server_and_sigterm(flags: list[str]) -> None:
         assert httpx.get(f"{url}/health/ready").json() == {"status": "ready", "model": "ready"}
         response = httpx.post(
             f"{url}/v1/apply",
-            json={**EDIT, "checks": "off", "sampling": {"max_tokens": 8}},
+            json={**EDIT, "checks": "off", "use_model": "always", "sampling": {"max_tokens": 8}},
             timeout=30,
         )
         assert response.status_code == 200, response.text

@@ -22,6 +22,7 @@ WORK: dict[str, Any] = {
     "original": "one = 1\ntwo = 2\n",
     "update": "# ... existing code ...\ntwo = 3\n",
     "checks": "off",
+    "use_model": "always",
     "speculation": "off",
     "constraint": "none",
     "scope": "file",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.edits.brute_grammar import weighed_merges
 from oracles.edits.small_rules import small_rules
@@ -21,11 +21,9 @@ from lookup.constraint import (
     ConstrainedDraft,
     Constraint,
     InvalidRulesError,
-    NoPathError,
     TokenNotAllowedError,
 )
-from lookup.merge_choices import MergeChoice
-from lookup.merge_rules import GrammarPlacement, GrammarSegment, MergeRules
+from lookup.merge_rules import MergeRules, MergeText
 from lookup.vocabulary_index import VocabularyIndex
 
 STOP = 0
@@ -111,7 +109,7 @@ class Brute:
 
 
 @given(
-    rules=small_rules(max_segments=2),
+    rules=small_rules(max_texts=6),
     vocabulary=VOCABULARIES,
     kind=st.sampled_from(["longest", "single", "wrong"]),
     ends=st.sampled_from([(STOP,), (), (STOP, 500)]),
@@ -129,12 +127,7 @@ def test_allowed_tokens_forced_text_and_drafts_are_those_of_the_valid_merges(
     pick: Random,
 ) -> None:
     brute = Brute(rules, vocabulary, ends, opening)
-    assume(len(brute.texts) <= 200)
     encode = encoder(vocabulary, kind)
-    if not brute.texts:
-        with pytest.raises(NoPathError):
-            ByteMergeGrammar(rules, vocabulary, encode=encode)
-        return
     grammar = ByteMergeGrammar(
         rules, vocabulary, encode=encode, end_token_ids=ends, opening=opening
     )
@@ -172,7 +165,7 @@ def test_allowed_tokens_forced_text_and_drafts_are_those_of_the_valid_merges(
 
 
 @given(
-    rules=small_rules(max_segments=2),
+    rules=small_rules(max_texts=6),
     vocabulary=VOCABULARIES,
     scale=st.sampled_from([0.0, 2.0]),
     pick=st.randoms(use_true_random=False),
@@ -182,7 +175,6 @@ def test_decisions_are_the_choices_on_the_way_and_weights_count_at_them(
     rules: MergeRules, vocabulary: VocabularyIndex, scale: float, pick: Random
 ) -> None:
     brute = Brute(rules, vocabulary, (STOP,))
-    assume(0 < len(brute.texts) <= 200)
     grammar = ByteMergeGrammar(
         replace(rules, prior_scale=scale),
         vocabulary,
@@ -225,7 +217,7 @@ def check_steps(grammar: ByteMergeGrammar, whole: ConstrainedDraft) -> None:
 
 
 @given(
-    rules=small_rules(max_segments=2),
+    rules=small_rules(max_texts=6),
     vocabulary=VOCABULARIES,
     pick=st.randoms(use_true_random=False),
 )
@@ -233,8 +225,6 @@ def check_steps(grammar: ByteMergeGrammar, whole: ConstrainedDraft) -> None:
 def test_runs_behind_any_allowed_token_stay_valid(
     rules: MergeRules, vocabulary: VocabularyIndex, pick: Random
 ) -> None:
-    brute = Brute(rules, vocabulary, (STOP,))
-    assume(0 < len(brute.texts) <= 200)
     encode = vocabulary.longest_matches
     grammar = ByteMergeGrammar(rules, vocabulary, encode=encode, end_token_ids=(STOP,))
     start = grammar.snapshot()
@@ -285,13 +275,8 @@ def test_the_canonical_tokens_of_a_merge_are_drafted_and_allowed(tokenizer: Toke
     def encode(text: bytes) -> list[int]:
         return list(tokenizer.encode(text.decode()).ids)
 
-    def as_bytes(lines: list[str]) -> list[bytes]:
-        return [line.encode() for line in lines]
-
-    places = [GrammarPlacement(start=at, end=at, lines=as_bytes(NEW)) for at in (0, 3)]
-    rules = MergeRules(
-        original=as_bytes(LINES), segments=[GrammarSegment(places)], end_token_ids=b"\n</code>"
-    )
+    texts = [MergeText(symbols="".join([*LINES[:at], *NEW, *LINES[at:]]).encode()) for at in (0, 3)]
+    rules = MergeRules(texts=texts, end_token_ids=b"\n</code>")
     grammar: Constraint[ByteState] = ByteMergeGrammar(
         rules, vocabulary_of(tokenizer), encode=encode, end_token_ids=(0,), skipped=b"\n"
     )
@@ -311,23 +296,25 @@ def test_the_canonical_tokens_of_a_merge_are_drafted_and_allowed(tokenizer: Toke
     assert 1 <= num_decisions <= 4
 
 
-def test_choices_name_the_placements() -> None:
+def test_choices_name_the_texts() -> None:
     vocabulary = VocabularyIndex([b"", *(bytes([byte]) for byte in range(10, 128)), b"\nb"])
-    places = [
-        GrammarPlacement(start=at, end=at, lines=[b"\nx"], weight=-float(at)) for at in (1, 2)
-    ]
-    rules = MergeRules(original=[b"\na", b"\nb"], segments=[GrammarSegment(places)])
+    rules = MergeRules(
+        texts=[
+            MergeText(symbols=b"\na\nx\nb", weight=-1.0),
+            MergeText(symbols=b"\na\nb\nx", weight=-2.0),
+        ]
+    )
     grammar = ByteMergeGrammar(
         rules, vocabulary, encode=vocabulary.longest_matches, end_token_ids=(0,)
     )
     grammar.advance_all(vocabulary.longest_matches(b"\na"))
     newline, over = vocabulary.token_bytes.index(b"\n"), vocabulary.token_bytes.index(b"\nb")
     assert grammar.allowed_next() == (newline, over)
-    assert grammar.alternatives(over) == (MergeChoice(0, 1),)
-    assert grammar.alternatives(newline) == (MergeChoice(0, 0), MergeChoice(0, 1))
+    (decision,) = grammar.decisions([*vocabulary.longest_matches(b"\na"), over])
+    assert dict(decision.alternatives) == {over: (1,), newline: (0, 1)}
     grammar.advance(over)
     grammar.advance_all(grammar.forced_run())
-    assert grammar.chosen() == (MergeChoice(0, 1),)
+    assert grammar.chosen() == 1
 
 
 def test_a_decision_inside_a_character_is_cut_before_it_for_the_tokenizer() -> None:
@@ -338,9 +325,8 @@ def test_a_decision_inside_a_character_is_cut_before_it_for_the_tokenizer() -> N
         seen.append(text.decode())
         return vocabulary.longest_matches(text)
 
-    lines = [["\né".encode()], ["\nè".encode()]]
-    placements = [GrammarPlacement(start=0, end=0, lines=line) for line in lines]
-    rules = MergeRules(original=["\nà".encode() * 40], segments=[GrammarSegment(placements)])
+    rest = "\nà" * 40
+    rules = MergeRules(texts=[MergeText(symbols=f"\n{one}{rest}".encode()) for one in "éè"])
     grammar = ByteMergeGrammar(rules, vocabulary, encode=encode, end_token_ids=(0,))
     for limit in range(60):
         grammar.draft(limit)
@@ -358,8 +344,7 @@ def test_borders_are_those_of_the_tokens_that_hold_them() -> None:
     vocabulary = VocabularyIndex(
         [b"", *(bytes([byte]) for byte in range(10, 128)), b"\nxy", b"a\n"]
     )
-    placement = GrammarPlacement(start=1, end=1, lines=[b"\nxy"])
-    rules = MergeRules(original=[b"\na", b"\nb"], segments=[GrammarSegment([placement])])
+    rules = MergeRules(texts=[MergeText(symbols=b"\na\nxy\nb", borders=(3, 6))])
     grammar = ByteMergeGrammar(rules, vocabulary, encode=vocabulary.longest_matches)
     spelled = [vocabulary.bytes_of(token_id) for token_id in grammar.draft().token_ids]
     assert spelled == [b"\n", b"a\n", b"x", b"y", b"\n", b"b"]
@@ -372,10 +357,10 @@ def test_borders_are_those_of_the_tokens_that_hold_them() -> None:
 
 def test_what_cannot_be_spelled_is_refused() -> None:
     vocabulary = VocabularyIndex([b"", b"a", b"ab", b"\n"])
-    rules = MergeRules(original=[b"\nab"])
+    rules = MergeRules(texts=[MergeText(symbols=b"\nab")])
     with pytest.raises(InvalidRulesError, match="no token spells byte 0x62 alone"):
         ByteMergeGrammar(rules, vocabulary, encode=vocabulary.longest_matches)
-    spellable = MergeRules(original=[b"\na"])
+    spellable = MergeRules(texts=[MergeText(symbols=b"\na")])
     with pytest.raises(InvalidRulesError, match="end token 1 spells text"):
         ByteMergeGrammar(
             spellable, vocabulary, encode=vocabulary.longest_matches, end_token_ids=(1,)
@@ -389,7 +374,7 @@ def test_what_cannot_be_spelled_is_refused() -> None:
 def test_a_short_draft_is_spelled_like_the_beginning_of_a_long_one() -> None:
     word = b" documentation"
     vocabulary = VocabularyIndex([b"", *(bytes([byte]) for byte in range(10, 128)), word])
-    rules = MergeRules(original=[b"\n" + word * 40])
+    rules = MergeRules(texts=[MergeText(symbols=b"\n" + word * 40)])
     grammar = ByteMergeGrammar(rules, vocabulary, encode=vocabulary.longest_matches)
     whole = grammar.draft().token_ids
     assert len(whole) == 41

@@ -106,6 +106,7 @@ def test_a_new_definition_is_the_last_of_its_block(seed: int) -> None:
         assert fold_of(one) == fold_of(case)
 
 
+MARKER = "# ... existing code ..."
 ROWS = "import ast\nimport bisect\nimport csv\nimport dis\nimport enum\n"
 PARAGRAPHS = "".join(f"\n\ndef part_{n}(x):\n    y_{n} = x\n    return y_{n}\n" for n in range(6))
 
@@ -120,13 +121,26 @@ def test_new_lines_between_others_are_sent_with_one_that_the_file_has_once() -> 
         first, *shown, last = case.update.splitlines()
         assert set(shown) <= {"", *case.expected.splitlines()}
         if case.style == "generated definition, first":
-            assert last == "# ... existing code ..."
+            assert last == MARKER
             assert first == "def part_0(x):"
+        assert case.must_refuse == (case.style == "generated definition, alone")
         if case.style not in ("generated definition, middle", "generated definition, row"):
             continue
-        assert first.strip() == last.strip() == "# ... existing code ..."
+        assert first.strip() == last.strip() == MARKER
         assert set(shown).intersection(filter(None, case.original.splitlines()))
         assert len(case.original) < len(case.expected)
+
+
+def test_the_last_of_a_row_is_sent_in_its_block() -> None:
+    file = "class Box:\n    size = Number()\n    name = Text()\n    lid = Flag()\n\n" + "\n" * 3
+    files = [msgspec.structs.replace(CASE, original=f"{file}LAST = {n}\n") for n in range(9)]
+    made = list(definition_cases(files, 9))
+    assert {case.style for case in made} == {"generated definition, field"}
+    for case in made:
+        header, inner, field, *rest = case.update.removeprefix(f"{MARKER}\n").splitlines()
+        assert (header, inner.strip(), field) == ("class Box:", MARKER, "    lid = Flag()")
+        assert {*map(str.strip, rest)} <= {MARKER}
+        assert case.expected.replace(f"{field}\n", "") == case.original
 
 
 TESTS = "".join(

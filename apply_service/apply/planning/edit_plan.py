@@ -12,7 +12,7 @@ from apply_service.apply.outcome import Source
 from apply_service.edit.place.merge import MergePlan, plan_merge
 from apply_service.edit.place.merge_findings import too_much_to_compare
 from apply_service.edit.read.segment import Snippet
-from apply_service.edit.read.snippet import read_snippet
+from apply_service.edit.read.snippet import NoMarkerError, read_snippet
 from apply_service.edit.syntax.languages import language_of
 from apply_service.edit.syntax.syntax import SyntaxTree, parse
 from apply_service.edit.text.text_file import TextFile, check_no_lone_surrogate
@@ -60,11 +60,7 @@ class EditPlan:
     @property
     def is_impossible(self) -> bool:
         """True if the update has no place in the file, so that no model should try."""
-        return (
-            self.merge is not None
-            and self.merge.best is None
-            and any(finding.severity == "error" for finding in self.merge.findings)
-        )
+        return self.merge is not None and self.merge.best is None and bool(self.merge.findings)
 
 
 def plan_edit(
@@ -113,9 +109,21 @@ def _understand(plan: EditPlan) -> EditPlan:
     edit, original = plan.edit, plan.original_lines
     language = language_of(edit.path, edit.language, original)
     tree = None if language is None else parse(original, language)
-    snippet = read_snippet(
-        plan.update_lines, original, path=edit.path, language=language, tree=tree
-    )
+    try:
+        snippet = read_snippet(
+            plan.update_lines, original, path=edit.path, language=language, tree=tree
+        )
+    except NoMarkerError:
+        merge = plan_merge(
+            original,
+            plan.update_lines,
+            path=edit.path,
+            language=language,
+            instruction=edit.instruction,
+        )
+        if not merge.is_certain:
+            raise
+        return replace(plan, language=language, snippet=merge.snippet, tree=tree, merge=merge)
     if not snippet.segments and not snippet.removals:
         decision = KnownResult(original, "original")
         return replace(plan, language=language, snippet=snippet, decision=decision)
@@ -123,8 +131,15 @@ def _understand(plan: EditPlan) -> EditPlan:
         whole = tuple(line for segment in snippet.segments for line in segment.texts)
         decision = KnownResult(whole, "update")
         return replace(plan, language=language, snippet=snippet, tree=tree, decision=decision)
-    merge = plan_merge(original, snippet, tree=tree, language=language)
-    plan = replace(plan, language=language, snippet=snippet, tree=tree, merge=merge)
+    merge = plan_merge(
+        original,
+        plan.update_lines,
+        snippet,
+        path=edit.path,
+        language=language,
+        instruction=edit.instruction,
+    )
+    plan = replace(plan, language=language, snippet=merge.snippet, tree=tree, merge=merge)
     if plan.is_impossible and edit.checks == "on":
         return replace(plan, decision=KnownResult(original, "original"))
     return plan
@@ -133,10 +148,7 @@ def _understand(plan: EditPlan) -> EditPlan:
 def _unplanned(plan: EditPlan, error: BudgetSpentError) -> EditPlan:
     """The plan of an edit that takes too many comparisons: the original, and the reason."""
     merge = MergePlan(
-        original_lines=plan.original_lines,
-        candidates=(),
-        order=(),
-        findings=(too_much_to_compare(error.limit),),
+        original_lines=plan.original_lines, findings=(too_much_to_compare(error.limit),)
     )
     return replace(plan, merge=merge, decision=KnownResult(plan.original_lines, "original"))
 

@@ -62,6 +62,7 @@ def _key_of(edit: EditRequest) -> Hashable:
         edit.cache_salt,
         edit.original,
         edit.update,
+        edit.instruction,
         edit.path,
         edit.language,
         edit.checks,

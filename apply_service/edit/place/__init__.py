@@ -1,10 +1,8 @@
-"""Where segments go, and whether the result may be trusted.
+"""What an update may mean, the likeliest merge first, and how certain that one is.
 
-`merge` asks `merge_planner` for a `placement` of every segment; `path_search` joins them.
-Places: `lazy_placements`, `explicit_placements`, `order_placements`, `removals`.
-Weight: `placement_ranking` (fitted to `placement_features`), corrected by `placement_trees`.
-Judgement: `verdict` compares (`comparison`) by `checks`, `loss_checks`, `double_checks`,
-`place_checks` and `syntax_check`. Messages and hints stand beside each check; those of a merge plan
-in `merge_findings`.
-`candidates` is the first room of the layer that follows.
+`merge` is the entrance and returns a plan: `exact_merges` where the update names the lines that it
+replaces, otherwise `candidates` (places of each part, none weighed) → `features` (pure functions
+with a name and one line of why) → `lattice` (the best ways through all parts, as texts and as
+layers of `placement`s) → `score` (fitted trees, and the probability that the first merge is right).
+`merge_findings` says why there is none.
 """

@@ -1,111 +1,206 @@
-"""The deterministic merge: where every segment of a snippet goes, and whether that is certain."""
+"""The merges that an update may mean, the likeliest first, and how certain that one is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import takewhile
 
 from apply_service.edit.finding import Finding
-from apply_service.edit.place.merge_planner import MergePlanner
-from apply_service.edit.place.path_search import PathSearch
-from apply_service.edit.place.placement import MergePath, Placement, RemovedSpan
-from apply_service.edit.place.splice import Membership, splice
-from apply_service.edit.read.segment import Snippet
-from apply_service.edit.syntax.syntax import SyntaxTree, parse
+from apply_service.edit.place.exact_merges import OverlapError, exact_merges
+from apply_service.edit.place.lattice.layers import layers_of
+from apply_service.edit.place.merge_findings import (
+    anchor_not_found,
+    no_common_order,
+    no_place,
+    removal_not_found,
+    too_many_segments,
+)
+from apply_service.edit.place.placement import Placement
+from apply_service.edit.place.score.ranked_merges import rank_merges
+from apply_service.edit.place.score.tree_score import load_scores
+from apply_service.edit.place.sent_part import SentPart
+from apply_service.edit.read.segment import EXPLICIT_FORMATS, Segment, Snippet
+from apply_service.edit.syntax.definitions import find_definitions
+from apply_service.edit.syntax.languages import language_of
+from apply_service.edit.syntax.syntax import parse
 
-__all__ = ["MergePlan", "plan_merge", "splice"]
+MAX_SEGMENTS = 400
+# Of merges that the scores say are right with this probability, so many are: chosen on edits that
+# the fit has not seen, so that no more wrong ones are applied than before; docs/benchmarks.md.
+MIN_CERTAINTY = 0.8
+# Where the first merge is wrong, another one is right in so many of the blind cases.
+OTHERS_SHARE = 0.6
+MIN_PROBABILITY = 1e-4
+# Merges that are less likely than this, by their logarithm, are no rivals of the first.
+MIN_WEIGHT = -4.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class MergePlan:
-    """All valid merges of an original and a snippet, as placements.
+    """At most eight merges of one original and one update, and what is known of them.
 
-    `candidates` hold the placements a segment, best first, by the segments of the snippet;
-    `order` lists the segments as they follow one another in the file. `is_unique` says that the
-    best path is the only one worth considering: no decision is open.
+    `merges` are whole texts that differ in more than blank lines; `weights` are their
+    log-probabilities, which need not sum to 1: perhaps none is right. `certainty` is the
+    probability that the first one is.
+    `parts` are what was sent, where the first merge puts it. `snippet` is the reading of the update
+    that led there. With an error among the `findings` there is no merge.
     """
 
     original_lines: Sequence[str]
-    candidates: tuple[tuple[Placement, ...], ...]
-    order: tuple[int, ...]
-    removed: tuple[RemovedSpan, ...] = ()
+    merges: tuple[tuple[str, ...], ...] = ()
+    weights: tuple[float, ...] = ()
+    certainty: float = 0.0
+    parts: tuple[SentPart, ...] = ()
     findings: tuple[Finding, ...] = ()
-    is_unique: bool = False
-
-    @cached_property
-    def best(self) -> MergePath | None:
-        """The heaviest valid merge; None if there is none."""
-        return next(self.paths(1), None)
-
-    def num_paths(self, limit: int) -> int:
-        """How many valid merges there are, counted up to `limit`."""
-        return min(self._search.num_paths, limit) if self._is_possible else 0
-
-    def paths(self, limit: int) -> Iterator[MergePath]:
-        """At most `limit` valid merges, the heaviest first."""
-        if not self._is_possible:
-            return
-        for placements in islice(self._search.paths(), limit):
-            yield MergePath(placements=placements, removed=self.removed)
-
-    def accepts(
-        self, result_lines: Sequence[str], *, ignores_blank_lines: bool = False
-    ) -> MergePath | None:
-        """The valid merge that `result_lines` is, or None.
-
-        Instruction comments may be kept or left out; with `ignores_blank_lines` the number of
-        blank lines does not matter anywhere.
-        """
-        if not self._is_possible:
-            return None
-        membership = Membership(
-            self.original_lines,
-            self._layers,
-            self.removed,
-            ignores_blank_lines=ignores_blank_lines,
-        )
-        return membership.find(result_lines)
+    snippet: Snippet | None = None
 
     @property
-    def _is_possible(self) -> bool:
-        return not any(finding.severity == "error" for finding in self.findings)
+    def best(self) -> tuple[str, ...] | None:
+        """The likeliest merge; None if there is none."""
+        return self.merges[0] if self.merges else None
+
+    @property
+    def num_likely(self) -> int:
+        """How many of the merges, the first ones, may be meant; a certain one has no rivals."""
+        if self.is_certain or not self.merges:
+            return len(self.merges[:1])
+        return 1 + sum(1 for _ in takewhile(lambda weight: weight >= MIN_WEIGHT, self.weights[1:]))
+
+    @property
+    def mass(self) -> float:
+        """The probability that one of the merges is right."""
+        if len(self.merges) < 2:
+            return self.certainty
+        return min(sum(map(math.exp, self.weights)), 1.0)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the likeliest merge may be applied without asking anybody."""
+        return bool(self.merges) and self.certainty >= MIN_CERTAINTY
 
     @cached_property
-    def _layers(self) -> list[tuple[Placement, ...]]:
-        return [self.candidates[number] for number in self.order]
+    def layers(self) -> tuple[tuple[Placement, ...], ...]:
+        """The likely merges as placements: those of a layer exclude each other, in their order.
 
-    @cached_property
-    def _search(self) -> PathSearch:
-        return PathSearch(self._layers)
+        The placement number n of a layer that has several belongs to merge n.
+        """
+        return layers_of(self.original_lines, self.merges[: self.num_likely])
+
+    @property
+    def open_placements(self) -> frozenset[Placement]:
+        """What may be meant where the likely merges differ; empty if there is one alone."""
+        return frozenset[Placement]().union(*(layer for layer in self.layers if len(layer) > 1))
+
+    def path(self, number: int = 0) -> tuple[Placement, ...]:
+        """The placements of merge `number`, in order."""
+        layers = self.layers
+        if number >= self.num_likely:
+            layers = layers_of(self.original_lines, (self.merges[number],))
+        return tuple(layer[number] if len(layer) > 1 else layer[0] for layer in layers)
+
+    def number_of(
+        self, result_lines: Sequence[str], *, ignores_blank_lines: bool = False
+    ) -> int | None:
+        """Which of the merges a text is; None if it is none of them."""
+
+        def seen(lines: Sequence[str]) -> list[str]:
+            return [line for line in lines if line.strip() or not ignores_blank_lines]
+
+        wanted = seen(result_lines)
+        texts = enumerate(self.merges)
+        return next((number for number, merge in texts if seen(merge) == wanted), None)
 
 
 def plan_merge(
     original_lines: Sequence[str],
-    snippet: Snippet,
+    update_lines: Sequence[str],
+    snippet: Snippet | None = None,
     *,
-    tree: SyntaxTree | None = None,
+    path: str | None = None,
     language: str | None = None,
+    instruction: str | None = None,
 ) -> MergePlan:
-    """Find the placements of all segments and the best merge.
+    """Find what an update may mean; `snippet` is what `read_snippet` made of it, if it could.
 
-    `tree` is the parsed original; without it the original is parsed if `language` has a grammar.
-    Definitions are otherwise found by their look.
+    An `instruction` makes lines suspicious that change although it does not speak of them.
+
+    Raises BudgetSpentError if that takes too many comparisons.
     """
-    if tree is None:
-        tree = parse(original_lines, language)
-    drawn = MergePlanner(original_lines, snippet, tree).draw()
-    plan = MergePlan(
+    if snippet is not None and len(snippet.segments) > MAX_SEGMENTS:
+        finding = too_many_segments(len(snippet.segments), MAX_SEGMENTS)
+        return _without_merge(original_lines, snippet, finding)
+    if snippet is not None and snippet.format in EXPLICIT_FORMATS:
+        try:
+            exact = exact_merges(original_lines, snippet.segments)
+        except OverlapError:
+            return _without_merge(original_lines, snippet, no_common_order(snippet))
+        if exact is not None:
+            return MergePlan(
+                original_lines=original_lines,
+                merges=exact.merges,
+                weights=exact.weights,
+                certainty=exact.certainty,
+                parts=exact.parts,
+                snippet=snippet,
+            )
+    scores = load_scores()
+    ranked = rank_merges(
+        original_lines, update_lines, scores, path=path, language=language, instruction=instruction
+    )
+    misfit = next(ranked.merges[0].misfits(), None) if ranked.merges else None
+    if not ranked.merges or misfit is not None:
+        finding = _reason(
+            original_lines, snippet, misfit, language_of(path, language, original_lines)
+        )
+        return _without_merge(original_lines, snippet, finding)
+    first = ranked.merges[0]
+    return MergePlan(
         original_lines=original_lines,
-        candidates=drawn.candidates,
-        order=drawn.order,
-        removed=drawn.removed,
-        findings=drawn.findings,
+        merges=tuple(tuple(merge.lines) for merge in ranked.merges),
+        weights=_weights(ranked.certainty, ranked.log_shares(scores.scale)),
+        certainty=ranked.certainty,
+        parts=tuple(first.sent_parts(update_lines)),
+        snippet=first.reading.snippet,
     )
-    if plan.best is None:
-        return plan
-    is_unique = not drawn.findings and all(
-        placement.is_certain for placement in plan.best.placements
-    )
-    return replace(plan, is_unique=is_unique)
+
+
+def _weights(certainty: float, log_shares: Sequence[float]) -> tuple[float, ...]:
+    """Log-probabilities: the first merge has the certainty, and others share most of the rest."""
+    first = min(max(certainty, MIN_PROBABILITY), 1 - MIN_PROBABILITY)
+    others = [math.exp(share) for share in log_shares[1:]]
+    rest = OTHERS_SHARE * (1 - first) / max(sum(others), MIN_PROBABILITY)
+    found = [min(first, max(rest * share, MIN_PROBABILITY**2)) for share in others]
+    return (math.log(first), *map(math.log, found))
+
+
+def _without_merge(
+    original_lines: Sequence[str], snippet: Snippet | None, *findings: Finding
+) -> MergePlan:
+    return MergePlan(original_lines=original_lines, findings=findings, snippet=snippet)
+
+
+def _reason(
+    original_lines: Sequence[str],
+    snippet: Snippet | None,
+    misfit: Segment | None,
+    language: str | None,
+) -> Finding:
+    """Why there is no merge."""
+    if misfit is not None:
+        return anchor_not_found(misfit, original_lines)
+    if snippet is None:
+        return no_place(1)
+    tree = parse(original_lines, language)
+    symbols = find_definitions(original_lines) if tree is None else tree.symbols
+    known = [symbol.name for symbol in symbols if symbol.kind != "import"]
+    for removal in snippet.removals:
+        if not {removal.name, removal.name.rpartition(".")[2]}.intersection(known):
+            return removal_not_found(removal, known)
+    for segment in snippet.segments:
+        if segment.old is not None and any(map(str.strip, segment.old)):
+            return anchor_not_found(segment, original_lines)
+    lines = (line.number for segment in snippet.segments for line in segment.lines)
+    return no_place(next(lines, 1))

@@ -1,4 +1,4 @@
-"""The findings of a merge plan, each with a hint that a model can act on."""
+"""Why an update has no merge, each reason with a hint that a model can act on."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from rapidfuzz.distance import Indel
 from rapidfuzz.process import extractOne
 
 from apply_service.edit.finding import Finding
-from apply_service.edit.place.placement import Placement
-from apply_service.edit.read.segment import Segment, Snippet
-from apply_service.edit.syntax.symbol import Symbol
+from apply_service.edit.read.segment import Removal, Segment, Snippet
+from apply_service.edit.syntax.definitions import find_definitions
 from apply_service.edit.text.line_index import LineIndex
 from apply_service.edit.text.similarity import MAX_COMPARED_CHARS
 from apply_service.edit.text.words import IDENTIFIER
@@ -23,81 +22,11 @@ MAX_NEAREST = 4000
 # Those with the most words in common are compared letter by letter, which takes long.
 MAX_SPELLED = 64
 MIN_CLOSENESS = 0.5
-_MARKER = "a line `// ... existing code ...` (in the comment syntax of the file)"
 
 
-def ambiguous_place(segment: Segment, places: Sequence[int], index: LineIndex) -> Finding:
-    """Several places fit a segment about as well; `places` are lines from 0."""
-    numbers = [str(place + 1) for place in places[:MAX_LISTED]]
-    listed = numbers[0] if len(numbers) == 1 else ", ".join(numbers[:-1]) + " or " + numbers[-1]
-    above = [
-        f"`{index.stripped[place - 1][:MAX_SHOWN_CHARS]}`"
-        for place in places[:3]
-        if place > 0 and index.stripped[place - 1]
-    ]
-    hint = f"add the unchanged line before its place (line {listed} of the original)"
-    if above:
-        hint += f": {' or '.join(above)}"
-    return Finding(
-        code="ambiguous_place",
-        severity="warning",
-        message=f"line {_number(segment)} of the update (`{_shown(segment)}`) may belong at line"
-        f" {listed} of the original",
-        hint=hint,
-        line=places[0] + 1,
-    )
-
-
-def border_unclear(segment: Segment) -> Finding:
-    """An update without markers lacks a part of the lines it shows: forgotten or removed?"""
-    sides = ("first", segment.has_gap_before), ("last", segment.has_gap_after)
-    named = " and ".join(name for name, is_missing in sides if is_missing)
-    what = (
-        "a part of a definition; the other lines of the definition may stay or go"
-        if segment.is_rest_unclear
-        else f"nearly the whole file; the {named} lines that it leaves out may stay or go"
-    )
-    return Finding(
-        code="border_unclear",
-        severity="warning",
-        message=f"the update has no marker and shows {what}",
-        hint=f"send all lines, or add {_MARKER} where lines stay, or `// remove NAME` where a"
-        " definition goes",
-        line=_number(segment) if segment.has_gap_before else segment.lines[-1].number,
-    )
-
-
-def few_left_out(segment: Segment, num_lines: int, *, is_end: bool) -> Finding:
-    """An update leaves out a few lines at a border of the file, and no marker stands there."""
-    lines = "line" if num_lines == 1 else f"{num_lines} lines"
-    return Finding(
-        code="border_unclear",
-        severity="warning",
-        message=f"the update leaves out the {'last' if is_end else 'first'} {lines} of the"
-        f" original and has no marker at its {'end' if is_end else 'beginning'}; the"
-        f" {'line' if num_lines == 1 else 'lines'} may stay or go",
-        hint=f"to keep the rest, add {_MARKER} {'at the end' if is_end else 'at the beginning'};"
-        " to remove it, name it in `// remove NAME`",
-        line=segment.lines[-1].number if is_end else _number(segment),
-    )
-
-
-def place_guessed(segment: Segment, placement: Placement, index: LineIndex) -> Finding:
-    """No line of the segment stands in the original."""
-    before = index.stripped[placement.start - 1] if placement.start > 0 else ""
-    return Finding(
-        code="place_guessed",
-        severity="warning",
-        message=f"the original does not say where line {_number(segment)} of the update"
-        f" (`{_shown(segment)}`) belongs; it was put at line {placement.start + 1}",
-        hint="add the unchanged line before or after it"
-        + (f" (it now follows `{before[:MAX_SHOWN_CHARS]}`)" if before else ""),
-        line=placement.start + 1,
-    )
-
-
-def anchor_not_found(segment: Segment, index: LineIndex, symbols: Sequence[Symbol]) -> Finding:
+def anchor_not_found(segment: Segment, original_lines: Sequence[str]) -> Finding:
     """The lines that a segment wants to replace do not stand in the original."""
+    index = LineIndex(original_lines)
     wanted = [text.strip() for text in segment.old or segment.texts if text.strip()]
     missing = next((text for text in wanted if not index.places(text)), wanted[0])
     hint = "copy the old lines exactly from the original"
@@ -105,7 +34,7 @@ def anchor_not_found(segment: Segment, index: LineIndex, symbols: Sequence[Symbo
     if nearest is not None:
         text = index.stripped[nearest][:MAX_SHOWN_CHARS]
         hint += f"; the nearest line is line {nearest + 1}: `{text}`"
-    names = list(dict.fromkeys(symbol.name for symbol in symbols))[:MAX_LISTED]
+    names = _names_in(original_lines)
     if names:
         hint += f"; the original defines {', '.join(names)}"
     return Finding(
@@ -116,6 +45,36 @@ def anchor_not_found(segment: Segment, index: LineIndex, symbols: Sequence[Symbo
         hint=hint,
         line=None if nearest is None else nearest + 1,
     )
+
+
+def removal_not_found(removal: Removal, known: Sequence[str]) -> Finding:
+    """The original, which defines the `known` names, does not define what the update removes."""
+    listed = ", ".join(list(dict.fromkeys(known))[:MAX_LISTED]) or "none"
+    return Finding(
+        code="removal_not_found",
+        severity="error",
+        message=f"line {removal.number} of the update removes `{removal.name}`, but the original"
+        f" defines no `{removal.name}`",
+        hint=f"name a definition of the original (it has: {listed}), or send the lines before and"
+        " after the removed ones with nothing between",
+        line=removal.number,
+    )
+
+
+def no_place(number: int) -> Finding:
+    """No part of the original is like line `number` of the update and what follows."""
+    return Finding(
+        code="anchor_not_found",
+        severity="error",
+        message=f"no place was found for line {number} of the update and the lines that follow",
+        hint="send unchanged lines of the original before and after each change",
+    )
+
+
+def _names_in(original_lines: Sequence[str]) -> list[str]:
+    """The first names that the original defines."""
+    names = dict.fromkeys(symbol.name for symbol in find_definitions(original_lines))
+    return list(names)[:MAX_LISTED]
 
 
 def no_common_order(snippet: Snippet) -> Finding:
@@ -154,11 +113,6 @@ def too_much_to_compare(limit: int) -> Finding:
 
 def _number(segment: Segment) -> int:
     return segment.lines[0].number if segment.lines else 1
-
-
-def _shown(segment: Segment) -> str:
-    texts = [text.strip() for text in segment.texts if text.strip()]
-    return texts[0][:MAX_SHOWN_CHARS] if texts else ""
 
 
 def _nearest(text: str, index: LineIndex) -> int | None:

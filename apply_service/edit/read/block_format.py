@@ -74,7 +74,7 @@ class BlockReader:
         segments: list[Segment] = []
         for block in self._blocks(lines):
             segments.extend(map(self._lazy.with_optional, self._segments(block)))
-        return Snippet(format="search_replace", segments=tuple(segments), is_ordered=False)
+        return Snippet(format="search_replace", segments=tuple(segments))
 
     def _blocks(self, lines: Sequence[SegmentLine]) -> list[SearchReplaceBlock]:
         blocks: list[SearchReplaceBlock] = []

@@ -40,15 +40,13 @@ _COMMENTS = ("#", "//", "/*", "*", "--", "<!--")
 class Replacement:
     """Rows `[new, new_end)` of an update replace lines `[old, old_end)`.
 
-    `is_doubtful` says that the update shows most of the definition around them, so that the lines
-    it leaves out may be meant to go; `is_open` says that the definition may continue behind them.
+    `is_open` says that the definition may continue behind them.
     """
 
     new: int
     new_end: int
     old: int
     old_end: int
-    is_doubtful: bool = False
     is_open: bool = False
 
 
@@ -284,9 +282,7 @@ class DefinitionFragment:
         parts = self._read(place, range(new.start, new.end), context, depth=depth + 1)
         if not parts:
             return None
-        num_old = self._index.num_filled(old.header, old.end)
-        is_doubtful = self._num_filled(new) >= MIN_WHOLE_SHARE * num_old
-        return [replace(one, is_doubtful=one.is_doubtful or is_doubtful) for one in found + parts]
+        return found + parts
 
     def _starts(self, new: Symbol, old: Symbol) -> tuple[int, int] | None:
         """The first row and the first line of a replacement, comments above the header included.

@@ -111,10 +111,10 @@ class LazyReader:
         """Give the outer borders without a marker a gap where the agent forgot a marker."""
         if segments and not segments[0].has_gap_before:
             is_inside = self._is_inside(segments[0])
-            segments[0] = replace(segments[0], has_gap_before=is_inside, is_start_guessed=is_inside)
+            segments[0] = replace(segments[0], has_gap_before=is_inside)
         if segments and not segments[-1].has_gap_after:
             is_inside = self._is_inside(segments[-1], is_end=True)
-            segments[-1] = replace(segments[-1], has_gap_after=is_inside, is_end_guessed=is_inside)
+            segments[-1] = replace(segments[-1], has_gap_after=is_inside)
 
     def _is_inside(self, segment: Segment, *, is_end: bool = False) -> bool:
         """True if a border segment without a marker leaves lines of the original beyond it.

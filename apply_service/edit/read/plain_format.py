@@ -18,7 +18,6 @@ from apply_service.edit.text.alignment import Block, matching_blocks
 from apply_service.edit.text.definition_names import definition_name, definition_names
 from apply_service.edit.text.indentation import lacks_first_indent, reindented, reindented_by
 from apply_service.edit.text.line_index import LineIndex, indent_of
-from apply_service.edit.text.runs import Run
 
 # The share of the original's filled lines that an update shows in order when it is the whole file.
 MIN_WHOLE_SHARE = 0.5
@@ -54,20 +53,13 @@ def read_plain(
         return _replacing(lines, [whole], index)
     if stretch is None and not found:
         _check_place(view, original)
-    segment = replace(segment, is_rest_unclear=stretch is None and bool(found))
     return Snippet(format="fragment", segments=(segment,))
 
 
 def _nearly_whole(segment: Segment, view: _Alignment) -> Snippet:
     """Read the update as the whole file; lines missing at a border may stay."""
     has_gaps = view.has_lost_before(), view.has_lost_after()
-    segment = replace(
-        segment,
-        has_gap_before=has_gaps[0],
-        has_gap_after=has_gaps[1],
-        is_start_guessed=has_gaps[0],
-        is_end_guessed=has_gaps[1],
-    )
+    segment = replace(segment, has_gap_before=has_gaps[0], has_gap_after=has_gaps[1])
     return Snippet(format="fragment" if any(has_gaps) else "whole", segments=(segment,))
 
 
@@ -109,9 +101,8 @@ def _segment(lines: Sequence[SegmentLine], one: Replacement, index: LineIndex) -
     filled = [row for row in range(one.new, one.new_end) if lines[row].text.strip()]
     shown = lines[filled[0] : filled[-1] + 1]
     texts = [line.text for line in shown]
-    run = Run(0, len(texts), one.old, one.old_end, 0.0, is_exact=False, is_definition=True)
     old = index.lines[one.old : one.old_end]
-    written = reindented(texts, [run], index)
+    written = reindented(texts, old, index)
     indents = indent_of(texts[0]), indent_of(old[0])
     if written == texts and indents[0] != indents[1]:
         moved = texts[:1] if lacks_first_indent(texts, old) else texts
@@ -120,7 +111,6 @@ def _segment(lines: Sequence[SegmentLine], one: Replacement, index: LineIndex) -
         lines=tuple(replace(line, text=text) for line, text in zip(shown, written, strict=True)),
         old=tuple(old),
         old_line_hint=one.old + 1,
-        is_rest_unclear=one.is_doubtful,
     )
 
 

@@ -7,6 +7,8 @@ from typing import Literal
 import msgspec
 
 SnippetFormat = Literal["lazy", "fragment", "whole", "diff", "search_replace", "patch"]
+# Formats that name the lines they replace.
+EXPLICIT_FORMATS: frozenset[SnippetFormat] = frozenset({"diff", "search_replace", "patch"})
 LineRole = Literal["unknown", "context", "new"]
 
 
@@ -31,10 +33,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     `old` are the replaced lines, if the format names them (context and removed lines of a hunk,
     the SEARCH side of a block) or the lines of a fragment tell; None leaves them to be found.
     Without a gap before, the segment begins where the previous one ends, or at the start of the
-    file; likewise after. Where no marker stands at a border of a lazy update, or of one that
-    is nearly the whole file, a gap there is a guess (`is_start_guessed`, `is_end_guessed`). For a
-    fragment it is a guess whether lines of a definition stay that it leaves out
-    (`is_rest_unclear`). `next_indent` are the columns of white space before the marker that
+    file; likewise after. `next_indent` are the columns of white space before the marker that
     follows, if one does, and `outer_indent` those before a further marker directly behind that
     one, if they are fewer. `old_line_hint` is the line number of a hunk header, from 1; agents
     often get it wrong.
@@ -45,16 +44,8 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     has_gap_before: bool = True
     has_gap_after: bool = True
     old_line_hint: int | None = None
-    is_start_guessed: bool = False
-    is_end_guessed: bool = False
-    is_rest_unclear: bool = False
     next_indent: int | None = None
     outer_indent: int | None = None
-
-    @property
-    def is_gap_guessed(self) -> bool:
-        """True if the gap at either border is a guess."""
-        return self.is_start_guessed or self.is_end_guessed
 
     @property
     def texts(self) -> list[str]:
@@ -74,13 +65,8 @@ class Removal(msgspec.Struct, frozen=True, gc=False):
 
 
 class Snippet(msgspec.Struct, frozen=True, kw_only=True):
-    """An update in one form for all formats.
-
-    `is_ordered` says that segments should follow the file's order. A lazy update may still have
-    segments out of order when their anchors say so.
-    """
+    """An update in one form for all formats."""
 
     format: SnippetFormat
     segments: tuple[Segment, ...]
     removals: tuple[Removal, ...] = ()
-    is_ordered: bool = True

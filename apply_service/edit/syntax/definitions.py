@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import cached_property
 
 from msgspec.structs import replace
 
 from apply_service.edit.syntax.symbol import Symbol
-from apply_service.edit.text.block_bounds import columns
 from apply_service.edit.text.brackets import BLOCK_ENDS, BLOCK_OPENERS
-from apply_service.edit.text.definition_names import bound_name, definition_name, is_attribute
+from apply_service.edit.text.definition_names import definition_name
 from apply_service.edit.text.line_index import LineIndex, indent_of, leaves
-from apply_service.edit.text.runs import REPEATED_SHARE, Run
 from apply_service.edit.text.similarity import Similarity
 
-# Evidence in a definition of the same name, on top of the lines that are equal.
-DEFINITION_WEIGHT = 5.0
-CONSTANT_WEIGHT = 1.0
 # A last line more alike than this to one in the middle shows that the definition goes on.
 MIN_CUT_SIMILARITY = 0.5
 MAX_SAME_NAME = 16
@@ -160,43 +155,6 @@ class SymbolTable:
                     break
         return found
 
-    def runs(
-        self, fragment: Sequence[Symbol], texts: Sequence[str], *, next_indent: int | None = None
-    ) -> list[Run]:
-        """One run for each pair of a segment's definition and an original's definition of its name.
-
-        For a definition that is cut off, the run is its header. A name that the segment defines
-        repeatedly says nothing about the place. `next_indent` is the number of columns before the
-        marker that follows the segment, if one does.
-        """
-        runs: list[Run] = []
-        num_named = Counter(symbol.name for symbol in fragment)
-        for symbol in fragment:
-            if symbol.kind in NOT_BLOCKS:
-                continue
-            if num_named[symbol.name] > MAX_LOOKED_AT:
-                continue
-            for old in self.matches(fragment, symbol):
-                if symbol.kind not in BLOCKS and self._is_bound_deeper(symbol, old, texts):
-                    continue
-                if not symbol.is_complete:
-                    runs.extend(self._header_runs(symbol, old, texts))
-                elif not self.is_cut(symbol, old, texts, next_indent=next_indent):
-                    runs.extend(self._variants(symbol, old, texts))
-        return runs
-
-    def _is_bound_deeper(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> bool:
-        """True if a value is deeper than the old one and another line binds it at that depth."""
-        header, lines = texts[new.header], self._index.lines
-        indent = indent_of(header)
-        if len(indent) <= len(indent_of(lines[old.header])):
-            return False
-        name = bound_name(header)
-        return name is not None and any(
-            name in line and indent_of(line) == indent and bound_name(line) == name
-            for line in lines
-        )
-
     def matches(self, fragment: Sequence[Symbol], symbol: Symbol) -> list[Symbol]:
         """The old definitions with the name, kind and owners of a segment's `symbol`."""
         owners = self._owners(fragment, symbol)
@@ -204,22 +162,12 @@ class SymbolTable:
         fitting = (self.symbols[place] for place in named)
         return [old for old in fitting if self._fits(old, symbol, owners)][:MAX_SAME_NAME]
 
-    def is_cut(
-        self,
-        new: Symbol,
-        old: Symbol,
-        texts: Sequence[str],
-        *,
-        next_indent: int | None = None,
-    ) -> bool:
+    def is_cut(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> bool:
         """True if the segment's definition ends with a line from the middle of the old one.
 
-        False if the segment goes on behind it, or with a marker beside its header.
+        False if the segment goes on behind it.
         """
         if any(map(str.strip, texts[new.end :])):
-            return False
-        header = texts[new.header]
-        if header[:1].isspace() and next_indent == columns(header):
             return False
         last = next(text for row in range(new.end - 1, -1, -1) if (text := texts[row].strip()))
         *inner, old_last = [text for text in self._index.stripped[old.header : old.end] if text]
@@ -254,72 +202,10 @@ class SymbolTable:
         old_owners = self._owners(self.symbols, old)
         return old_owners[: len(owners)] == owners
 
-    def _variants(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> list[Run]:
-        """Runs from header to end, and from the comments or attributes that both have above."""
-        runs = [self._run(new, old, new.header, old.header, texts)]
-        attribute, old_attribute = _attribute_of(new, texts), _attribute_of(old, self._index.lines)
-        if attribute is not None and old_attribute is not None:
-            runs.append(self._run(new, old, attribute, old_attribute, texts))
-        if new.start < new.header and old.start < old.header:
-            first, old_first = texts[new.start].strip(), self._index.stripped[old.start]
-            is_other = (new.start, old.start) != (attribute, old_attribute)
-            if is_other and first[:2] == old_first[:2]:
-                runs.append(self._run(new, old, new.start, old.start, texts))
-        return runs
-
-    def _header_runs(self, new: Symbol, old: Symbol, texts: Sequence[str]) -> Iterator[Run]:
-        """The header alone, if it differs and is one line in both texts.
-
-        The lines behind the header are not shown.
-        """
-        row, place = new.header, old.header
-        header, old_header = texts[row].strip(), self._index.stripped[place]
-        is_block = new.kind in BLOCKS and old.end > place + 1
-        if is_block and header != old_header and all(map(_ends_header, (header, old_header))):
-            is_exact = indent_of(texts[row]) == indent_of(self._index.lines[place])
-            weight = DEFINITION_WEIGHT
-            yield Run(row, row + 1, place, place + 1, weight, is_exact, is_definition=True)
-
-    def _run(
-        self, new: Symbol, old: Symbol, new_start: int, old_start: int, texts: Sequence[str]
-    ) -> Run:
-        new_end = new.end
-        while new_end > new.header + 1 and not texts[new_end - 1].strip():
-            new_end -= 1
-        shown = {text.strip() for text in texts[new_start:new_end]}
-        equal = {text for text in self._index.stripped[old_start : old.end] if text in shown}
-        weights = sorted(map(self._index.weight, equal), reverse=True)
-        is_block = new.kind in BLOCKS
-        weight = DEFINITION_WEIGHT if is_block else CONSTANT_WEIGHT
-        weight += sum(weights[:1]) + REPEATED_SHARE * sum(weights[1:])
-        is_exact = indent_of(texts[new.header]) == indent_of(self._index.lines[old.header])
-        last = self._index.stripped[old.end - 1]
-        return Run(
-            new_start,
-            new_end,
-            old_start,
-            old.end,
-            weight,
-            is_exact,
-            is_definition=True,
-            is_closed=texts[new_end - 1].strip() == last,
-        )
-
 
 def _parts(name: str) -> list[str]:
     """Split `Server.close`, `Server::close` or `Server#close` into its parts."""
     return [part for part in re.split(r"[.:#]+", name) if part] or [name]
-
-
-def _attribute_of(symbol: Symbol, texts: Sequence[str]) -> int | None:
-    """The first attribute or decorator above the header of a definition."""
-    above = range(symbol.start, symbol.header)
-    return next((row for row in above if is_attribute(texts[row])), None)
-
-
-def _ends_header(line: str) -> bool:
-    """True if a definition's body begins behind this line."""
-    return line.endswith(("{", ":", "do", "=>", ")")) and not line.endswith("({")
 
 
 def shifted(symbol: Symbol, by: int) -> Symbol:

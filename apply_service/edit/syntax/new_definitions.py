@@ -5,17 +5,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
-from types import MappingProxyType
 
 from apply_service.edit.syntax.definitions import BLOCKS_OR_RULES, LEADING, SymbolTable
 from apply_service.edit.syntax.symbol import Symbol
-from apply_service.edit.text.definition_names import (
-    definition_name,
-    is_attribute,
-    unqualified,
-)
+from apply_service.edit.text.definition_names import definition_name, unqualified
 from apply_service.edit.text.line_index import LineIndex
 from apply_service.edit.text.words import IDENTIFIER, whole_name
 
@@ -40,16 +35,11 @@ class NewDefinitions:
         self,
         table: SymbolTable,
         index: LineIndex,
-        renames: Mapping[str, str] = MappingProxyType({}),
         sent: Iterable[str] = (),
     ) -> None:
-        """`renames` holds the old name for each new one that the update gives.
-
-        `sent` are the lines of the whole update: what it names keeps its name.
-        """
+        """`sent` are the lines of the whole update: what it names keeps its name."""
         self._sent = frozenset(map(str.strip, sent))
         self._words = frozenset(word for line in self._sent for word in IDENTIFIER.findall(line))
-        self._renames = renames
         self._table = table
         self._index = index
         self._known_by_look: dict[str, bool] = {}
@@ -73,36 +63,12 @@ class NewDefinitions:
                 rows.update(range(start, symbol.end - (symbol.kind == "key")))
         return rows
 
-    def begins(self, fragment: Sequence[Symbol], texts: Sequence[str]) -> bool:
-        """True if a segment begins with a definition whose name the file lacks.
-
-        The definition may still be an old one under another name.
-        """
-        filled = (row for row, text in enumerate(texts) if text.strip())
-        first = next((row for row in filled if not texts[row].strip().startswith(LEADING)), None)
-        return any(
-            symbol.header == first and _is_block(symbol) and not self._is_known(symbol.name)
-            for symbol in fragment
-        )
-
-    def splits(self, place: int, lines: Sequence[str]) -> bool:
-        """True if `lines`, put before line `place`, cut attributes off the definition there."""
-        last = next((text.strip() for text in reversed(lines) if text.strip()), "")
-        above = self._index.stripped[place - 1] if place else ""
-        if not is_attribute(above) or is_attribute(last):
-            return False
-        holder = self._holders[place - 1]
-        if holder is None:
-            return False
-        symbol = self._table.symbols[holder]
-        return symbol.start < place <= symbol.header and any(map(definition_name, lines))
-
     def _is_known(self, name: str) -> bool:
         """True if a definition has this name, if only by the look of its line.
 
         Only a limited number of names is looked for; all others count as known.
         """
-        if name in self._renames or self._table.named(name, limit=1):
+        if self._table.named(name, limit=1):
             return True
         if name not in self._used_at:
             return False

@@ -73,11 +73,6 @@ def unqualified(name: str) -> str:
     return _QUALIFIER.split(name)[-1]
 
 
-def is_title(name: str) -> bool:
-    """True if a name is a text, such as a test's or a route's; other lines cannot use it."""
-    return " " in name or "/" in name
-
-
 def is_attribute(line: str) -> bool:
     """True if `line` is like `@property`, `#[test]` or `[Fact]`: it belongs to the next line."""
     return line.lstrip().startswith(("@", "#[", "["))

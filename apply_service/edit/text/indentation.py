@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from apply_service.edit.text.line_index import LineIndex, indent_of, indent_unit
-from apply_service.edit.text.runs import Run
 
 
-def reindented(texts: Sequence[str], runs: Iterable[Run], index: LineIndex) -> list[str]:
-    """Shift `texts` to the indentation of those lines that the original has too.
+def reindented(texts: Sequence[str], old: Sequence[str], index: LineIndex) -> list[str]:
+    """Shift `texts`, a new version of the definition `old`, to the indentation of that one.
 
-    Nothing changes if any of those lines is indented as in the original, or if they disagree:
-    then the segment's own indentation is meant. The same holds if its steps are as wide as the
-    file's and only some lines are deeper than they were, as where old code goes into a new block.
-    But spaces in a file of tabs become tabs, and the other way round.
+    Nothing changes if a line that both have is indented as in the original, or if such lines
+    disagree: then the segment's own indentation is meant. The same holds if its steps are as wide
+    as the file's and only some lines are deeper than they were, as where old code goes into a new
+    block. But spaces in a file of tabs become tabs, and the other way round.
     """
-    seen: set[tuple[str, str]] = set()
-    for run in runs:
-        if not run.is_exact or run.is_definition:
-            seen.update(_aligned(run, texts, index))
-        elif any(text[:1].isspace() and text.strip() for text in texts[run.new : run.new_end]):
-            return list(texts)
-        elif not run.is_border:
-            seen.add(("", ""))
-    if any(new and new == old for new, old in seen):
+    seen = set(_aligned(texts, old))
+    if any(new and new == kept for new, kept in seen):
         return list(texts)
     pairs = dict(seen)
     agree = len(pairs) == len(seen)
@@ -74,29 +66,16 @@ def _shifted(texts: Sequence[str], pairs: dict[str, str]) -> list[str] | None:
     return None
 
 
-def _aligned(run: Run, texts: Sequence[str], index: LineIndex) -> list[tuple[str, str]]:
-    """Pairs of indentations of the segment and the original for lines that are equal in both.
-
-    The first lines of a definition count whatever they say.
-    """
-    if not run.is_definition:
-        return [
-            (indent_of(texts[run.new + step]), indent_of(index.lines[run.old + step]))
-            for step in range(run.new_end - run.new)
-            if texts[run.new + step].strip()
-        ]
-    old_places: dict[str, list[int]] = {}
-    for place in range(run.old, run.old_end):
-        old_places.setdefault(index.stripped[place], []).append(place)
-    new_texts = Counter(text.strip() for text in texts[run.new : run.new_end])
+def _aligned(texts: Sequence[str], old: Sequence[str]) -> list[tuple[str, str]]:
+    """Pairs of indentations of the first lines, and of lines that stand once in either text."""
+    counts = Counter(text.strip() for text in texts), Counter(text.strip() for text in old)
+    old_indents = {text.strip(): indent_of(text) for text in old}
     return [
-        (indent_of(texts[run.new]), indent_of(index.lines[run.old])),
+        (indent_of(texts[0]), indent_of(old[0])),
         *(
-            (indent_of(text), indent_of(index.lines[old_places[text.strip()][0]]))
-            for text in texts[run.new : run.new_end]
-            if text.strip()
-            and len(old_places.get(text.strip(), ())) == 1
-            and new_texts[text.strip()] == 1
+            (indent_of(text), old_indents[text.strip()])
+            for text in texts
+            if text.strip() and all(count[text.strip()] == 1 for count in counts)
         ),
     ]
 

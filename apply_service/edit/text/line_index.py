@@ -7,7 +7,6 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from copy import copy
 from functools import cached_property
 from itertools import accumulate
 
@@ -45,12 +44,6 @@ class LineIndex:
         low, high = self._bounds
         return places[bisect_left(places, low) : bisect_left(places, high)]
 
-    def within(self, low: int, high: int) -> LineIndex:
-        """The same index, restricted to places in lines `[low, high)`."""
-        window = copy(self)
-        window._bounds = low, high
-        return window
-
     def weight(self, text: str) -> float:
         """The evidence in finding the stripped `text`: more if it is rare; 0 for a blank line."""
         known = self._weights.get(text)
@@ -77,20 +70,6 @@ class LineIndex:
     def num_filled(self, start: int, end: int) -> int:
         """Number of lines with text in `[start, end)`."""
         return self._filled[end] - self._filled[start] if start < end else 0
-
-    def blank_before(self, border: int) -> int:
-        """Number of blank lines directly before `border`."""
-        place = border
-        while place > 0 and not self.stripped[place - 1]:
-            place -= 1
-        return border - place
-
-    def blank_after(self, border: int) -> int:
-        """Number of blank lines from `border` on."""
-        place = border
-        while place < len(self.stripped) and not self.stripped[place]:
-            place += 1
-        return place - border
 
 
 def num_equal_lines(a: Sequence[str], i: int, b: Sequence[str], j: int, step: int) -> int:

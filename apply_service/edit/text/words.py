@@ -9,15 +9,11 @@ IDENTIFIER_PATTERN = r"[A-Za-z_$][\w$]*"
 IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
 # Letters, digits and underscores of any script.
 WORD = re.compile(r"\w+")
-WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 # The same with `$`, as scripts have it, and with `-`, as style sheets have it.
 DOLLAR_WORD = re.compile(r"[\w$]+")
 DASHED_WORD = re.compile(r"[\w$-]+")
 # Words of any script that no digit begins.
 NAME = re.compile(r"[^\W\d]\w*")
-NAME_NUMBER_OR_SIGN = re.compile(r"[^\W\d]\w*|\d+|[^\w\s]")
-# Words that a letter begins, and numbers.
-LETTERS_OR_NUMBER = re.compile(r"[^\W\d_]\w*|\d+")
 # What a line begins with: a word with the sign of a directive or decorator, or one other sign.
 FIRST_WORD_OR_SIGN = re.compile(r"[#@]?\w+|\W")
 

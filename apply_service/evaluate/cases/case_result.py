@@ -53,12 +53,12 @@ def notes_of(findings: Iterable[Finding]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """A case with its answer. `is_unique` says that the deterministic merge claims one place."""
+    """A case with its answer. `is_certain` says that the likeliest merge is called certain."""
 
     case: Case
     answer: CaseAnswer
     language: str
-    is_unique: bool = False
+    is_certain: bool = False
 
     @property
     def is_returned(self) -> bool:

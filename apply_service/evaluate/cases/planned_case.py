@@ -24,10 +24,10 @@ class PlannedCase:
     refusal: str = ""
 
     @property
-    def is_unique(self) -> bool:
-        """True if the anchors leave one place to every segment."""
+    def is_certain(self) -> bool:
+        """True if the likeliest merge may be applied without a model."""
         merge = None if self.plan is None else self.plan.merge
-        return merge is not None and merge.is_unique
+        return merge is not None and merge.is_certain
 
     def conclude(self) -> Outcome | None:
         """The outcome that the service gives without a model; None if there is none."""

@@ -27,7 +27,7 @@ class Contender(Protocol):
 class MergeContender:
     """Answers as the service does where it cannot ask its model.
 
-    A merge that no model has confirmed is applied only with unique anchors.
+    A merge that no model has confirmed is applied only if it is certain.
     """
 
     name = "merge alone"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from apply_service.edit.place.verdict import Status
+from apply_service.edit.verdict.verdict import Status
 from apply_service.http.schemas import FindingBody
 
 FinishReason = Literal["stop", "length"]

@@ -101,6 +101,7 @@ async def run_body(
         default_deadline_s=service.deadline_of(body.priority),
         max_deadline_s=service.max_deadline_of(body.priority),
         default_use_model=service.default_use_model,
+        auto_use_model=service.auto_use_model,
     )
     edit = replace(edit, cache_salt=cache_salt_of(authorization, service.cache_sharing))
     return await service.apply(edit, events)

@@ -44,9 +44,10 @@ async def settle_edit(
     request: Request[Any, Any, Any], service: ApplyService, edit: EditRequest
 ) -> Outcome:
     """The outcome of an edit that may be used. Raises what an edit fails with, VerdictError too."""
+    use_model = service.default_use_model
     edit = replace(
         edit,
-        use_model=service.default_use_model,
+        use_model=service.auto_use_model if use_model == "auto" else use_model,
         deadline_s=service.deadline_of("interactive"),
         cache_salt=cache_salt_of(request.headers.get("authorization"), service.cache_sharing),
     )

@@ -11,6 +11,7 @@ from pipeline_session import functions, make_edit, make_plan, tries_of
 
 from apply_service.apply.attempt import MAX_REGIONS, attempts_of
 from apply_service.apply.region_prompt import build_prompts
+from apply_service.edit.place.merge import MergePlan
 
 LARGE = functions([f"part_{number:02d}" for number in range(43)])
 ONE = make_edit(
@@ -51,22 +52,21 @@ def test_many_places_make_cells_of_a_coarser_grid() -> None:
     assert tries[0].scope == "region"
 
 
-def test_a_rival_place_is_shown_beside_the_best_one_alone() -> None:
-    update = "# ...\n    print(value)\n    return value\n# ...\n"
-    body = "def {0}(value):\n    value += 1\n    return value\n\n\n"
-    original = body.format("first") + body.format("second") + LARGE
-    far = LARGE.split("\n")[-2]
-    edit = make_edit(original, f"{update}{far}\n    # the end\n")
-    plan = make_plan(edit)
-    contested, best = list(attempts_of(plan, max_region_tokens=1500))[:2]
-    assert plan.merge is not None
-    places = {one.start for one in plan.merge.candidates[0][:2]}
-    assert len(places) == 2
-    shown = contested.regions[0]
-    assert all(shown.start <= place < shown.end for place in places)
-    assert contested.regions[0] != best.regions[0]
-    assert contested.regions[1:] == best.regions[1:]
-    assert len(contested.regions) == 2
+def test_rival_places_are_shown_together_first_and_then_the_best_one_alone() -> None:
+    lines = LARGE.split("\n")
+    places = [number for number, line in enumerate(lines) if line == "    for step in range(20):"]
+    (first,) = places
+    second = first + 20
+    new = "    print(value)"
+    merges = tuple((*lines[:at], new, *lines[at:]) for at in (first, second))
+    plan = make_plan(ONE)
+    merge = MergePlan(original_lines=lines, merges=merges, weights=(-0.5, -1.0), certainty=0.5)
+    contested, best = list(attempts_of(replace(plan, merge=merge), max_region_tokens=1500))[:2]
+    (shown,) = contested.regions
+    assert shown.start < first
+    assert second < shown.end
+    (narrow,) = best.regions
+    assert narrow.start < first < narrow.end <= second
 
 
 def test_the_scope_of_the_request_rules() -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from oracle_service import OracleService
-from pipeline_session import functions, make_edit, make_plan, outcome_of, run_edit, tries_of
+from pipeline_session import make_edit, outcome_of, run_edit
 from verdict_examples import ROOT, Example, read_examples
 
-from apply_service.apply.confidence import place_probability
-from apply_service.apply.decision import Branch, Decision
 from apply_service.apply.edit_request import EditRequest, SamplingOptions
 from apply_service.apply.outcome import Outcome
+from apply_service.edit.place.merge import MergePlan, plan_merge
 
 ORIGINAL = "a = 1\nb = 1\n\na = 1\nc = 1\n"
 UPDATE = "# ...\na = 1\nprint(a, end=None)\n# ...\n"
@@ -33,9 +33,20 @@ EXAMPLES = [example for example in read_examples() if example.told is not None]
 
 
 @pytest.fixture(autouse=True)
-def _few_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only places that fit nearly as well as the best one are offered."""
-    monkeypatch.setattr("apply_service.apply.merge_constraint.MAX_WEIGHT_GAP", 5.0)
+def _two_merges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the merges of a plan those that these tests speak of are left."""
+    module = "apply_service.apply.planning.edit_plan"
+
+    def planned(*args: object, **options: object) -> MergePlan:
+        plan = plan_merge(*args, **options)  # type: ignore[arg-type]
+        found = [merge for merge in plan.merges if list(merge) in (FIRST, SECOND)]
+        if len(found) == 2:
+            return replace(plan, merges=tuple(found), weights=(math.log(0.5),) * 2, certainty=0.5)
+        if list(plan.merges[0]) == CERTAIN_LINES:
+            return replace(plan, merges=plan.merges[:1], weights=(0.0,), certainty=1.0)
+        return plan
+
+    monkeypatch.setattr(f"{module}.plan_merge", planned)
 
 
 @pytest.fixture
@@ -59,96 +70,11 @@ def test_a_sure_model_settles_an_open_place(oracle: OracleService, lines: list[s
     result = outcome(oracle, UNSURE)
     assert (result.verdict.status, result.source, codes(result)) == ("applied", "model", [])
     assert list(result.lines) == lines
-    oracle.runner.sureness = 0.985
+    oracle.runner.sureness = 0.97
     result = outcome(oracle, UNSURE)
-    assert (result.verdict.status, codes(result)) == ("needs_review", ["ambiguous_place"])
+    assert result.verdict.status == "needs_review"
+    assert codes(result) == ["ambiguous_place", "low_confidence"]
     assert list(result.lines) == lines
-
-
-def test_all_choices_for_a_place_count_together(oracle: OracleService) -> None:
-    """Two choices of 98.5 % are less than 98 %."""
-    oracle.will_answer(FIRST)
-    oracle.runner.sureness = 0.985
-    result = outcome(oracle, UNSURE)
-    assert len(result.decisions) == 2
-    assert result.confidence == pytest.approx(0.985)
-    assert codes(result) == ["ambiguous_place"]
-
-
-@pytest.mark.parametrize(("language", "confidence"), [("python", 1.0), ("markdown", 0.8)])
-def test_how_many_blank_lines_there_are_is_no_reason_for_a_review(
-    oracle: OracleService, language: str, confidence: float
-) -> None:
-    """But for prose, where they tell paragraphs apart."""
-    head = "class Rooms:\n    def first(self):\n        return 1\n\n"
-    head += "    def second(self):\n        return 2\n\n"
-    last = "    def last(self):\n        return 9\n"
-    added = "    def added(self):\n        return 3\n\n"
-    update = f"class Rooms:\n    # ...\n\n{added}    def last(self):\n        # ...\n"
-    lines = (head + added + last).splitlines()
-    oracle.will_answer(lines)
-    oracle.runner.sureness = 0.8
-    edit = make_edit(head + last, update, constraint="merge", language=language)
-    result = outcome(oracle, edit)
-    assert list(result.lines) == lines
-    assert [one.probability for one in result.decisions] == [pytest.approx(0.8)]
-    assert result.confidence == pytest.approx(confidence)
-    assert codes(result) == ([] if confidence == 1.0 else ["low_confidence"])
-
-
-def test_only_choices_about_a_place_count_for_it() -> None:
-    def made(probability: float, *segments: int) -> Decision:
-        return Decision(
-            line=1,
-            chosen=Branch("a", "keeps line 1 of the original", probability),
-            alternatives=(),
-            outside_mass=0.0,
-            segments=frozenset(segments),
-        )
-
-    decisions = [made(0.5, 0), made(0.9, 1), made(0.8, 1, 2), made(0.1)]
-    assert place_probability(decisions, 0) == 0.5
-    assert place_probability(decisions, 1) == pytest.approx(0.72)
-    assert place_probability(decisions, 2) == 0.8
-    assert place_probability(decisions, 3) == 1.0
-
-
-def test_a_rival_that_the_model_was_not_shown_leaves_the_doubt(
-    oracle: OracleService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = [f"part_{number:02d}" for number in range(43)]
-    text = functions(names)
-    for name in ("part_10", "part_30"):
-        text = text.replace(f"def {name}(value):\n", f"def {name}(value):\n    check(value)\n")
-    edit = make_edit(
-        text,
-        "# ...\n    check(value)\n    print(value)\n# ...\n",
-        constraint="merge",
-        scope="region",
-    )
-    lines = text.split("\n")[:-1]
-    places = [place for place, line in enumerate(lines) if line == "    check(value)"]
-    oracle.runner.sureness = 0.999
-
-    def answered(place: int) -> Outcome:
-        merged = [*lines[: place + 1], "    print(value)", *lines[place + 1 :]]
-        for region in tries_of(make_plan(edit), oracle)[0].regions:
-            has_place = region.start <= place < region.end
-            oracle.will_rewrite(
-                region.start, region.end, merged[region.start : region.end + has_place]
-            )
-        result = outcome(oracle, edit)
-        assert list(result.lines) == merged
-        return result
-
-    for place in places:
-        shown = answered(place)
-        assert (shown.verdict.status, codes(shown)) == ("applied", [])
-    monkeypatch.setattr(oracle.profile, "max_region_tokens", 1)
-    (region,) = tries_of(make_plan(edit), oracle)[0].regions
-    (place,) = (place for place in places if region.start <= place < region.end)
-    hidden = answered(place)
-    assert (hidden.verdict.status, codes(hidden)) == ("needs_review", ["ambiguous_place"])
 
 
 def test_a_toss_up_is_for_review(oracle: OracleService) -> None:
@@ -189,7 +115,7 @@ def test_without_a_constraint_nobody_is_asked(oracle: OracleService) -> None:
     original = CERTAIN.original.decode()
     result = outcome(oracle, make_edit(original, CERTAIN.update, constraint="none"))
     assert (result.verdict.status, codes(result)) == ("applied", [])
-    assert (result.confidence, result.decisions, result.evidence) == (None, (), ())
+    assert (result.confidence, result.decisions, result.evidence) == (1.0, (), ())
 
 
 def test_an_answer_that_is_cut_off_has_no_other_finding(oracle: OracleService) -> None:

@@ -83,7 +83,7 @@ def test_every_answer_was_bound_and_is_a_valid_merge(
     for plan, outcome in runs:
         assert plan.merge is not None
         assert (outcome.source, outcome.confidence is None) == ("model", False)
-        assert plan.merge.accepts(outcome.lines) is not None
+        assert plan.merge.number_of(outcome.lines, ignores_blank_lines=True) is not None
         found = {finding.code for finding in outcome.verdict.findings}
         assert not found & {"not_a_merge", "no_valid_merge", "truncated"}
     assert sum(len(outcome.decisions) > 0 for _, outcome in runs) >= 10
@@ -108,7 +108,10 @@ def test_every_decision_names_the_line_that_was_written(
                     case ["takes", "line", number, *_]:
                         assert int(number) in sent
                     case words:
-                        assert words == ["ends", "the", "file"]
+                        assert words in (
+                            ["ends", "the", "file"],
+                            ["comes", "from", "the", "update"],
+                        )
 
 
 def test_no_line_is_invented(runs: list[tuple[EditPlan, Outcome]]) -> None:

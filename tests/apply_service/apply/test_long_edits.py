@@ -22,9 +22,6 @@ CASES = read_records("long_edits")
 TWICE = "a = 1\nb = 1\n\na = 1\nc = 1\n"
 LONG = "\n".join(f"print('line {number}', end='')" for number in range(1200))
 UNSURE = f"# ...\na = 1\n{LONG}\n# ...\n"
-SHOUT = "def shout(path):\n    base = clean(path)\n    return base.upper()\n"
-# The name says where it goes, but no line behind it does.
-REDEFINED = "# ...\ndef shout(path):\n    return clean(path).upper()\n\n\n" + LONG
 
 
 @pytest.fixture
@@ -77,8 +74,6 @@ def test_a_doubtful_merge_is_for_review_and_says_why_no_model_was_asked(
 ) -> None:
     result = outcome_of(run_edit(oracle, make_edit(TWICE, UNSURE, use_model=use_model)))
     assert (result.verdict.status, result.source) == ("needs_review", "merge")
-    result = outcome_of(run_edit(oracle, make_edit(SHOUT, REDEFINED, use_model=use_model)))
-    assert (result.verdict.status, result.source) == ("needs_review", "merge")
-    (finding,) = result.verdict.findings
-    assert finding.code == "place_unconfirmed"
+    doubt, finding = result.verdict.findings
+    assert (doubt.code, finding.code) == ("ambiguous_place", "place_unconfirmed")
     assert f"the limit is {CONTEXT}; send one change at a time" in finding.message

@@ -1,67 +1,97 @@
-"""Which placements a model may choose from."""
+"""Which merges a model may choose from, and how they are told to the grammar."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import chain
 
 import pytest
-from case_files import case_file
 
-from apply_service.apply.merge_constraint import MAX_ALTERNATIVES, try_constrain
-from apply_service.edit.place.merge import MergePlan
-from apply_service.edit.place.placement import MAX_WEIGHT_GAP, Placement, PlacementReason
+from apply_service.apply.merge_constraint import MergeConstraint, try_constrain
+from apply_service.edit.place.merge import MIN_WEIGHT, MergePlan
 from apply_service.edit.regions import Region
-from apply_service.evaluate.cases.case_file import read_cases
 from apply_service.models.store import resolve_model
 from apply_service.prompts.profile import PromptRequest, load_profile
-from benchmarks.drafters.replay_case import to_tokens
 
-AGENT_WRITTEN = case_file("agent_written")
-ORIGINAL = ["first = 1", "limit = 10", "second = 2", "", "third = 3"]
+ORIGINAL = ("first = 1", "limit = 10", "second = 2", "", "limit = 10", "third = 3", "last = 4")
+NEW = "limit = 20"
+UPPER = (ORIGINAL[0], NEW, *ORIGINAL[2:])
+LOWER = (*ORIGINAL[:4], NEW, *ORIGINAL[5:])
+BOTH = (ORIGINAL[0], NEW, *ORIGINAL[2:4], NEW, *ORIGINAL[5:])
+WHOLE = Region(0, len(ORIGINAL))
 
 
-def offers() -> Iterator[tuple[Placement, tuple[Placement, ...]]]:
-    """Each segment's best placement and the offered ones, over all cases."""
+def plan(*weights: float) -> MergePlan:
+    merges = (UPPER, LOWER, BOTH)[: len(weights)]
+    return MergePlan(original_lines=ORIGINAL, merges=merges, weights=weights, certainty=0.5)
+
+
+def constrained(merge: MergePlan, region: Region = WHOLE) -> MergeConstraint | None:
     profile = load_profile("embedded", resolve_model("embedded").path)
-    for case in read_cases(AGENT_WRITTEN):
-        prepared = to_tokens(case, profile, has_merge=False)
-        constraint = prepared.try_constrain()
-        plan = prepared.planned.plan
-        if constraint is None or plan is None or plan.merge is None:
-            continue
-        best = plan.merge.best
-        assert best is not None
-        yield from zip(best.placements, constraint.placements, strict=True)
+    lines = ORIGINAL[region.start : region.end]
+    prompt = profile.build(PromptRequest(lines, ["# ...", NEW, "# ..."], segments=()))
+    return try_constrain(merge, region, prompt)
 
 
-def placed(start: int, end: int, reason: PlacementReason, *lines: str) -> Placement:
-    return Placement(
-        segment=0, start=start, end=end, lines=lines, weight=-start / 10, reason=reason
-    )
+def test_the_likely_merges_are_offered_the_likeliest_first() -> None:
+    found = constrained(plan(-0.3, -1.5, MIN_WEIGHT - 0.1))
+    assert found is not None
+    assert (found.texts, found.numbers) == ((UPPER, LOWER), (0, 1))
+    assert [text.weight for text in found.rules.texts] == [-0.3, -1.5]
 
 
-def test_the_best_place_comes_first_and_none_that_is_far_behind() -> None:
-    num_offered = 0
-    for best, offered in offers():
-        assert offered[0] == best
-        assert len(set(offered)) == len(offered) <= MAX_ALTERNATIVES
-        assert all(one.weight >= best.weight - MAX_WEIGHT_GAP for one in offered)
-        num_offered += len(offered) > 1
-    assert num_offered > 20
+def test_a_part_of_the_file_has_the_merges_that_keep_to_it() -> None:
+    found = constrained(plan(-0.7, -1.0, -1.6), Region(0, 3))
+    assert found is not None
+    assert (found.texts, found.numbers) == ((UPPER[:3],), (0,))
+    assert constrained(plan(-0.7, -1.0), Region(0, 1)) is not None, "nothing is open there"
 
 
-@pytest.mark.parametrize(("reason", "num_offered"), [("context", 3), ("similar", 4)])
-def test_what_drops_lines_without_an_anchor_is_not_offered_beside_what_has_one(
-    reason: PlacementReason, num_offered: int
-) -> None:
-    best = placed(0, 1, reason, "first = 1", "new = 0")
-    anchored = placed(1, 3, "similar", "limit = 10", "new = 0")
-    added = placed(3, 3, "similar", "new = 0")
-    wild = placed(4, 5, "similar", "new = 0")
-    candidates = (best, anchored, added, wild)
-    plan = MergePlan(original_lines=ORIGINAL, candidates=(candidates,), order=(0,))
-    profile = load_profile("embedded", resolve_model("embedded").path)
-    prompt = profile.build(PromptRequest(ORIGINAL, ["# ...", "first = 1", "new = 0"], segments=()))
-    constraint = try_constrain(plan, Region(0, len(ORIGINAL)), prompt)
-    assert constraint is not None
-    assert constraint.placements == (candidates[:num_offered],)
+@pytest.mark.parametrize("number", range(3))
+def test_each_merge_is_an_answer(number: int) -> None:
+    found = constrained(plan(-1.0, -1.1, -1.2))
+    assert found is not None
+    grammar = found.grammar()
+    text = found.texts[number]
+    while not grammar.is_complete:
+        run = grammar.forced_run()
+        if not run:
+            ways = grammar.allowed_next()
+            here = grammar.snapshot()
+            for token in ways:
+                grammar.advance(token)
+                leads = reaches(grammar, number)
+                grammar.restore(here)
+                if leads:
+                    run = [token]
+                    break
+        assert run
+        grammar.advance_all(run)
+    assert grammar.chosen() == number
+    assert tuple(chain(*found.form.lines(text))) == tuple(found.rules.texts[number].symbols)
+
+
+def reaches(grammar: object, number: int) -> bool:
+    """Whether the text of a number is still possible: the draft of the rest may be forced to it."""
+    chosen = grammar.chosen()
+    if chosen == number:
+        return True
+    here = grammar.snapshot()
+    position = getattr(here, "position", here)
+    return number in position.texts
+
+
+def test_borders_are_where_a_merge_leaves_the_original_and_where_it_returns() -> None:
+    found = constrained(plan(-0.3, -1.5))
+    assert found is not None
+    old = tuple(chain(*found.form.lines(ORIGINAL), found.form.end))
+    for text in found.rules.texts:
+        new = (*text.symbols, *found.form.end)
+        entered, left = text.borders
+        assert new[:entered] == old[:entered]
+        assert new[entered] != old[entered]
+        rest = len(new) - left
+        assert new[left:] == old[len(old) - rest :]
+
+
+def test_without_a_merge_there_is_no_constraint() -> None:
+    assert constrained(MergePlan(original_lines=ORIGINAL)) is None

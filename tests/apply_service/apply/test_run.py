@@ -15,7 +15,6 @@ from pipeline_session import (
     Session,
     check_items,
     functions,
-    hopeless_edit,
     make_edit,
     make_plan,
     merge_of,
@@ -27,6 +26,7 @@ from pipeline_session import (
     tries_of,
 )
 
+from apply_service.apply import conclusion
 from apply_service.apply.errors import (
     OverloadedError,
     PromptTooLongError,
@@ -428,12 +428,14 @@ def half_blind(oracle: OracleService) -> OracleService:
 
 
 def test_where_no_merge_can_be_offered_a_wider_try_comes_first(half_blind: OracleService) -> None:
-    half_blind.will_answer(merge_of(make_plan(BOUND)))
+    plan = make_plan(BOUND)
+    assert plan.merge is not None
+    half_blind.will_answer(merge_of(plan))
     half_blind.runner.sureness = 0.999
     items = run_edit(half_blind, BOUND)
     result = outcome_of(items)
     assert (result.scope, result.verdict.status) == ("file", "applied")
-    assert result.confidence == pytest.approx(0.999)
+    assert result.confidence == pytest.approx(0.999 * plan.merge.mass)
     assert sum(isinstance(item, RegionStarted) for item in items) == 1
 
 
@@ -442,6 +444,7 @@ def test_where_none_can_be_offered_at_all_the_model_writes_freely_and_it_is_said
 ) -> None:
     edit = replace(BOUND, scope="region")
     plan = make_plan(edit)
+    assert plan.merge is not None
     teach(half_blind, plan, tries_of(plan, half_blind)[0])
     result = outcome_of(run_edit(half_blind, edit))
     assert (result.verdict.status, result.source, result.scope) == (
@@ -450,7 +453,7 @@ def test_where_none_can_be_offered_at_all_the_model_writes_freely_and_it_is_said
         "region",
     )
     assert list(result.lines) == merge_of(plan)
-    assert result.confidence is None
+    assert result.confidence == plan.merge.certainty
     codes = [finding.code for finding in result.verdict.findings]
     assert codes == ["ambiguous_place", "no_valid_merge"]
     free = outcome_of(run_edit(half_blind, replace(edit, constraint="none")))
@@ -466,12 +469,15 @@ def test_what_is_written_freely_in_vain_leaves_the_merge(half_blind: OracleServi
     assert sum(isinstance(item, RegionStarted) for item in items) == num_tries
 
 
-def test_a_run_whose_every_try_is_rejected_is_rejected(oracle: OracleService) -> None:
-    edit = make_edit(*hopeless_edit())
-    items = run_edit(oracle, edit)
+def test_a_run_whose_every_try_is_rejected_is_rejected(
+    oracle: OracleService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conclusion, "try_merge", lambda _: None)
+    oracle.will_answer(["again()"], is_ended=False)
+    items = run_edit(oracle, UNSURE)
     result = outcome_of(items)
     assert result.verdict.status == "rejected"
     started = [item.index for item in items if isinstance(item, RegionStarted)]
     restarted = [item.index for item in items if isinstance(item, RegionRestart)]
     assert restarted == started[:-1]
-    assert len(started) == len(tries_of(make_plan(edit), oracle)) > 1
+    assert 1 < len(started) <= len(tries_of(make_plan(UNSURE), oracle))

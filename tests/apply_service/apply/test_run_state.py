@@ -17,7 +17,6 @@ from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.apply.planning.text_work import WorkTerms
 from apply_service.apply.region_prompt import build_prompts
 from apply_service.apply.run_state import RunState, is_final, is_good, rank
-from apply_service.edit.place.merge import splice
 
 PLAN = make_plan(make_edit("a = 1\nb = 2\nc = 3\n", "# ...\nb = 2\nprint(b)\nc = 3\n"))
 MERGED = ("a = 1", "b = 2", "print(b)", "c = 3")
@@ -53,9 +52,7 @@ def test_a_merge_and_an_answer_are_attempts_that_are_judged_alike() -> None:
     assert PLAN.merge is not None
     assert PLAN.merge.best is not None
     merge = try_merge(PLAN)
-    assert merge == Attempt(
-        source="merge", lines=tuple(splice(PLAN.original_lines, PLAN.merge.best))
-    )
+    assert merge == Attempt(source="merge", lines=PLAN.merge.best)
     by_merge, by_model = conclude(PLAN, merge), GOOD[1]
     assert by_merge.verdict == by_model.verdict
     assert (by_merge.source, by_model.source) == ("merge", "model")

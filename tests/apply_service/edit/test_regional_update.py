@@ -5,91 +5,61 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apply_service.edit.place.merge import MergePlan, plan_merge
-from apply_service.edit.place.placement import MergePath, Placement, RemovedSpan
-from apply_service.edit.place.splice import splice
-from apply_service.edit.read.snippet import read_snippet
-from apply_service.edit.regional_update import marker_of, predicted_rival, regional_update
+from apply_service.edit.place.merge import MergePlan
+from apply_service.edit.place.placement import Placement, splice
+from apply_service.edit.place.sent_part import SentPart
+from apply_service.edit.regional_update import (
+    marker_of,
+    regional_merge,
+    regional_merges,
+    regional_update,
+)
 from apply_service.edit.regions import Region
 
 MARKER = "# ... existing code ..."
 
 
-def placement(segment: int, start: int, end: int, *lines: str) -> Placement:
-    return Placement(
-        segment=segment, start=start, end=end, lines=lines, weight=1.0, reason="context"
-    )
-
-
 @st.composite
-def merges(draw: st.DrawFn) -> tuple[list[str], MergePath, list[Region]]:
-    """An original, a path over it, and regions that cut no placement."""
+def merges(draw: st.DrawFn) -> tuple[list[str], list[Placement], list[Region]]:
+    """An original, placements in it, and regions that cut none of them."""
     original = [f"line {number}" for number in range(draw(st.integers(1, 20)))]
     borders = sorted(draw(st.lists(st.integers(0, len(original)), max_size=8)))
-    placements, removed = [], []
+    placements = []
     for number, (start, end) in enumerate(zip(borders[::2], borders[1::2], strict=False)):
-        if start == end or draw(st.booleans()):
-            lines = [f"new {number} {row}" for row in range(draw(st.integers(1, 3)))]
-            placements.append(placement(len(placements), start, end, *lines))
-        else:
-            removed.append(RemovedSpan(start, end, f"name_{number}"))
+        lines = tuple(f"new {number} {row}" for row in range(draw(st.integers(0, 3))))
+        placements.append(Placement(layer=number, start=start, end=end, lines=lines))
     cuts = {0, len(original)} | {
         cut
         for cut in draw(st.sets(st.integers(0, len(original)), max_size=4))
-        if not any(
-            part.start < cut < part.end or part.start == cut == part.end
-            for part in (*placements, *removed)
-        )
+        if not any(one.start < cut < one.end or one.start == cut == one.end for one in placements)
     }
-    ordered = sorted(cuts)
-    regions = [Region(*pair) for pair in pairwise(ordered)]
-    return original, MergePath(placements=tuple(placements), removed=tuple(removed)), regions
+    regions = [Region(*pair) for pair in pairwise(sorted(cuts))]
+    return original, placements, regions
 
 
 @given(merges())
-def test_regions_together_predict_the_whole_merge(
-    merge: tuple[list[str], MergePath, list[Region]],
+def test_regions_together_are_the_whole_merge(
+    merge: tuple[list[str], list[Placement], list[Region]],
 ) -> None:
-    original, path, regions = merge
-    spliced: list[str] = []
-    position = 0
-    for part in sorted((*path.placements, *path.removed), key=lambda part: (part.start, part.end)):
-        spliced += original[position : part.start]
-        spliced += part.lines if isinstance(part, Placement) else ()
-        position = part.end
-    spliced += original[position:]
-    directives = [f"# remove {removed.name}" for removed in path.removed]
-    updates = [
-        regional_update(original, path, region, marker=MARKER, directives=directives)
-        for region in regions
-    ]
-    assert [line for update in updates for line in update.predicted] == spliced
-    shown = [line for update in updates for line in update.lines]
-    assert all(line in shown for part in path.placements for line in part.lines)
-    assert all(directive in shown for directive in directives)
+    original, placements, regions = merge
+    texts = [regional_merge(original, placements, region) for region in regions]
+    joined = [line for text in texts if text is not None for line in text]
+    assert joined == splice(original, placements)
+    for one in placements:
+        for cut in range(one.start + 1, one.end):
+            assert regional_merge(original, placements, Region(0, cut)) is None
 
 
 def test_markers_stand_for_what_is_left_out() -> None:
-    path = MergePath(
-        placements=(placement(0, 1, 2, "b", "B"), placement(1, 4, 5, "e!")),
-        removed=(RemovedSpan(5, 6, "f"),),
-    )
-    update = regional_update(
-        list("abcdefg"), path, Region(1, 7), marker=MARKER, directives=["# remove f"]
-    )
+    parts = [
+        SentPart(start=4, end=5, lines=("e!",)),
+        SentPart(start=1, end=2, lines=("b", "B")),
+        SentPart(start=5, end=6, lines=("# remove f",)),
+        SentPart(start=0, end=1, lines=("outside",)),
+    ]
+    update = regional_update(parts, Region(1, 7), marker=MARKER)
     assert update.lines == ("b", "B", MARKER, "e!", "# remove f", MARKER)
-    assert update.segments == (("b", "B"), ("e!",))
-    assert update.predicted == ("b", "B", "c", "d", "e!", "g")
-
-
-def test_a_note_with_several_names_is_written_once() -> None:
-    path = MergePath(placements=(), removed=(RemovedSpan(1, 2, "b"), RemovedSpan(2, 4, "c")))
-    note = "# b and c removed"
-    update = regional_update(
-        list("abcde"), path, Region(0, 5), marker=MARKER, directives=[note, note]
-    )
-    assert update.lines == (MARKER, note, MARKER)
-    assert update.predicted == ("a", "e")
+    assert update.segments == (("b", "B"), ("e!",), ("# remove f",))
 
 
 def test_the_marker_is_the_updates_own_or_that_of_the_language() -> None:
@@ -101,41 +71,20 @@ def test_the_marker_is_the_updates_own_or_that_of_the_language() -> None:
     assert marker_of(["-a", "+b"], ["a"], None) == "// ... existing code ..."
 
 
-TWICE = ["a = 1", "b = 1", "", "a = 1", "c = 1"]
+ORIGINAL = tuple("abcdefgh")
+FIRST, SECOND = (*"aBbcdefgh",), (*"abcdefFgh",)
+PLAN = MergePlan(
+    original_lines=ORIGINAL, merges=(FIRST, SECOND), weights=(-0.1, -2.4), certainty=0.6
+)
 
 
-def plan_of(update: list[str], original: list[str]) -> MergePlan:
-    return plan_merge(original, read_snippet(update, original))
+def test_a_region_with_all_places_has_each_merge() -> None:
+    assert regional_merges(PLAN, Region(0, 8)) == {FIRST: 0, SECOND: 1}
 
 
-def test_the_rival_is_the_likeliest_other_merge() -> None:
-    plan = plan_of(["# ...", "a = 1", "print(a)", "# ..."], TWICE)
-    assert plan.best is not None
-    whole = Region(0, len(TWICE))
-    texts = {tuple(splice(TWICE, path)) for path in plan.paths(100)}
-    rival = predicted_rival(plan, whole)
-    assert rival in texts
-    assert rival != tuple(splice(TWICE, plan.best))
-    assert sorted(rival) == sorted([*TWICE, "print(a)"])
+def test_a_region_with_one_place_has_the_merges_that_keep_to_it() -> None:
+    assert regional_merges(PLAN, Region(0, 3)) == {(*"aBbc",): 0}
 
 
-def test_a_rival_keeps_to_its_region() -> None:
-    plan = plan_of(["# ...", "a = 1", "print(a)", "# ..."], TWICE)
-    halves = [predicted_rival(plan, Region(0, 3)), predicted_rival(plan, Region(3, 5))]
-    for rival, lines in zip(halves, (TWICE[:3], TWICE[3:]), strict=True):
-        assert not rival or [line for line in rival if line != "print(a)"] == lines
-
-
-def test_without_another_merge_there_is_no_rival() -> None:
-    original = [
-        "import os",
-        "",
-        "",
-        "def load(path):",
-        "    text = os.read(path)",
-        "    return text",
-    ]
-    update = ["# ...", "    text = os.read(path)", "    text = text.strip()", "    return text"]
-    plan = plan_of(update, original)
-    assert plan.is_unique
-    assert predicted_rival(plan, Region(0, len(original))) == ()
+def test_a_region_of_what_no_merge_changes_has_one_text() -> None:
+    assert regional_merges(PLAN, Region(2, 5)) == {(*"cde",): 0}

@@ -16,7 +16,7 @@ CONTRACT = {
     "exact_ignoring_blank_lines",
     "silent_error_rate",
     "status",
-    "unique_anchors",
+    "certain_merges",
     "seconds_p50",
     "tokens_per_target_pass",
 }
@@ -29,7 +29,7 @@ def result(
     seconds: float = 1.0,
     tokens: tuple[int, int] | None = None,
     language: str = "python",
-    is_unique: bool = False,
+    is_certain: bool = False,
     must_refuse: bool = False,
 ) -> CaseResult:
     case = Case(
@@ -49,13 +49,13 @@ def result(
         num_output_tokens=tokens[0] if tokens else None,
         num_target_passes=tokens[1] if tokens else None,
     )
-    return CaseResult(case, answer, language=language, is_unique=is_unique)
+    return CaseResult(case, answer, language=language, is_certain=is_certain)
 
 
 def mixed_results() -> list[CaseResult]:
     return [
-        *[result(seconds=number, is_unique=True, tokens=(10, 2)) for number in range(6)],
-        result(text="a\nc\n", is_unique=True),
+        *[result(seconds=number, is_certain=True, tokens=(10, 2)) for number in range(6)],
+        result(text="a\nc\n", is_certain=True),
         result(text="a\nb", language="go"),
         result("needs_review", text="a\n\nb\n"),
         result("rejected", tokens=(40, 3)),
@@ -88,7 +88,7 @@ def test_statuses_add_up() -> None:
 
 def test_unique_anchors_are_judged_where_they_are_claimed() -> None:
     report = summarise_accuracy(mixed_results())
-    assert report["unique_anchors"] == {
+    assert report["certain_merges"] == {
         "claimed": pytest.approx(7 / 12, abs=1e-4),
         "exact": pytest.approx(6 / 7, abs=1e-4),
     }

@@ -106,7 +106,7 @@ def test_the_example_of_the_text() -> None:
     assert outcome.verdict.status == "applied"
     assert outcome.merged == (
         "import json\n\n\ndef load(path):\n"
-        '    text = path.read_text(encoding="utf-8")\n    return json.loads(text)\n'
+        "    text = path.read_text()\n    return json.loads(text)\n"
     )
     assert EXAMPLE_ORIGINAL in DESCRIPTION
     assert EXAMPLE_UPDATE in DESCRIPTION

@@ -32,6 +32,7 @@ OPEN = {
     "original": ORIGINAL,
     "update": "# ... existing code ...\ndef shout(path):\n    return clean(path).upper()\n",
     "path": "shout.py",
+    "constraint": "merge",
 }
 OPEN_MERGED = "def shout(path):\n    return clean(path).upper()\n"
 
@@ -56,6 +57,7 @@ class LateModel:
 def oracle(tiny_model_dir: Path) -> OracleService:
     oracle = OracleService(tiny_model_dir)
     oracle.will_answer(OPEN_MERGED.splitlines())
+    oracle.runner.sureness = 0.999
     return oracle
 
 

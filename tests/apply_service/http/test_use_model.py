@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from oracle_service import OracleService
@@ -12,6 +13,10 @@ from pipeline_session import make_edit, make_plan, outcome_of, run_edit
 from apply_service.apply.conclusion import is_proven, try_conclude_alone
 from apply_service.apply.edit_request import EditRequest, UseModel
 from apply_service.apply.outcome import Outcome
+from apply_service.config import Settings
+from apply_service.edit.place.merge import MIN_CERTAINTY
+from apply_service.http.schemas import ApplyBody
+from apply_service.http.wire_conversion import edit_of
 
 ORIGINAL = "def shout(path):\n    base = clean(path)\n    return base.upper()\n"
 CERTAIN = make_edit(
@@ -19,10 +24,6 @@ CERTAIN = make_edit(
 )
 CERTAIN_MERGED = ORIGINAL.replace("    return", "    print(base)\n    return")
 UNSURE = make_edit("a = 1\nb = 1\n\na = 1\nc = 1\n", "# ...\na = 1\nprint(a, end=None)\n# ...\n")
-# The whole function is sent again: its name says where it goes, but no line behind it does.
-REDEFINED = make_edit(
-    ORIGINAL, "# ... existing code ...\ndef shout(path):\n    return clean(path).upper()\n"
-)
 # The place is certain, and the new line has a syntax error that the file did not have.
 BROKEN = replace(CERTAIN, update=CERTAIN.update.replace("print(base)", "print = = base"))
 IMPOSSIBLE = make_edit(
@@ -53,14 +54,16 @@ def test_a_proven_merge_needs_no_model(oracle: OracleService, use_model: UseMode
     assert (result.verdict.status, result.source) == ("applied", "merge")
     assert result.merged == CERTAIN_MERGED
     assert (result.stats.target_passes, result.stats.num_prompt_tokens) == (0, 0)
-    assert (result.confidence, result.decisions, result.regions) == (None, (), ())
+    assert result.confidence is not None
+    assert result.confidence >= MIN_CERTAINTY
+    assert (result.decisions, result.regions) == ((), ())
     assert alone(CERTAIN, "always") is None
 
 
 @pytest.mark.parametrize(
     ("edit", "code"),
-    [(UNSURE, "ambiguous_place"), (REDEFINED, "place_unconfirmed"), (BROKEN, "syntax_error")],
-    ids=["open place", "one place, not proven", "proven place, bad text"],
+    [(UNSURE, "ambiguous_place"), (BROKEN, "syntax_error")],
+    ids=["open place", "proven place, bad text"],
 )
 def test_only_what_is_proven_and_sound_is_left_to_the_merge(edit: EditRequest, code: str) -> None:
     assert alone(edit, "auto") is None
@@ -71,10 +74,11 @@ def test_only_what_is_proven_and_sound_is_left_to_the_merge(edit: EditRequest, c
 
 
 def test_a_model_is_asked_about_what_is_not_proven(oracle: OracleService) -> None:
-    lines = ["def shout(path):", "    return clean(path).upper()"]
-    oracle.will_answer(lines)
-    result = outcome_of(run_edit(oracle, replace(REDEFINED, use_model="auto")))
-    assert (result.verdict.status, result.source, list(result.lines)) == ("applied", "model", lines)
+    merge = make_plan(UNSURE).merge
+    assert merge is not None
+    oracle.will_answer(merge.merges[1])
+    result = outcome_of(run_edit(oracle, replace(UNSURE, use_model="auto")))
+    assert (result.source, result.lines) == ("model", merge.merges[1])
     assert result.stats.target_passes > 0
 
 
@@ -94,8 +98,33 @@ def test_a_whole_file_is_decided_whatever_is_asked() -> None:
         assert (result.source, result.verdict.status) == ("update", "applied")
 
 
-def test_proven_is_what_anchors_alone_decide() -> None:
-    for edit, expected in ((CERTAIN, True), (BROKEN, True), (UNSURE, False), (REDEFINED, False)):
+def test_proven_is_what_is_certain() -> None:
+    for edit, expected in ((CERTAIN, True), (BROKEN, True), (UNSURE, False)):
         merge = make_plan(edit).merge
         assert merge is not None
         assert is_proven(merge) is expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "body", "meant"),
+    [
+        (Settings(), {}, "never"),
+        (Settings(), {"use_model": "auto"}, "never"),
+        (Settings(), {"use_model": "always"}, "always"),
+        (Settings(), {"constraint": "none"}, "auto"),
+        (Settings(use_model="always"), {}, "always"),
+        (Settings(model="other", profile="chat"), {}, "auto"),
+        (Settings(model="other", profile="embedded"), {}, "never"),
+    ],
+)
+def test_auto_asks_no_model_that_is_bound_to_the_merges(
+    settings: Settings, body: dict[str, Any], meant: str
+) -> None:
+    """Its choice among them moves no status; what it writes freely may."""
+    edit = edit_of(
+        ApplyBody(original=ORIGINAL, update=CERTAIN.update, **body),
+        default_deadline_s=None,
+        default_use_model=settings.use_model,
+        auto_use_model=settings.auto_use_model,
+    )
+    assert edit.use_model == meant

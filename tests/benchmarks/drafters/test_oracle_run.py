@@ -12,7 +12,7 @@ from batching.request import EngineRequest, SamplingParams
 from benchmarks.drafters.oracle_run import TruthLostError, run_oracle
 from lookup.byte_merge_grammar import ByteMergeGrammar
 from lookup.merge_grammar import MergeGrammar
-from lookup.merge_rules import GrammarPlacement, GrammarSegment, MergeRules
+from lookup.merge_rules import MergeRules, MergeText
 from lookup.vocabulary_index import VocabularyIndex
 
 STOP = 99
@@ -25,17 +25,19 @@ REQUEST = EngineRequest(
 )
 
 
+LINES = [(10, 20 + number) for number in range(20)]
+END = (10, STOP)
+
+
 def two_places(first: int, second: int) -> MergeRules:
     """Twenty lines, and one new line that may stand at either place."""
-    original = [(10, 20 + number) for number in range(20)]
-    places = [GrammarPlacement(start=at, end=at, lines=[(10, 50)]) for at in (first, second)]
-    return MergeRules(
-        original=original, segments=[GrammarSegment(places)], end_token_ids=(10, STOP)
-    )
+    answers = [answer_of(place) for place in (first, second)]
+    texts = [MergeText(symbols=answer[: -len(END)]) for answer in answers]
+    return MergeRules(texts=texts, end_token_ids=END)
 
 
-def answer_of(rules: MergeRules, place: int) -> list[int]:
-    lines = [*rules.original[:place], (10, 50), *rules.original[place:], rules.end_token_ids]
+def answer_of(place: int) -> list[int]:
+    lines = [*LINES[:place], (10, 50), *LINES[place:], END]
     return [token_id for line in lines for token_id in line]
 
 
@@ -60,7 +62,7 @@ def test_speculation_takes_the_passes_that_drafts_and_prompt_need() -> None:
 @pytest.mark.parametrize("place", [5, 15])
 def test_a_constraint_asks_at_its_decisions_alone(place: int) -> None:
     rules = two_places(5, 15)
-    truth = answer_of(rules, place)
+    truth = answer_of(place)
     found = run_oracle(
         replace(REQUEST, constraint=MergeGrammar(rules)), truth, scheduler_config=CONFIG
     )
@@ -74,16 +76,17 @@ def test_a_truth_that_is_no_path_is_said_to_be_lost() -> None:
     for place in (4, 6):
         request = replace(REQUEST, constraint=MergeGrammar(rules))
         with pytest.raises(TruthLostError):
-            run_oracle(request, answer_of(rules, place), scheduler_config=CONFIG)
-    short = answer_of(rules, 5)[:-1]
+            run_oracle(request, answer_of(place), scheduler_config=CONFIG)
+    short = answer_of(5)[:-1]
     with pytest.raises(TruthLostError):
         run_oracle(replace(REQUEST, constraint=MergeGrammar(rules)), short, scheduler_config=CONFIG)
 
 
 def test_a_truth_in_other_tokens_is_followed_by_its_bytes() -> None:
     vocabulary = VocabularyIndex([b"", *(bytes([byte]) for byte in range(1, 128)), b"ab", b"b\n"])
-    places = [GrammarPlacement(start=at, end=at, lines=[b"\nx"]) for at in (1, 2)]
-    rules = MergeRules(original=[b"\nab", b"\nab", b"\nab"], segments=[GrammarSegment(places)])
+    rules = MergeRules(
+        texts=[MergeText(symbols=text) for text in (b"\nab\nx\nab\nab", b"\nab\nab\nx\nab")]
+    )
     grammar = ByteMergeGrammar(
         rules, vocabulary, encode=vocabulary.longest_matches, end_token_ids=(0,)
     )

@@ -77,7 +77,7 @@ def test_stdin(
 def test_what_needs_review_is_written_on_request(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("greet.py", "--update", "review.py", "--write") == 3
     error = capfd.readouterr().err
-    assert "needs review\n  warning place_unconfirmed: " in error
+    assert "needs review\n  warning ambiguous_place: " in error
     assert "greet.py was not written: the result needs review" in error
     assert Path("greet.py").read_text() == ORIGINAL
     assert run("greet.py", "--update", "review.py", "--write", "--accept-review") == 3

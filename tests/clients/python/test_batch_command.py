@@ -160,7 +160,7 @@ def test_what_is_not_sure_is_said_and_not_written(
     write_edits({"path": "a.py", "update": ADDING_METHODS, "id": "gate"}, edit("b.py", 20))
     assert run("--write") == 3
     error = capfd.readouterr().err
-    assert "edits.jsonl:1 (gate) a.py: needs review\n  warning place_unconfirmed: " in error
+    assert "edits.jsonl:1 (gate) a.py: needs review\n  warning ambiguous_place: " in error
     assert "2 edits: 1 applied, 1 needs review" in error
     assert (repository / "a.py").read_text() == source(2)
     assert run("--write", "--accept-review") == 2

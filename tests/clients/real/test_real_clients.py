@@ -51,7 +51,7 @@ def test_an_edit_in_doubt_is_an_error_with_its_finding(
     assert outcome.content == DOUBTFUL.original.encode()
     limit = client.own_limits.get(DOUBTFUL.name)
     if limit is None:
-        for part in ("line 16", "line 21"):
+        for part in ("ambiguous_place", "line 17"):
             assert part in str(outcome.error)
         row.came(DOUBTFUL.name, "refused")
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 ORIGINAL = "import os\n\n\ndef name(path):\n    return os.path.basename(path)\n"
@@ -10,8 +11,6 @@ MERGED = "import os\n\n\ndef name(path):\n    return os.path.basename(path).lowe
 # The new line may belong behind either of two equal lines.
 UNSURE_ORIGINAL = "a = 1\nb = 1\n\na = 1\nc = 1\n"
 UNSURE_UPDATE = "# ...\na = 1\nprint(a, end=None)\n# ...\n"
-# The lines where the update fits as well; which of them is taken is nothing to rely on.
-UNSURE_PLACES = (1, 4)
 # The old lines do not stand in the file.
 MISPLACED = "<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n"
 
@@ -23,12 +22,8 @@ def tagged(original: str = ORIGINAL, update: str = UPDATE) -> list[Any]:
 
 
 def tells_both_places(message: str) -> bool:
-    """True if a doubt about `UNSURE_UPDATE` names the place taken and the other one that fits."""
-    first, second = UNSURE_PLACES
-    return any(
-        f"in place of line {taken} of the original; it fits in place of line {other}" in message
-        for taken, other in ((first, second), (second, first))
-    )
+    """True if a doubt about an update says where two merges part, and how each one goes on."""
+    return re.search(r"another one has `.+` on line \d+, where it has `.+`", message) is not None
 
 
 def fields(original: str = ORIGINAL, update: str = UPDATE) -> dict[str, Any]:

@@ -24,8 +24,7 @@ from apply_service.apply.outcome import Outcome
 from apply_service.apply.planning.edit_plan import EditPlan, plan_edit
 from apply_service.apply.planning.text_work import TextWork
 from apply_service.apply.run import ApplyPipeline
-from apply_service.edit.place.merge import splice
-from apply_service.edit.regional_update import marker_of, regional_update
+from apply_service.edit.regional_update import regional_merge
 from apply_service.edit.text.text_file import TextFile
 from batching.async_engine import AsyncEngine
 
@@ -169,16 +168,15 @@ def teach(oracle: OracleService, plan: EditPlan, attempt: Attempt) -> None:
     assert plan.merge is not None
     assert plan.merge.best is not None
     for region in attempt.regions:
-        update = regional_update(
-            plan.original_lines, plan.merge.best, region, marker=marker_of((), (), None)
-        )
-        oracle.will_rewrite(region.start, region.end, update.predicted)
+        lines = regional_merge(plan.original_lines, plan.merge.path(), region)
+        assert lines is not None
+        oracle.will_rewrite(region.start, region.end, lines)
 
 
 def merge_of(plan: EditPlan) -> list[str]:
     assert plan.merge is not None
     assert plan.merge.best is not None
-    return splice(plan.original_lines, plan.merge.best)
+    return list(plan.merge.best)
 
 
 def functions(names: Sequence[str]) -> str:
@@ -191,17 +189,3 @@ def functions(names: Sequence[str]) -> str:
         f"    return total_{name}\n"
         for number, name in enumerate(names)
     )
-
-
-def hopeless_edit() -> tuple[str, str]:
-    """An original and an update whose likeliest merge drops most of the file, and is rejected.
-
-    Behind the dropped lines the file is so large that there is more than one attempt.
-    """
-    steps = [f"    step_{number}({number}, {number * 7})" for number in range(24)]
-    rest = [
-        f"rest_{first}({', '.join(map(str, range(first, first + 150)))})" for first in range(12)
-    ]
-    head, tail = ["try:", "    start(a)"], ["    finish(a)", "finally:", "    close(a)"]
-    original = "\n".join([*head, *steps, *tail, *rest, ""])
-    return original, "\n".join(["# ...", *head, *tail, "# ...", ""])

@@ -93,6 +93,7 @@ def _serving(
         default_deadline_s=settings.deadline_s,
         drain_s=1.0,
         default_use_model=settings.use_model,
+        auto_use_model=settings.auto_use_model,
         text_work=TextWork(num_workers=1),
     )
     with listen("127.0.0.1", 0) as listener:

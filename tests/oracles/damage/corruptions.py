@@ -1,7 +1,6 @@
 """Correct merges, broken the way models break them; deterministic by seed.
 
-Whether a corruption is by chance another valid merge is for the reader to decide: `verdict_rates`
-asks the merge plan.
+Whether a corruption is by chance another merge of the update is for the reader to decide.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def run_cases(cases: Sequence[Case], *, share: float, seed: int, has_fallback: b
                     case,
                     answer,
                     language=planned.language or "unknown",
-                    is_unique=planned.is_unique,
+                    is_certain=planned.is_certain,
                 )
             )
             run.kinds.append(oracle.kinds)

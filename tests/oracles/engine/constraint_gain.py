@@ -26,7 +26,6 @@ from apply_service.apply.planning.edit_plan import EditPlan, plan_edit
 from apply_service.apply.region_prompt import RegionPrompt, build_prompts
 from apply_service.apply.run import ApplyPipeline, PipelineLimits
 from apply_service.config import load_settings
-from apply_service.edit.place.splice import splice
 from apply_service.edit.read.snippet_error import SnippetError
 from apply_service.edit.text.text_file import TextFile
 from apply_service.evaluate.case_statistics import wilson_interval
@@ -130,7 +129,7 @@ class GainBench:
         outcome = await self._pipeline.run(plan)
         assert plan.merge is not None, "a prepared case has a merge"
         assert plan.merge.best is not None, "a prepared case has a merge"
-        merged = plan.edit.original.join(tuple(splice(plan.original_lines, plan.merge.best)))
+        merged = plan.edit.original.join(plan.merge.best)
         expected = prepared.case.expected
         return CaseGain(
             id=prepared.case.id,

@@ -12,6 +12,7 @@ from apply_service.edit.place.candidates.rows import Row
 from apply_service.edit.place.candidates.spans import SpanSearch
 from apply_service.edit.read.instruction_comments import is_comment
 from apply_service.edit.text.block_bounds import closes_block
+from apply_service.edit.text.definition_names import definition_name, is_attribute
 
 # Old lines between two rows that are sent next to each other; from so many on, perhaps forgotten.
 MIN_FORGOTTEN = 3
@@ -35,17 +36,35 @@ def candidates_of(
     closes_file: bool,
     matcher: RowMatcher | None = None,
 ) -> list[Candidate]:
-    """Where a segment may go, in the order of the file."""
+    """Where a segment may go, in the order of the file.
+
+    A definition of the segment never comes between an old one and the attribute above it.
+    """
     matcher = matcher or RowMatcher(original, rows)
+    parts_attribute = _defines(rows) and not is_attribute(rows[-1].stripped)
     spans = SpanSearch(original, rows, matcher).find(opens_file=opens_file, closes_file=closes_file)
     found: dict[Candidate, None] = {}
     for (start, end), origins in sorted(spans.origins.items()):
+        if parts_attribute and _is_below_attribute(original, end):
+            continue
         pairs = tuple(matcher.align(start, end))
         for candidate in _variants(
             original, rows, matcher, (start, end), pairs, frozenset(origins)
         ):
             found[candidate] = None
     return list(found)
+
+
+def _defines(rows: Sequence[Row]) -> bool:
+    return any(definition_name(row.text) is not None for row in rows)
+
+
+def _is_below_attribute(original: FilledLines, place: int) -> bool:
+    """Whether a definition stands there with an attribute above."""
+    if not 0 < place < len(original) or not is_attribute(original.stripped[place - 1]):
+        return False
+    line = original.lines[place]
+    return is_attribute(line) or definition_name(line) is not None
 
 
 def _variants(

@@ -22,6 +22,7 @@ class FilledLines:
     """
 
     def __init__(self, lines: Sequence[str]) -> None:
+        self.num_lines = len(lines)
         self.numbers = [number for number, line in enumerate(lines) if line.strip()]
         self.lines = [lines[number].rstrip() for number in self.numbers]
         self.stripped = [line.strip() for line in self.lines]
@@ -30,6 +31,13 @@ class FilledLines:
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def span_of(self, start: int, end: int) -> tuple[int, int]:
+        """Filled lines [start, end) as a span of all lines; an empty one is before its line."""
+        if start == end:
+            at = self.numbers[start] if start < len(self) else self.num_lines
+            return at, at
+        return self.numbers[start], self.numbers[end - 1] + 1
 
     @cached_property
     def _blocks(self) -> tuple[list[int], list[int]]:

@@ -25,7 +25,7 @@ class Part:
     `names` are defined by the rows, `new_rows` are of definitions that seem to be added.
     `indent_before` and `indent_after` are the columns of the markers around it, None where there is
     none. `number` is the segment's, -1 for others; `num_blank_behind` blank lines were sent below
-    its last row.
+    its last row. A removal stands in line `sent_line` of the update, from 1.
     """
 
     kind: PartKind
@@ -41,6 +41,7 @@ class Part:
     indent_after: int | None = None
     num_blank_behind: int = 0
     number: int = -1
+    sent_line: int = 0
 
     @cached_property
     def balance(self) -> int:

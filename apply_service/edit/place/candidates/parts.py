@@ -38,7 +38,9 @@ def parts_of(original: OriginalFacts, snippet: Snippet) -> list[Part]:
         for removal in snippet.removals:
             if removal.before_segment == number:
                 spans = list(_named_spans(original, removal.name))
-                parts.append(_part_without_rows(original, "removal", spans))
+                parts.append(
+                    _part_without_rows(original, "removal", spans, sent_line=removal.number)
+                )
         if number == last:
             break
         segment = snippet.segments[number]
@@ -99,10 +101,20 @@ def _is_blank(line: SegmentLine) -> bool:
 
 
 def _part_without_rows(
-    original: OriginalFacts, kind: PartKind, candidates: Sequence[Candidate]
+    original: OriginalFacts,
+    kind: PartKind,
+    candidates: Sequence[Candidate],
+    *,
+    sent_line: int = 0,
 ) -> Part:
-    matcher = RowMatcher(original, ())
-    return Part(kind=kind, original=original, rows=(), matcher=matcher, candidates=candidates)
+    return Part(
+        kind=kind,
+        original=original,
+        rows=(),
+        matcher=RowMatcher(original, ()),
+        candidates=candidates,
+        sent_line=sent_line,
+    )
 
 
 def _most_likely(

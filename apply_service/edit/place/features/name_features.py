@@ -74,6 +74,13 @@ def names_exchanged(view: MergeView) -> float:
 
 
 @_add
+def exchanged_for_new(view: MergeView) -> float:
+    """Names exchanged though what was sent seems to be no definition of the file, renamed."""
+    is_new = any(part.new_rows for part in view.way.parts)
+    return names_exchanged(view) if is_new else 0.0
+
+
+@_add
 def least_kin(view: MergeView) -> float:
     """How much a lost definition has in common with the new one most alike: the least share.
 

@@ -114,7 +114,7 @@ def balance_change(view: MergeView) -> float:
 @_add
 def num_dead(view: MergeView) -> float:
     """Lines that cannot be reached behind a return, more than before."""
-    return flaws.num_dead(view.result) - flaws.num_dead(view.original)
+    return len(flaws.dead_lines(view.result)) - len(flaws.dead_lines(view.original))
 
 
 @_add

@@ -26,17 +26,18 @@ def num_repeated(lines: Sequence[str]) -> int:
     return sum(left == right and len(left) > 3 for left, right in pairwise(lines))
 
 
-def num_dead(text: OriginalFacts) -> int:
-    """Lines that cannot be reached behind a return."""
+def dead_lines(text: OriginalFacts) -> list[int]:
+    """Filled lines that cannot be reached, as they follow a return or the like."""
     indents, lines = text.indents, text.stripped
-    return sum(
-        indents[number] == indents[number + 1]
+    return [
+        number + 1
+        for number, line in enumerate(lines[:-1])
+        if indents[number] == indents[number + 1]
         and line.startswith(_LEAVES)
         and line[-1:] not in "([{,=+&|?:\\"
         and lines[number + 1][:1] not in "})].?:&|+*/#@<-"
         and not lines[number + 1].startswith(_GOES_ON)
-        for number, line in enumerate(lines[:-1])
-    )
+    ]
 
 
 def num_empty_headers(text: OriginalFacts) -> int:

@@ -161,6 +161,19 @@ def least_anchors(view: MergeView) -> float:
     )
 
 
+@_add
+def takes_guess(view: MergeView) -> float:
+    """Every segment takes the lines that its reader guessed: -1 if it guessed none."""
+    segments, original = view.reading.snippet.segments, view.original
+    taken = [
+        [line.rstrip() for line in old if line.strip()]
+        == original.lines[candidate.start : candidate.end]
+        for part, candidate in zip(view.way.parts, view.way.candidates, strict=True)
+        if part.rows and (old := segments[part.number].old) is not None
+    ]
+    return float(all(taken)) if taken else -1.0
+
+
 def _of_candidates(name: str, fold: str) -> None:
     folds: dict[str, Callable[[Iterable[float]], float]] = {"least": min, "most": max, "all": sum}
 

@@ -1,7 +1,8 @@
-"""The k best merges as layers of placements, which the verdict and `lookup` read.
+"""The k best merges as layers of placements, which the verdict and the constraint read.
 
-Where all merges agree a layer has one placement. All that they differ in is one layer, with a
-placement for each merge: any other combination would be a merge that nobody scored.
+Where all merges agree a layer has one placement. Where they differ it has one for each merge. Two
+places belong to one layer, with all between them, unless each may be chosen by itself: another
+combination would be a merge that nobody scored.
 """
 
 from __future__ import annotations
@@ -10,40 +11,47 @@ from collections.abc import Iterable, Sequence
 
 from apply_service.edit.place.placement import Placement
 from apply_service.edit.text.alignment import Hunk, bounded_hunks
+from apply_service.edit.text.line_index import num_equal_lines
 
 
 def layers_of(
-    original_lines: Sequence[str], merges: Sequence[Sequence[str]], weights: Sequence[float]
+    original_lines: Sequence[str], merges: Sequence[Sequence[str]]
 ) -> tuple[tuple[Placement, ...], ...]:
-    """The layers in the order of the file; their paths are the `merges`, with their `weights`.
+    """The layers in the order of the file; number n of each with several belongs to merge n.
 
-    Equal merges are one, with the weight of the first.
+    A placement takes only lines that its merge changes or that stand between such lines.
     """
-    weight_of: dict[tuple[str, ...], float] = {}
-    for merge, weight in zip(merges, weights, strict=True):
-        weight_of.setdefault(tuple(merge), weight)
-    hunks = [bounded_hunks(original_lines, merge) for merge in weight_of]
+    hunks = [bounded_hunks(original_lines, merge) for merge in merges]
     layers: list[tuple[Placement, ...]] = []
-    for start, end in _joined(_spans(hunks), list(weight_of), hunks):
-        texts: dict[tuple[str, ...], float] = {}
-        for (merge, weight), own in zip(weight_of.items(), hunks, strict=True):
-            texts.setdefault(_text_of(start, end, merge, own), weight)
-        is_open = len(texts) > 1
+    for start, end in _joined(_spans(hunks), merges, hunks):
+        texts = [_text_of(start, end, merge, own) for merge, own in zip(merges, hunks, strict=True)]
+        if len(set(texts)) == 1:
+            del texts[1:]
         layers.append(
-            tuple(
-                Placement(
-                    segment=len(layers),
-                    start=start,
-                    end=end,
-                    lines=text,
-                    weight=weight if is_open else 0.0,
-                    reason="context",
-                    is_certain=not is_open,
-                )
-                for text, weight in texts.items()
-            )
+            tuple(_placement(original_lines, start, end, text, layer=len(layers)) for text in texts)
         )
     return tuple(layers)
+
+
+def _placement(
+    original_lines: Sequence[str],
+    start: int,
+    end: int,
+    text: tuple[str, ...],
+    *,
+    layer: int,
+) -> Placement:
+    """`text` for lines [start, end), without what both begin and end with."""
+    old = original_lines[start:end]
+    head = num_equal_lines(old, 0, text, 0, 1)
+    most = min(len(old), len(text)) - head
+    tail = min(num_equal_lines(old, len(old) - 1, text, len(text) - 1, -1), most)
+    return Placement(
+        layer=layer,
+        start=start + head,
+        end=end - tail,
+        lines=text[head : len(text) - tail],
+    )
 
 
 def _spans(hunks: Iterable[Sequence[Hunk]]) -> list[tuple[int, int]]:
@@ -62,17 +70,32 @@ def _joined(
     merges: Sequence[Sequence[str]],
     hunks: Sequence[Sequence[Hunk]],
 ) -> list[tuple[int, int]]:
-    """The spans, with those in which merges differ, and all between them, as one."""
-    different = [
-        span
-        for span in spans
-        if len({_text_of(*span, *one) for one in zip(merges, hunks, strict=True)}) > 1
-    ]
-    if not different:
-        return list(spans)
-    start, end = different[0][0], different[-1][1]
-    before = [span for span in spans if span[1] < start]
-    return [*before, (start, end), *(span for span in spans if span[0] > end)]
+    """The spans, with those that depend on each other, and all between them, as one."""
+    texts = {
+        span: [_text_of(*span, *one) for one in zip(merges, hunks, strict=True)] for span in spans
+    }
+    different = [span for span in spans if len(set(texts[span])) > 1]
+    ways = list(zip(*map(texts.__getitem__, different), strict=True))
+    joined: list[tuple[int, int]] = []
+    for number, span in enumerate(different):
+        if number and not _is_free(ways, number):
+            joined[-1] = joined[-1][0], span[1]
+        else:
+            joined.append(span)
+    return sorted([*joined, *(span for span in spans if not _is_inside(span, joined))])
+
+
+def _is_free(ways: Sequence[tuple[tuple[str, ...], ...]], number: int) -> bool:
+    """Whether what each way has before a place, and from there on, goes with the first way too."""
+    known = set(ways)
+    first = ways[0]
+    return all(
+        {way[:number] + first[number:], first[:number] + way[number:]} <= known for way in ways
+    )
+
+
+def _is_inside(span: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
+    return any(start <= span[0] and span[1] <= end for start, end in others)
 
 
 def _text_of(start: int, end: int, merge: Sequence[str], hunks: Sequence[Hunk]) -> tuple[str, ...]:

@@ -57,6 +57,10 @@ class _Writer:
         """Leave lines out; of the blank ones above and below them the fewer go."""
         numbers, lines = self._original.numbers, self._original.all_lines
         above = list(lines[self._next : numbers[candidate.start]])
+        # Directly below another cut the blank lines that it left are those above this one.
+        is_below_cut = self._next == numbers[candidate.start]
+        while is_below_cut and self._lines and not self._lines[-1].strip():
+            above.insert(0, self._lines.pop())
         self._next = numbers[candidate.end - 1] + 1
         end = numbers[candidate.end] if candidate.end < len(numbers) else len(lines)
         below = list(lines[self._next : end])

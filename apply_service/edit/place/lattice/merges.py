@@ -21,11 +21,18 @@ from apply_service.edit.place.features.update_shape import UpdateShape
 from apply_service.edit.place.lattice.beam import Beam, Scorer
 from apply_service.edit.place.lattice.merged_text import merged_text
 from apply_service.edit.place.lattice.moved_definitions import Move, moves_of
+from apply_service.edit.place.sent_part import SentPart
 from apply_service.edit.read.fences import fenced_parts
 from apply_service.edit.read.marker_scan import MarkerScan
 from apply_service.edit.read.original_index import OriginalIndex
 from apply_service.edit.read.readings import readings_of
-from apply_service.edit.read.segment import Removal, Segment, SegmentLine, Snippet
+from apply_service.edit.read.segment import (
+    EXPLICIT_FORMATS,
+    Removal,
+    Segment,
+    SegmentLine,
+    Snippet,
+)
 from apply_service.edit.read.snippet import read_snippet
 from apply_service.edit.read.snippet_error import NoMarkerError, SnippetError
 from apply_service.edit.syntax.languages import language_of
@@ -35,6 +42,8 @@ MAX_WAYS, MAX_OTHER_WAYS = 12, 5
 MAX_MERGES = 10
 # Other readings are left out once so many candidates have been looked at.
 MAX_SEEN = 9_000
+# Of the lines that a segment says it replaces so many must be there, as much alike as this.
+MIN_OLD_SHARE, MIN_OLD_LIKENESS = 0.7, 0.75
 # The number of readings that see a move.
 NUM_OF_MOVES = 9
 
@@ -48,6 +57,38 @@ class Merge:
     way: Way
     rows: Sequence[NDArray[np.float32]]
     num_readings: int = 1
+
+    def sent_parts(self, update_lines: Sequence[str]) -> Iterator[SentPart]:
+        """What was sent, each part with the lines of the original whose place it takes."""
+        segments = self.reading.snippet.segments
+        for part, candidate in zip(self.way.parts, self.way.candidates, strict=True):
+            if part.kind == "segment":
+                lines = tuple(segments[part.number].texts)
+            elif part.kind == "removal" and part.sent_line:
+                lines = (update_lines[part.sent_line - 1].strip(),)
+            else:
+                continue
+            start, end = part.original.span_of(candidate.start, candidate.end)
+            yield SentPart(start=start, end=end, lines=lines)
+
+    def misfits(self) -> Iterator[Segment]:
+        """Segments that name the lines they replace, which the file does not have there.
+
+        Some of the lines around those that go may be missing.
+        """
+        snippet = self.reading.snippet
+        if snippet.format not in EXPLICIT_FORMATS:
+            return
+        for part, candidate in zip(self.way.parts, self.way.candidates, strict=True):
+            segment = snippet.segments[part.number] if part.rows else None
+            if segment is None or segment.old is None:
+                continue
+            old = {row for row, line in enumerate(part.rows) if line.is_found}
+            ratios = part.matcher.ratios
+            there = {pair[0] for pair in candidate.pairs if ratios[pair] >= MIN_OLD_LIKENESS}
+            removed = {row for row in old if not part.rows[row].is_written}
+            if len(there) < MIN_OLD_SHARE * len(old) or removed - there:
+                yield segment
 
 
 class MergeSource:

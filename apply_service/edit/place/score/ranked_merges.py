@@ -30,6 +30,11 @@ class RankedMerges:
     rows: Rows
     certainty: float
 
+    def log_shares(self, scale: float) -> tuple[float, ...]:
+        """Log-probabilities of the merges beside each other; scores count `scale` times."""
+        scaled = scale * np.array(self.scores)
+        return tuple((scaled - np.logaddexp.reduce(scaled)).tolist())
+
 
 def rank_merges(
     original_lines: Sequence[str],

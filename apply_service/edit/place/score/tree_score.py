@@ -10,13 +10,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from apply_service.edit.place.decision_tree import Tree
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
 from apply_service.edit.place.features.certainty_features import CERTAINTY_FEATURES
 from apply_service.edit.place.features.feature import Rows
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.step_features import STEP_FEATURES
-from apply_service.edit.place.placement_forest import Forest
+from apply_service.edit.place.score.forest import Forest, Tree
 
 SCORES_PATH = Path(__file__).with_name("merge_scores.msgpack")
 
@@ -31,7 +30,7 @@ class TreeScore(msgspec.Struct, frozen=True, dict=True):
         """`[num_rows]`: the log odds of rows of features; higher is likelier."""
         if not len(rows):
             return np.zeros(0)
-        return np.array(self._forest.sums_of(rows.tolist()), np.float64)
+        return self._forest.sums_of(rows)
 
     @cached_property
     def _forest(self) -> Forest:
@@ -41,8 +40,9 @@ class TreeScore(msgspec.Struct, frozen=True, dict=True):
 class MergeScores(msgspec.Struct, frozen=True):
     """All fitted scores, and the hash of the cases that they were fitted to.
 
-    `certainty_steps` are rising pairs of a score and the share that was right there (isotonic
-    regression on cases that the scores had not seen).
+    Merge scores times `scale` are log odds of merges beside each other. `certainty_steps` are
+    rising pairs of a score and the share that was right there (isotonic regression on cases that
+    the scores had not seen).
     """
 
     data_sha256: str
@@ -50,6 +50,7 @@ class MergeScores(msgspec.Struct, frozen=True):
     step: TreeScore
     merge: TreeScore
     certainty: TreeScore
+    scale: float
     certainty_steps: list[tuple[float, float]]
 
     def probability(self, score: float) -> float:

@@ -38,7 +38,6 @@ def test_what_planning_does_not_look_at_may_differ() -> None:
     other = replace(
         EDIT,
         original=TextFile.from_text(ORIGINAL),
-        instruction="Set b to four.",
         prediction=ORIGINAL,
         scope="file",
         has_fallback=False,
@@ -66,6 +65,7 @@ def test_what_planning_does_not_look_at_may_differ() -> None:
         {"original": TextFile.from_bytes(ORIGINAL.replace("\n", "\r\n").encode())},
         {"original": TextFile.from_bytes(b"\xef\xbb\xbf" + ORIGINAL.encode())},
         {"update": "b = 5\n"},
+        {"instruction": "Set b to four."},
         {"path": "x.pyi"},
         {"language": "ruby"},
         {"checks": "off"},

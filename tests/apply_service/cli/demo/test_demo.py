@@ -11,9 +11,9 @@ from canned_server import PROBLEM, CannedServer, canned_server
 from apply_service.cli.demo import __main__ as demo
 from apply_service.cli.demo.local_server import LocalServer, LocalServerError
 from apply_service.cli.demo.screen import Screen
-from apply_service.edit.place.verdict import judge
 from apply_service.edit.text.diff import unified_diff
 from apply_service.edit.text.text_file import split_lines
+from apply_service.edit.verdict.verdict import judge
 
 RESULT: dict[str, Any] = {
     "status": "applied",

@@ -34,7 +34,7 @@ def read(update: str, original: list[str] = ORIGINAL, path: str | None = "lib/x.
 )
 def test_one_block_in_many_dialects(update: str) -> None:
     snippet = read(update)
-    assert (snippet.format, snippet.is_ordered) == ("search_replace", False)
+    assert snippet.format == "search_replace"
     (segment,) = snippet.segments
     assert segment.old == ("LIMIT = 10", "")
     assert segment.texts == ["LIMIT = 20", ""]

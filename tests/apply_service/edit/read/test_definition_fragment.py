@@ -124,13 +124,6 @@ def test_a_definition_may_go_on_unless_its_end_is_shown(body: str, is_open: bool
     assert one.is_open == is_open
 
 
-def test_a_class_without_some_of_its_methods_is_doubtful_if_it_shows_most() -> None:
-    scale = "    def scale(self, factor):\n        self.radius *= abs(factor)\n"
-    init = "    def __init__(self, radius=1):\n        self.radius = radius\n\n"
-    assert [one.is_doubtful for one in replaced("class Circle:\n" + scale)] == [False]
-    assert [one.is_doubtful for one in replaced("class Circle:\n" + init + scale)] == [True, True]
-
-
 def test_lines_above_a_header_stay_unless_the_update_shows_others() -> None:
     original = "# How large it is.\n# In metres.\n@cache\ndef size(): ...\n"
     for lead, expected in (

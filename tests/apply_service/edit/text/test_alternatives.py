@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from apply_service.edit.place.merge import plan_merge
-from apply_service.edit.place.splice import splice
-from apply_service.edit.place.verdict import judge
 from apply_service.edit.read.snippet import read_snippet
 from apply_service.edit.syntax.languages import language_of
 from apply_service.edit.syntax.syntax import parse
 from apply_service.edit.text.alternatives import are_alternatives, without_directives
+from apply_service.edit.verdict.verdict import judge
 
 C_BRANCHES = """\
 #if FAST
@@ -45,13 +44,10 @@ def codes(path: str, original: str, update: str, result: str | None = None) -> s
     language = language_of(path, None, lines)
     tree = parse(lines, language)
     snippet = read_snippet(update_lines, lines, path=path, language=language)
-    plan = plan_merge(lines, snippet, tree=tree, language=language)
-    if result is None:
-        assert plan.best is not None
-        merged = splice(lines, plan.best)
-    else:
-        merged = result.splitlines()
-    return {one.code for one in judge(lines, snippet, merged, plan=plan, tree=tree).findings}
+    plan = plan_merge(lines, update_lines, snippet, path=path, language=language)
+    merged = plan.best if result is None else result.splitlines()
+    assert merged is not None
+    return {one.code for one in judge(lines, snippet, merged, tree=tree).findings}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apply_service.edit.text.line_index import LineIndex, indent_unit, leaves, num_equal_lines
+from apply_service.edit.text.line_index import indent_unit, leaves, num_equal_lines
 
 LINES = st.lists(st.sampled_from(["a", "b", " a", "", "}"]), min_size=1, max_size=20)
 
@@ -60,37 +60,6 @@ def test_many_equal_lines_are_counted_slice_by_slice() -> None:
         assert num_equal_lines(lines, 0, [*lines], 0, 1) == len(lines)
         assert num_equal_lines(lines, len(lines) - 1, lines, len(lines) - 1, -1) == len(lines)
     assert time.thread_time() - started < 2.0
-
-
-@given(lines=LINES, text=st.sampled_from(["a", "b", "", "}", "c"]), data=st.data())
-def test_a_window_has_the_places_between_its_borders(
-    lines: list[str], text: str, data: st.DataObject
-) -> None:
-    low = data.draw(st.integers(0, len(lines)))
-    high = data.draw(st.integers(0, len(lines)))
-    index = LineIndex(lines)
-    everywhere = [at for at, line in enumerate(lines) if text and line.strip() == text]
-    window = index.within(low, high)
-    assert list(window.places(text)) == [at for at in everywhere if low <= at < high]
-    assert list(index.places(text)) == everywhere, "the index itself stays as it is"
-
-
-@given(lines=LINES, low=st.integers(0, 20), high=st.integers(0, 20))
-def test_a_window_in_a_window_is_a_window_of_the_file(
-    lines: list[str], low: int, high: int
-) -> None:
-    index = LineIndex(lines)
-    inner = index.within(0, 0).within(low, high)
-    assert list(inner.places("a")) == list(index.within(low, high).places("a"))
-
-
-def test_what_a_line_weighs_is_the_same_in_a_window() -> None:
-    index = LineIndex(["return total", "x = 1", "return total", ""])
-    window = index.within(0, 1)
-    assert window.weight("return total") == index.weight("return total") > window.weight("")
-    assert len(window) == 4
-    assert window.lines == index.lines
-    assert window.num_filled(0, 4) == 3
 
 
 @pytest.mark.parametrize(

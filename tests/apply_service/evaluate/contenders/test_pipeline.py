@@ -79,7 +79,8 @@ def test_the_default_asks_the_model_only_where_a_choice_is_open(tiny_model_dir: 
     with contest(tiny_model_dir, share=0.0, use_model="auto") as run:
         answers = {case.id: run.answer(case) for case in CASES}
     sources = {
-        case.id: "merge" if plan_case(case).is_unique else answers[case.id].source for case in CASES
+        case.id: "merge" if plan_case(case).is_certain else answers[case.id].source
+        for case in CASES
     }
     assert {name: answer.source for name, answer in answers.items()} == sources
     assert {answer.text for answer in answers.values()} == {case.expected for case in CASES}

@@ -18,13 +18,13 @@ from oracles.edits.lsp_document import apply_text_edits
 from pipeline_session import (
     MAX_FILE_BYTES,
     functions,
-    hopeless_edit,
     make_edit,
     make_plan,
     teach,
     tries_of,
 )
 
+from apply_service.apply import conclusion
 from apply_service.edit.text.text_edits import Position, TextEdit
 from apply_service.http.app import create_app
 from apply_service.http.problems import Problem
@@ -231,12 +231,18 @@ def removed_by_diff(diff: str) -> int:
     return len(re.findall(r"^-(?!-- a/)", diff, re.MULTILINE))
 
 
-def test_what_every_try_gets_wrong_is_an_error_and_422(client: TestClient[Any]) -> None:
-    original, update = hopeless_edit()
-    body = {"original": original, "update": update, "language": "python"}
+def test_what_every_try_gets_wrong_is_an_error_and_422(
+    client: TestClient[Any], oracle: OracleService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oracle.runner.answer_by_region.clear()
+    oracle.will_answer(["again()"], is_ended=False)
+    monkeypatch.setattr(conclusion, "try_merge", lambda _: None)
+    twice = LARGE.replace("for step in range(20)", "for step in range(22)")
+    update = "# ...\n    for step in range(22):\n        print(step)\n# ...\n"
+    body = {"original": twice, "update": update, "language": "python", "use_model": "always"}
     response = client.post("/v1/apply", json=body)
     assert (response.status_code, response.json()["code"]) == (422, "rejected")
-    assert "lines_lost" in {finding["code"] for finding in response.json()["findings"]}
+    assert "truncated" in {finding["code"] for finding in response.json()["findings"]}
     events = events_of(client.post("/v1/apply", json={**body, "stream": True}).text)
     names = [name for name, _ in events]
     assert names[-1] == "error"

@@ -77,7 +77,7 @@ def test_a_merge_comes_back_with_its_figures(client: TestClient[Any], path: str)
     assert result["diff"].startswith("--- a/a.py\n+++ b/a.py\n@@")
     assert result["findings"] == []
     assert result["source"] == "model"
-    assert result["confidence"] is None
+    assert 0.5 < result["confidence"] <= 1
     assert result["model"] == MODEL_NAME
     assert result["system_fingerprint"] == FINGERPRINT
     usage, speculation = result["usage"], result["speculation"]
@@ -195,23 +195,20 @@ def test_needs_review_is_returned_with_its_findings(
     assert result["merged"] == "a = 1\nb = 1\n\na = 1\nprint(a, end=None)\nc = 1\n"
 
 
-def test_decisions_come_on_request(
-    client: TestClient[Any], oracle: OracleService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("apply_service.apply.merge_constraint.MAX_WEIGHT_GAP", 5.0)
+def test_decisions_come_on_request(client: TestClient[Any], oracle: OracleService) -> None:
     oracle.will_answer(["a = 1", "print(a, end=None)", "b = 1", "", "a = 1", "c = 1"])
     oracle.runner.sureness, oracle.runner.outside_mass = 0.75, 0.25
     body = {**UNSURE, "constraint": "merge", "language": "python"}
     plain = client.post("/v1/apply", json=body).json()
     assert plain["decisions"] is None
-    assert plain["confidence"] == pytest.approx(0.75)
+    assert 0.25 < plain["confidence"] < 0.75, "perhaps none of the merges is meant"
     assert [finding["code"] for finding in plain["findings"]] == [
         "ambiguous_place",
         "low_confidence",
     ]
     result = client.post("/v1/apply", json={**body, "include": ["decisions"]}).json()
-    first, second = result["decisions"]
-    assert first == {
+    (decision,) = result["decisions"]
+    assert decision == {
         "line": 2,
         "chosen": {
             "text": "print(a, end=None)",
@@ -228,11 +225,10 @@ def test_decisions_come_on_request(
         "probability": pytest.approx(0.75),
         "outside_mass": 0.25,
     }
-    assert (second["line"], second["chosen"]["text"]) == (3, "b = 1")
     streamed = client.post("/v1/apply", json={**body, "include": ["decisions"], "stream": True})
     assert events_of(streamed.text)[-1][1]["decisions"] == result["decisions"]
     free = client.post("/v1/apply", json={**UNSURE, "include": ["decisions"]}).json()
-    assert (free["decisions"], free["confidence"]) == ([], None)
+    assert free["decisions"] == []
 
 
 def test_a_request_may_leave_the_model_out(

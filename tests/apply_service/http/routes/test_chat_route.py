@@ -28,6 +28,7 @@ from tagged_edit import (
     tells_both_places,
 )
 
+from apply_service.apply import conclusion
 from apply_service.http.app import create_app
 from apply_service.http.compat.settings import DEFAULT_ALIASES, CompatSettings
 from apply_service.http.guard.keys.authentication import AccessRules
@@ -133,9 +134,10 @@ def test_a_stream_has_the_same_text(client: openai.OpenAI, oracle: OracleService
 def test_the_verdict_stands_in_headers_and_body(client: openai.OpenAI) -> None:
     raw = client.chat.completions.with_raw_response.create(model="auto", messages=tagged())
     assert raw.headers["X-Apply-Status"] == "applied"
-    assert "X-Apply-Confidence" not in raw.headers
-    note = {"status": "applied", "confidence": None, "findings": []}
-    assert raw.parse().model_dump()["apply"] == note
+    note = raw.parse().model_dump()["apply"]
+    assert (note["status"], note["findings"]) == ("applied", [])
+    assert 0.5 < note["confidence"] <= 1
+    assert float(raw.headers["X-Apply-Confidence"]) == pytest.approx(note["confidence"], abs=1e-3)
 
 
 def test_what_is_not_here_says_so_as_openai_would(client: openai.OpenAI) -> None:
@@ -287,13 +289,20 @@ def test_messages_that_are_no_edit(
     assert text in error.message
 
 
-def test_limits_and_broken_bodies(client: openai.OpenAI, url: str) -> None:
+def test_limits_and_broken_bodies(
+    client: openai.OpenAI, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     too_large = refusal(client, tagged(original="x" * 20_001))
     assert (too_large.status_code, too_large.code) == (413, "file_too_large")
     steps = [f"    step({number}, {number * 7_919})" for number in range(400)]
     head, tail = ["try:", "    start(a)"], ["    finish(a)", "finally:", "    close(a)", ""]
     losing = "\n".join(["# ...", *head, *tail])
-    too_long = refusal(client, tagged("\n".join([*head, *steps, *tail]), losing))
+    messages = tagged("\n".join([*head, *steps, *tail]), losing)
+    unasked = refusal(client, messages)
+    assert (unasked.status_code, unasked.code) == (422, "needs_review")
+    assert "place_unconfirmed" in str(unasked.body)
+    monkeypatch.setattr(conclusion, "try_merge", lambda _: None)
+    too_long = refusal(client, messages)
     assert (too_long.status_code, too_long.code) == (413, "context_length_exceeded")
     assert isinstance(too_long.body, dict)
     assert too_long.body["limit"] == 4096

@@ -59,7 +59,9 @@ def test_the_merged_file_has_both_names(client: httpx.Client) -> None:
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
     assert answer["model"] == MODEL_NAME
     assert answer["system_fingerprint"] == system_fingerprint("oracle-fingerprint", None)
-    assert answer["apply"] == {"status": "applied", "confidence": None, "findings": []}
+    confidence = answer["apply"]["confidence"]
+    assert answer["apply"] == {"status": "applied", "confidence": confidence, "findings": []}
+    assert 0.5 < confidence <= 1
     assert response.headers["X-Apply-Status"] == "applied"
 
 

@@ -91,6 +91,17 @@ def test_lines_that_were_not_sent_may_be_forgotten() -> None:
     assert wanted in results(update)
 
 
+@pytest.mark.parametrize("lead", [[], ["@cached"]])
+def test_no_definition_comes_below_the_attribute_of_another_one(lead: list[str]) -> None:
+    original = FilledLines(["@cached", "@final", "def load():", "    return 1", "", "LAST = 2"])
+    rows = [Row(line) for line in [*lead, "def save():", "    return 2"]]
+    found = candidates_of(original, rows, opens_file=False, closes_file=False)
+    assert {one.end for one in found} == {0, 3, 4, 5}
+    rows = [Row("@wide")]
+    found = candidates_of(original, rows, opens_file=False, closes_file=False)
+    assert {one.end for one in found} >= {0, 1, 2}
+
+
 def test_an_update_without_a_marker_before_it_may_begin_the_file() -> None:
     whole = ["import json", *FilledLines(FILE).lines]
     assert whole in results("import json\nclass Store:", opens_file=True)

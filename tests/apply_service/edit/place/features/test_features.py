@@ -284,3 +284,32 @@ def test_a_definition_that_seems_to_be_new_tells_what_goes_for_it() -> None:
         kept = {line for run in candidate.kept for line in range(run.start, run.end)}
         gone = set(range(candidate.start, candidate.end)) - kept
         assert row[column] == sum(source.original.lines[line].startswith("def ") for line in gone)
+
+
+def test_a_definition_exchanged_for_one_that_seems_new_is_seen() -> None:
+    file = "@fixture\ndef app():\n    return create()\n"
+    update = "# ...\n@fixture\ndef clock(app):\n    return Clock(app)\n# ..."
+    clock = "def clock(app):\n    return Clock(app)\n"
+    right = features_of_text(update, file, f"{file}\n\n@fixture\n{clock}")
+    instead = features_of_text(update, file, f"@fixture\n{clock}")
+    assert [one["exchanged_for_new"] for one in (right, instead)] == [0, 1]
+
+
+def test_a_merge_that_takes_the_lines_guessed_by_the_reader_is_seen() -> None:
+    file = "def app():\n    return create()\n\n\ndef clock():\n    return Clock()\n"
+    update = "def clock():\n    return Clock(zone)\n"
+    source = MergeSource(
+        file.splitlines(), update.splitlines(), path="a.py", language=None, local=None, step=None
+    )
+    merges = source.merges()
+    column = MERGE_FEATURES.names.index("takes_guess")
+    found = dict(
+        zip(
+            ["\n".join(merge.lines) for merge in merges],
+            source.features(merges)[:, column],
+            strict=True,
+        )
+    )
+    assert found[file.replace("Clock()", "Clock(zone)").rstrip("\n")] == 1
+    assert 0 in found.values()
+    assert features_of_text(f"# ...\n{update}# ...", file, file)["takes_guess"] == -1

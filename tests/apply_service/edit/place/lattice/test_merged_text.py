@@ -91,6 +91,13 @@ def test_a_merge_is_right_to_the_byte(update: str, old: str, new: str) -> None:
     assert FILE.replace(old, new) in texts(update)
 
 
+def test_two_definitions_that_go_leave_the_gap_of_one() -> None:
+    file = f"{FILE}\n\ndef third():\n    return 3\n"
+    update = "import sys\n\n# first and second removed\n\ndef third():\n# ... existing code ...\n"
+    expected = "import os\nimport sys\n\n\ndef third():\n    return 3\n"
+    assert expected in texts(f"# ... existing code ...\n{update}", file)
+
+
 def test_lines_sent_again_keep_the_space_that_they_had() -> None:
     file = "first = 1  \n \t\nsecond = 2\n"
     update = "first = 1\n\nsecond = 3\n"

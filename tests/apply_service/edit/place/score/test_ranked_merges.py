@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from apply_service.edit.place.decision_tree import Tree
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
+from apply_service.edit.place.score.forest import Tree
 from apply_service.edit.place.score.ranked_merges import (
     MAX_RANKED,
     RankedMerges,
@@ -97,6 +98,9 @@ def test_merges_are_different_and_ordered() -> None:
     texts = [tuple(line for line in merge.lines if line.strip()) for merge in found.merges]
     assert len(set(texts)) == len(texts) <= MAX_RANKED
     assert list(found.scores) == sorted(found.scores, reverse=True)
+    shares = found.log_shares(load_scores().scale)
+    assert sum(map(math.exp, shares)) == pytest.approx(1.0)
+    assert list(shares) == sorted(shares, reverse=True)
 
 
 def test_what_cannot_be_read_has_no_merges() -> None:

@@ -1,0 +1,6 @@
+"""Whether a result may be trusted: a status and findings, each with a hint.
+
+`verdict` is the entrance. For a merge of the plan `place_checks` ask how certain it is; for other
+texts `checks`, `loss_checks` and `double_checks` compare original, update and result
+(`comparison`).
+"""
