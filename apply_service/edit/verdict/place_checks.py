@@ -54,7 +54,9 @@ def _ambiguous_place(plan: MergePlan, number: int) -> Finding:
 
 
 def _line(text: Sequence[str], place: int) -> str:
-    return shown(text[place]) if place < len(text) else "its end"
+    if place == len(text):
+        return "its end"
+    return shown(text[place]) if text[place].strip() else "a blank line"
 
 
 def check_membership(result_lines: Sequence[str], plan: MergePlan) -> Iterator[Finding]:

@@ -45,6 +45,12 @@ def test_a_doubt_names_the_first_line_that_another_merge_has() -> None:
     )
 
 
+def test_a_doubt_names_a_blank_line_as_such() -> None:
+    above, below = ("new = 0", "", *ORIGINAL), ("", "new = 0", *ORIGINAL)
+    (finding,) = judged(plan(0.6, above, below), above).findings
+    assert "another one has a blank line on line 1, where it has `new = 0`" in finding.message
+
+
 def test_a_less_likely_merge_is_in_doubt_however_certain_the_first_one_is() -> None:
     verdict = judged(plan(0.99, UPPER, LOWER), LOWER)
     assert (verdict.status, codes(verdict)) == ("needs_review", ["ambiguous_place"])
