@@ -25,10 +25,10 @@ from apply_service.evaluate.cases.case_file import read_cases
         # An instruction in a comment stays in the file ("# Add the permission for pushing here").
         ("further_agent_edits", 3, 32, 2),
         ("later_agent_edits", 4, 109, 3),
-        pytest.param("agent_edits", 1, 200, 2, marks=pytest.mark.slow),
+        pytest.param("agent_edits", 1, 195, 3, marks=pytest.mark.slow),
         pytest.param("fitting_agent_edits", 1, 1600, 40, marks=pytest.mark.slow),
-        pytest.param("unseen_agent_edits", 1, 98, 3, marks=pytest.mark.slow),
-        pytest.param("further_agent_edits", 1, 94, 5, marks=pytest.mark.slow),
+        pytest.param("unseen_agent_edits", 1, 95, 3, marks=pytest.mark.slow),
+        pytest.param("further_agent_edits", 1, 97, 2, marks=pytest.mark.slow),
         pytest.param("later_agent_edits", 1, 430, 14, marks=pytest.mark.slow),
     ],
 )
