@@ -13,8 +13,9 @@ from apply_service.edit.text.indentation import reindented_by
 from apply_service.edit.text.line_index import LineIndex, indent_of
 
 MAX_MATCHES = 64
-# The certainty of the best of several places, or of lines with a stray sign, is at most this.
-MAX_DOUBTFUL = 0.8
+# The certainty of the best of several places, or of lines with a stray sign, is at most this: less
+# than what is applied unasked.
+MAX_DOUBTFUL = 0.75
 MAX_MERGES = 8
 _SIGNS = ("=======", "<<<<<<<", ">>>>>>>", "-------", "+++++++")
 # The log odds of the place that a hunk's line number names against one 200 lines away; agents'

@@ -248,6 +248,23 @@ def test_an_instruction_comment_may_stay_or_go() -> None:
     assert shown == {0, 1}
 
 
+@pytest.mark.parametrize(
+    "update",
+    [
+        pytest.param("@@ -1,2 +1,3 @@\n x\n+new\n y\n", id="a line number tells places apart"),
+        pytest.param(
+            "<<<<<<< SEARCH\nl1\nl2\n=======\nl1\n=======\nnew\nl2\n>>>>>>> REPLACE\n",
+            id="a sign of the format among the new lines",
+        ),
+    ],
+)
+def test_exact_lines_in_doubt_are_not_certain(update: str) -> None:
+    file = ["x", "y", *(f"l{number}" for number in range(300)), "x", "y"]
+    found = plan(update, file)
+    assert found.merges
+    assert not found.is_certain
+
+
 def test_merges_are_paths_through_the_layers() -> None:
     shop = [*SHOP[:-1], "        self.basket.total()", "        return self", *SHOP[-1:]]
     shop[16:16] = ["        self.basket.total()"]
