@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from apply_service.edit.place.candidates.filled_lines import FilledLines
+from apply_service.edit.place.candidates.line_arrays import LineArrays
 from apply_service.edit.syntax.definitions import SymbolTable, find_definitions
 from apply_service.edit.syntax.strict_grammars import is_sound
 from apply_service.edit.syntax.symbol import Symbol
@@ -37,6 +38,11 @@ class OriginalFacts(FilledLines):
         super().__init__(lines)
         self.all_lines = lines
         self.language = language
+
+    @cached_property
+    def arrays(self) -> LineArrays:
+        """What features ask about all lines at once."""
+        return LineArrays(self)
 
     @cached_property
     def tree(self) -> SyntaxTree | None:

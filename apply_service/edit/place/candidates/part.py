@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
+
 from apply_service.edit.place.candidates.candidate import Candidate
 from apply_service.edit.place.candidates.filled_lines import words_of
+from apply_service.edit.place.candidates.line_arrays import Ints
 from apply_service.edit.place.candidates.original_facts import OriginalFacts, balance
 from apply_service.edit.place.candidates.row_matcher import RowMatcher
 from apply_service.edit.place.candidates.rows import Row
@@ -60,6 +62,11 @@ class Part:
         return {number: name for number, name in found.items() if name is not None}
 
     @cached_property
+    def row_counts(self) -> Ints:
+        """`[num_rows]`: how often the original has each row."""
+        return np.array([self.original.counts[row.stripped] for row in self.rows], np.intp)
+
+    @cached_property
     def words(self) -> list[frozenset[str]]:
         """The different words of each row."""
         return [words_of(row.stripped) for row in self.rows]
@@ -75,15 +82,12 @@ class Part:
         return max(self.evidences, default=0.0)
 
     @cached_property
-    def _span_evidences(self) -> list[float]:
+    def span_evidences(self) -> list[float]:
+        """The most evidence of each span, rising."""
         spans: dict[tuple[int, int], float] = {}
         for one, evidence in zip(self.candidates, self.evidences, strict=True):
             spans[one.start, one.end] = max(spans.get((one.start, one.end), 0.0), evidence)
         return sorted(spans.values())
-
-    def num_above(self, evidence: float) -> int:
-        """How many spans have more evidence."""
-        return len(self._span_evidences) - bisect_right(self._span_evidences, evidence)
 
     @property
     def first_indent(self) -> int:

@@ -69,6 +69,18 @@ class RowMatcher:
         best: Floats = self.ratios.max(axis=0, initial=0.0)
         return best
 
+    @cached_property
+    def best_above(self) -> Floats:
+        """`[num_rows, num_lines]`: how alike each line is to the most alike row down to that one."""
+        best: Floats = np.maximum.accumulate(self.ratios, axis=0)
+        return best
+
+    @cached_property
+    def best_below(self) -> Floats:
+        """`[num_rows, num_lines]`: how alike each line is to the most alike row from that one on."""
+        best: Floats = np.maximum.accumulate(self.ratios[::-1], axis=0)[::-1]
+        return best
+
     def best_scores(self, starts: Sequence[int]) -> Floats:
         """`[num_starts, num_lines + 1]`: the best alignment of all rows with lines [start, end)."""
         num_lines = len(self._original)

@@ -1,321 +1,326 @@
-"""Features of a candidate: which rows stand in the span, which lines are lost, which are new."""
+"""Features of candidates: which rows stand in the span, which lines are lost, which are new."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import numpy as np
 
-from apply_service.edit.place.features.candidate_view import UNKNOWN, CandidateView
-from apply_service.edit.place.features.feature import FeatureSet
+from apply_service.edit.place.candidates.line_arrays import Bools
+from apply_service.edit.place.features.candidate_table import UNKNOWN, CandidateTable
+from apply_service.edit.place.features.feature import Column, FeatureSet
 
 RIVAL_MARGIN = 0.3
-ALIGNMENT_FEATURES: FeatureSet[CandidateView] = FeatureSet()
+ALIGNMENT_FEATURES: FeatureSet[CandidateTable, Column] = FeatureSet()
 _add = ALIGNMENT_FEATURES.add
 
 
 @_add
-def num_rows(view: CandidateView) -> float:
+def num_rows(table: CandidateTable) -> Column:
     """A long segment says more."""
-    return len(view.rows)
+    return table.num_rows
 
 
 @_add
-def num_lines(view: CandidateView) -> float:
+def num_lines(table: CandidateTable) -> Column:
     """A long span is seldom meant for a short segment."""
-    return view.candidate.end - view.candidate.start
+    return table.ends - table.starts
 
 
 @_add
-def num_pairs(view: CandidateView) -> float:
+def num_pairs(table: CandidateTable) -> Column:
     """Rows that stand in the span bear it out."""
-    return len(view.pairs)
+    return table.pairs.counts()
 
 
 @_add
-def num_equal(view: CandidateView) -> float:
+def num_equal(table: CandidateTable) -> Column:
     """Equal rows bear it out most."""
-    return len(view.pairs) - len(view.unequal_pairs)
+    return table.pairs.counts() - table.unequal[0].counts()
 
 
 @_add
-def evidence(view: CandidateView) -> float:
+def evidence(table: CandidateTable) -> Column:
     """What the pairs tell together."""
-    return view.evidence
+    return table.evidence
 
 
 @_add
-def evidence_share(view: CandidateView) -> float:
+def evidence_share(table: CandidateTable) -> Column:
     """What they tell of what all rows could tell."""
-    return view.evidence / max(view.part.telling, 0.1)
+    return table.evidence / max(table.part.telling, 0.1)
 
 
 @_add
-def evidence_gap(view: CandidateView) -> float:
+def evidence_gap(table: CandidateTable) -> Column:
     """Another place has more evidence."""
-    return view.part.best_evidence - view.evidence
+    return table.part.best_evidence - table.evidence
 
 
 @_add
-def num_rivals(view: CandidateView) -> float:
+def num_rivals(table: CandidateTable) -> Column:
     """Other places with nearly as much evidence."""
-    return view.part.num_above(view.evidence - RIVAL_MARGIN)
+    known = table.part.span_evidences
+    return len(known) - np.searchsorted(known, table.evidence - RIVAL_MARGIN, side="right")
 
 
 @_add
-def first_likeness(view: CandidateView) -> float:
+def first_likeness(table: CandidateTable) -> Column:
     """The first row is like the first line that gives way."""
-    start = view.candidate.start
-    return float(view.matcher.ratios[0, start]) if start < len(view.original) else 0.0
+    return table.at(table.matcher.ratios[0], table.starts, 0.0)
 
 
 @_add
-def last_likeness(view: CandidateView) -> float:
+def last_likeness(table: CandidateTable) -> Column:
     """The last row is like the last line that gives way."""
-    end = view.candidate.end
-    return float(view.matcher.ratios[len(view.rows) - 1, end - 1]) if end else 0.0
+    return table.at(table.matcher.ratios[-1], table.ends - 1, 0.0)
 
 
 @_add
-def first_is_equal(view: CandidateView) -> float:
+def first_is_equal(table: CandidateTable) -> Column:
     """The first row is the first line that gives way."""
-    start = view.candidate.start
-    return start < len(view.original) and view.matcher.is_equal[0, start]
+    return table.at(table.matcher.is_equal[0], table.starts, False)
 
 
 @_add
-def last_is_equal(view: CandidateView) -> float:
+def last_is_equal(table: CandidateTable) -> Column:
     """The last row is the last line that gives way."""
-    start, end = view.candidate.start, view.candidate.end
-    return end > start and view.matcher.is_equal[len(view.rows) - 1, end - 1]
+    is_equal = table.at(table.matcher.is_equal[-1], table.ends - 1, False)
+    return is_equal & (table.ends > table.starts)
 
 
 @_add
-def first_count(view: CandidateView) -> float:
+def first_count(table: CandidateTable) -> Column:
     """The first paired row stands in many places."""
-    return view.original.counts[view.rows[view.pairs[0][0]].stripped] if view.pairs else -UNKNOWN
+    return table.at(table.part.row_counts, table.first_pairs[0], -UNKNOWN)
 
 
 @_add
-def last_count(view: CandidateView) -> float:
+def last_count(table: CandidateTable) -> Column:
     """The last paired row stands in many places."""
-    return view.original.counts[view.rows[view.pairs[-1][0]].stripped] if view.pairs else -UNKNOWN
+    return table.at(table.part.row_counts, table.last_pairs[0], -UNKNOWN)
 
 
 @_add
-def first_weight(view: CandidateView) -> float:
+def first_weight(table: CandidateTable) -> Column:
     """The first paired row says something."""
-    return float(view.matcher.row_weights[view.pairs[0][0]]) if view.pairs else 0.0
+    return table.at(table.matcher.row_weights, table.first_pairs[0], 0.0)
 
 
 @_add
-def last_weight(view: CandidateView) -> float:
+def last_weight(table: CandidateTable) -> Column:
     """The last paired row says something."""
-    return float(view.matcher.row_weights[view.pairs[-1][0]]) if view.pairs else 0.0
+    return table.at(table.matcher.row_weights, table.last_pairs[0], 0.0)
 
 
 @_add
-def rarest(view: CandidateView) -> float:
+def rarest(table: CandidateTable) -> Column:
     """A telling row that stands nowhere else."""
-    weights, counts = view.matcher.row_weights, view.original.counts
-    return max(
-        (
-            float(weights[row]) / counts[view.rows[row].stripped]
-            for row, line in view.pairs
-            if view.matcher.is_equal[row, line]
-        ),
-        default=0.0,
-    )
+    is_equal = table.matcher.is_equal[table.pair_rows, table.pair_lines]
+    rows = table.pair_rows[is_equal]
+    weights = table.matcher.row_weights[rows] / table.part.row_counts[rows]
+    return table.pairs.where(is_equal).most(weights, 0.0)
 
 
 @_add
-def num_unequal(view: CandidateView) -> float:
+def num_unequal(table: CandidateTable) -> Column:
     """Rows that only resemble what stands there."""
-    return len(view.unequal_pairs)
+    return table.unequal[0].counts()
 
 
 @_add
-def least_likeness(view: CandidateView) -> float:
+def least_likeness(table: CandidateTable) -> Column:
     """A pair that is hardly alike may be none."""
-    return min(view.unequal_pairs, default=1.0)
+    members, likeness = table.unequal
+    return members.least(likeness, 1.0)
 
 
 @_add
-def mean_unequal_likeness(view: CandidateView) -> float:
+def mean_unequal_likeness(table: CandidateTable) -> Column:
     """How alike the pairs are that are not equal."""
-    return _mean(view.unequal_pairs)
+    members, likeness = table.unequal
+    return members.means(likeness, 1.0)
 
 
 @_add
-def num_removed(view: CandidateView) -> float:
+def num_removed(table: CandidateTable) -> Column:
     """Lines that are lost."""
-    return len(view.removed)
+    return table.removed[0].counts()
 
 
 @_add
-def removed_weight(view: CandidateView) -> float:
+def removed_weight(table: CandidateTable) -> Column:
     """How much the lost lines say."""
-    return float(view.matcher.line_weights[view.removed].sum()) if view.removed else 0.0
+    members, lines = table.removed
+    return members.sums(table.matcher.line_weights[lines])
 
 
 @_add
-def num_added(view: CandidateView) -> float:
+def num_added(table: CandidateTable) -> Column:
     """Rows that are new there."""
-    return len(view.added)
+    return table.is_added.sum(axis=1)
 
 
 @_add
-def added_weight(view: CandidateView) -> float:
+def added_weight(table: CandidateTable) -> Column:
     """How much the new rows say."""
-    return float(view.matcher.row_weights[view.added].sum()) if view.added else 0.0
+    return table.is_added @ table.matcher.row_weights
 
 
 @_add
-def num_lost(view: CandidateView) -> float:
+def num_lost(table: CandidateTable) -> Column:
     """Lines lost without anything sent instead."""
-    return sum(view.lost_runs)
+    members, lost, added = table.between
+    return members.sums(np.where(added > 0, 0, lost))
 
 
 @_add
-def longest_lost(view: CandidateView) -> float:
+def longest_lost(table: CandidateTable) -> Column:
     """Many lines lost in one place may have been forgotten."""
-    return max(view.lost_runs, default=0)
+    members, lost, added = table.between
+    return members.most(np.where(added > 0, 0, lost), 0)
 
 
 @_add
-def num_inserted(view: CandidateView) -> float:
+def num_inserted(table: CandidateTable) -> Column:
     """Rows that come between lines next to each other."""
-    return sum(view.added_runs)
+    members, lost, added = table.between
+    return members.sums(np.where(lost > 0, 0, added))
 
 
 @_add
-def removed_mean_likeness(view: CandidateView) -> float:
+def removed_mean_likeness(table: CandidateTable) -> Column:
     """Lost lines that are like a row were rewritten."""
-    return _mean(view.removed_likeness)
+    members, lines = table.removed
+    return members.means(table.matcher.best_ratios[lines], 1.0)
 
 
 @_add
-def removed_least_likeness(view: CandidateView) -> float:
+def removed_least_likeness(table: CandidateTable) -> Column:
     """A lost line that is like no row."""
-    return min(view.removed_likeness, default=1.0)
+    members, lines = table.removed
+    return members.least(table.matcher.best_ratios[lines], 1.0)
 
 
 @_add
-def removed_definitions(view: CandidateView) -> float:
+def removed_definitions(table: CandidateTable) -> Column:
     """Definitions lost whose names are not sent."""
-    lost, names = set(view.removed), view.part.names
-    inside = view.original.defined_in(view.candidate.start, view.candidate.end) if lost else ()
-    return sum(one.header in lost and one.name not in names for one in inside)
+    members, lines = table.removed
+    unsent = np.zeros(table.num_lines)
+    for one in table.original.definitions:
+        unsent[one.header] += one.name not in table.part.names
+    return members.sums(unsent[lines])
 
 
 @_add
-def num_renamed(view: CandidateView) -> float:
+def num_renamed(table: CandidateTable) -> Column:
     """Definitions that get another name: perhaps the sent one is new."""
-    names, sent = view.original.header_names, view.part.row_names
-    return sum(
-        row in sent and line in names and sent[row] != names[line] for row, line in view.pairs
-    )
+    sent = np.full(table.num_rows, None, object)
+    for row, name in table.part.row_names.items():
+        sent[row] = name
+    old, new = table.lines.names[table.pair_lines], sent[table.pair_rows]
+    return table.pairs.sums(np.not_equal(old, None) & np.not_equal(new, None) & (old != new))
 
 
 @_add
-def num_new_names(view: CandidateView) -> float:
+def num_new_names(table: CandidateTable) -> Column:
     """Names sent that the file does not define."""
-    return sum(name not in view.original.headers_of for name in view.part.row_names.values())
+    return sum(name not in table.original.headers_of for name in table.part.row_names.values())
 
 
 @_add
-def num_names_missed(view: CandidateView) -> float:
+def num_names_missed(table: CandidateTable) -> Column:
     """Names sent that the file defines, and not in the span."""
-    span = range(view.candidate.start, view.candidate.end)
-    headers = view.original.headers_of
-    return sum(
-        name in headers and not any(line in span for line in headers[name])
-        for name in view.part.row_names.values()
-    )
+    found = np.zeros(len(table.candidates))
+    for name in table.part.row_names.values():
+        lines = sorted(table.original.headers_of.get(name, ()))
+        if lines:
+            found += np.searchsorted(lines, table.starts) >= np.searchsorted(lines, table.ends)
+    return found
 
 
 @_add
-def num_names_lost(view: CandidateView) -> float:
+def num_names_lost(table: CandidateTable) -> Column:
     """Names that the span defines and that are not sent."""
-    sent = set(view.part.row_names.values()) | view.part.names
-    names = view.original.header_names
-    span = range(view.candidate.start, view.candidate.end)
-    return sum(line in names and names[line] not in sent and line not in view.kept for line in span)
+    sent = set(table.part.row_names.values()) | table.part.names
+    is_unsent = np.zeros(table.num_lines, bool)
+    for line, name in table.original.header_names.items():
+        is_unsent[line] = name not in sent
+    return table.span.sums(is_unsent[table.span_lines] & ~table.is_kept)
 
 
 @_add
-def names_for_new(view: CandidateView) -> float:
+def names_for_new(table: CandidateTable) -> Column:
     """Names lost where a definition comes that seems to be none of the file under another name."""
-    return num_names_lost(view) if view.part.new_rows else 0.0
+    return num_names_lost(table) if table.part.new_rows else 0.0
 
 
 @_add
-def new_share(view: CandidateView) -> float:
+def new_share(table: CandidateTable) -> Column:
     """The part of the rows that are of definitions which the file seems not to have."""
-    return len(view.part.new_rows) / len(view.rows)
+    return len(table.part.new_rows) / table.num_rows
 
 
 @_add
-def sends_definition(view: CandidateView) -> float:
+def sends_definition(table: CandidateTable) -> Column:
     """The first row begins a definition: 2 if the file has none of that name."""
-    name = view.part.row_names.get(0)
-    return 0.0 if name is None else 1.0 + (name not in view.original.headers_of)
+    name = table.part.row_names.get(0)
+    return 0.0 if name is None else 1.0 + (name not in table.original.headers_of)
 
 
 @_add
-def rows_ahead(view: CandidateView) -> float:
+def rows_ahead(table: CandidateTable) -> Column:
     """Rows before the first pair."""
-    return view.first_pair[0]
+    return table.first_pairs[0]
 
 
 @_add
-def lines_ahead(view: CandidateView) -> float:
+def lines_ahead(table: CandidateTable) -> Column:
     """Lines that give way before the first pair."""
-    return view.first_pair[1] - view.candidate.start
+    return table.first_pairs[1] - table.starts
 
 
 @_add
-def rows_behind(view: CandidateView) -> float:
+def rows_behind(table: CandidateTable) -> Column:
     """Rows behind the last pair."""
-    return len(view.rows) - 1 - view.last_pair[0]
+    return table.num_rows - 1 - table.last_pairs[0]
 
 
 @_add
-def lines_behind(view: CandidateView) -> float:
+def lines_behind(table: CandidateTable) -> Column:
     """Lines that give way behind the last pair."""
-    return view.candidate.end - 1 - view.last_pair[1]
+    return table.ends - 1 - table.last_pairs[1]
 
 
 @_add
-def likeness_ahead(view: CandidateView) -> float:
+def likeness_ahead(table: CandidateTable) -> Column:
     """Lines before the first pair that resemble the rows there."""
-    if not view.pairs:
-        return 1.0
-    row, line = view.first_pair
-    return view.mean_likeness(range(max(row, 1)), range(view.candidate.start, line))
+    rows, lines = table.first_pairs
+    is_ahead = _of_pairs(table) & (table.span_lines < lines[table.span.owners])
+    members = table.span.where(is_ahead)
+    above = np.maximum(rows, 1)[members.owners] - 1
+    return members.means(table.matcher.best_above[above, table.span_lines[is_ahead]], 1.0)
 
 
 @_add
-def likeness_behind(view: CandidateView) -> float:
+def likeness_behind(table: CandidateTable) -> Column:
     """Lines behind the last pair that resemble the rows there."""
-    if not view.pairs:
-        return 1.0
-    row, line = view.last_pair
-    last = len(view.rows)
-    return view.mean_likeness(
-        range(min(row + 1, last - 1), last), range(line + 1, view.candidate.end)
-    )
+    rows, lines = table.last_pairs
+    is_behind = _of_pairs(table) & (table.span_lines > lines[table.span.owners])
+    members = table.span.where(is_behind)
+    below = np.minimum(rows + 1, table.num_rows - 1)[members.owners]
+    return members.means(table.matcher.best_below[below, table.span_lines[is_behind]], 1.0)
+
+
+def _of_pairs(table: CandidateTable) -> Bools:
+    return table.has_pairs[table.span.owners]
 
 
 @_add
-def lost_ahead(view: CandidateView) -> float:
+def lost_ahead(table: CandidateTable) -> Column:
     """Lines that go before the first row though it is context."""
-    return lines_ahead(view) if view.first_pair[0] == 0 else 0.0
+    return np.where(table.first_pairs[0] == 0, lines_ahead(table), 0)
 
 
 @_add
-def lost_behind(view: CandidateView) -> float:
+def lost_behind(table: CandidateTable) -> Column:
     """Lines that go behind the last row though it is context."""
-    return lines_behind(view) if view.last_pair[0] == len(view.rows) - 1 else 0.0
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 1.0
+    return np.where(table.last_pairs[0] == table.num_rows - 1, lines_behind(table), 0)

@@ -10,7 +10,7 @@ import numpy as np
 from apply_service.edit.place.features.feature import FeatureSet, Rows
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 
-CERTAINTY_FEATURES: FeatureSet[CertaintyView] = FeatureSet()
+CERTAINTY_FEATURES: FeatureSet[CertaintyView, float] = FeatureSet()
 _COLUMNS = {name: column for column, name in enumerate(MERGE_FEATURES.names)}
 _WHY = {one.name: one.why for one in MERGE_FEATURES.features}
 NO_RIVAL_GAP = 12.0

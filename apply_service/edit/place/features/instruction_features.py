@@ -14,7 +14,7 @@ from rapidfuzz import fuzz
 from apply_service.edit.place.features.feature import FeatureSet
 from apply_service.edit.place.features.merge_view import MergeView
 
-INSTRUCTION_FEATURES: FeatureSet[MergeView] = FeatureSet()
+INSTRUCTION_FEATURES: FeatureSet[MergeView, float] = FeatureSet()
 # What a feature is without an instruction.
 UNSAID = -1.0
 ALIKE_RATIO = 75

@@ -10,7 +10,7 @@ from apply_service.edit.place.features.result_features import RESULT_FEATURES
 from apply_service.edit.place.features.sent_features import SENT_FEATURES
 from apply_service.edit.place.features.way_features import WAY_FEATURES
 
-MERGE_FEATURES: FeatureSet[MergeView] = FeatureSet(
+MERGE_FEATURES: FeatureSet[MergeView, float] = FeatureSet(
     [
         *WAY_FEATURES.features,
         *NAME_FEATURES.features,

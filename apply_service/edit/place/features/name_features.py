@@ -9,7 +9,7 @@ from apply_service.edit.place.features.feature import FeatureSet
 from apply_service.edit.place.features.merge_view import MergeView
 from apply_service.edit.text.words import WORD
 
-NAME_FEATURES: FeatureSet[MergeView] = FeatureSet()
+NAME_FEATURES: FeatureSet[MergeView, float] = FeatureSet()
 IMPORT = re.compile(
     r"(?:import|from|use|using|#include|require|export .* from|const .*require\()\b|#include"
 )

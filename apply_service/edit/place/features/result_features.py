@@ -12,7 +12,7 @@ from apply_service.edit.read.instruction_comments import is_comment
 from apply_service.edit.read.readings import has_note
 from apply_service.edit.text.brackets import BLOCK_OPENERS
 
-RESULT_FEATURES: FeatureSet[MergeView] = FeatureSet()
+RESULT_FEATURES: FeatureSet[MergeView, float] = FeatureSet()
 _add = RESULT_FEATURES.add
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from apply_service.edit.place.features.feature import FeatureSet
 from apply_service.edit.place.features.merge_view import MergeView
 
-SENT_FEATURES: FeatureSet[MergeView] = FeatureSet()
+SENT_FEATURES: FeatureSet[MergeView, float] = FeatureSet()
 MAX_PLACES = 12
 _add = SENT_FEATURES.add
 

@@ -9,11 +9,11 @@ from functools import cached_property
 from apply_service.edit.place.candidates.candidate import Candidate
 from apply_service.edit.place.candidates.part import Part
 from apply_service.edit.place.candidates.way import Way, possible_move
-from apply_service.edit.place.features.candidate_view import UNKNOWN
+from apply_service.edit.place.features.candidate_table import UNKNOWN
 from apply_service.edit.place.features.feature import FeatureSet
 from apply_service.edit.text.brackets import BLOCK_OPENERS
 
-STEP_FEATURES: FeatureSet[StepView] = FeatureSet()
+STEP_FEATURES: FeatureSet[StepView, float] = FeatureSet()
 MANY_LINES = 400
 
 

@@ -11,7 +11,7 @@ from apply_service.edit.place.features.feature import FeatureSet
 from apply_service.edit.place.features.merge_view import MergeView
 from apply_service.edit.read.segment import SnippetFormat
 
-WAY_FEATURES: FeatureSet[MergeView] = FeatureSet()
+WAY_FEATURES: FeatureSet[MergeView, float] = FeatureSet()
 FORMATS: tuple[SnippetFormat, ...] = (
     "lazy",
     "fragment",

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from apply_service.edit.place.candidates.part import Part
 from apply_service.edit.place.candidates.way import Way, possible_move
-from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
-from apply_service.edit.place.features.candidate_view import CandidateView
-from apply_service.edit.place.features.feature import Rows
+from apply_service.edit.place.features.candidate_features import (
+    CANDIDATE_FEATURES,
+    candidate_rows,
+)
+from apply_service.edit.place.features.feature import Rows, rows_of_views
 from apply_service.edit.place.features.step_features import STEP_FEATURES, StepView
 from apply_service.edit.text.work_budget import spend
 
@@ -45,11 +47,7 @@ class Beam:
             if part.kind != "segment":
                 self.rows.append(np.zeros((len(part.candidates), 0), np.float32))
                 continue
-            views = [
-                CandidateView(part, one, evidence)
-                for one, evidence in zip(part.candidates, part.evidences, strict=True)
-            ]
-            self.rows.append(CANDIDATE_FEATURES.rows(views))
+            self.rows.append(candidate_rows(part))
         self.headers = _headers(parts)
         self.score(local, step)
 
@@ -104,7 +102,7 @@ class Beam:
         if self._step is None:
             scores = np.array([view.local for _, _, view in steps])
         else:
-            scores = self._step(STEP_FEATURES.rows([view for _, _, view in steps]))
+            scores = self._step(rows_of_views(STEP_FEATURES, [view for _, _, view in steps]))
         totals: dict[int, float] = {}
         for (way, _, _), score in zip(steps, scores, strict=True):
             totals[id(way)] = float(np.logaddexp(totals.get(id(way), NONE_SCORE), score))

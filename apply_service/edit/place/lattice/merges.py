@@ -13,7 +13,7 @@ from apply_service.edit.place.candidates.filled_lines import words_of
 from apply_service.edit.place.candidates.original_facts import OriginalFacts
 from apply_service.edit.place.candidates.parts import parts_of
 from apply_service.edit.place.candidates.way import Way
-from apply_service.edit.place.features.feature import Rows
+from apply_service.edit.place.features.feature import Rows, rows_of_views
 from apply_service.edit.place.features.instruction_features import telling_words
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.merge_view import MergeView, Reading
@@ -186,7 +186,7 @@ class MergeSource:
             )
             for rank, merge in enumerate(merges)
         ]
-        return MERGE_FEATURES.rows(views)
+        return rows_of_views(MERGE_FEATURES, views)
 
     def _beams_of(
         self, snippet: Snippet, local: Scorer | None, step: Scorer | None

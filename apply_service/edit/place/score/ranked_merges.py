@@ -11,7 +11,7 @@ from apply_service.edit.place.features.certainty_features import (
     CERTAINTY_FEATURES,
     CertaintyView,
 )
-from apply_service.edit.place.features.feature import Rows
+from apply_service.edit.place.features.feature import Rows, rows_of_views
 from apply_service.edit.place.lattice.merges import Merge, MergeSource
 from apply_service.edit.place.score.tree_score import MergeScores
 
@@ -64,7 +64,7 @@ def rank_merges(
     merges, rows = [merges[place] for place in order], rows[order]
     best = tuple(float(found[place]) for place in order)
     view = CertaintyView(scores=best, rows=rows[:2])
-    certainty = float(scores.certainty(CERTAINTY_FEATURES.rows([view]))[0])
+    certainty = float(scores.certainty(rows_of_views(CERTAINTY_FEATURES, [view]))[0])
     return RankedMerges(
         merges=tuple(merges), scores=best, rows=rows, certainty=scores.probability(certainty)
     )
