@@ -26,7 +26,7 @@ from apply_service.edit.place.features.certainty_features import (
     CERTAINTY_FEATURES,
     CertaintyView,
 )
-from apply_service.edit.place.features.feature import Rows
+from apply_service.edit.place.features.feature import Rows, rows_of_views
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.step_features import STEP_FEATURES
 from apply_service.edit.place.score.ranked_merges import MAX_RANKED
@@ -79,14 +79,9 @@ class RankedCase:
         self.is_right = case.is_right[order[0]] and not case.must_refuse
         self.order = [int(one) for one in order]
         self.scores = scores[order]
-        self.row = CERTAINTY_FEATURES.rows(
-            [
-                CertaintyView(
-                    scores=[float(scores[one]) for one in order[:MAX_RANKED]],
-                    rows=case.rows[order[:2]],
-                )
-            ]
-        )[0]
+        best = [float(scores[one]) for one in order[:MAX_RANKED]]
+        view = CertaintyView(scores=best, rows=case.rows[order[:2]])
+        self.row = rows_of_views(CERTAINTY_FEATURES, [view])[0]
 
 
 def cross_fit(examples: Examples, names: Sequence[str], num_trees: int) -> list[TreeScore]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from apply_service.edit.place.candidates.way import Way
 from apply_service.edit.place.features.feature import Rows
-from apply_service.edit.place.features.step_features import STEP_FEATURES
+from apply_service.edit.place.features.step_features import step_rows
 from apply_service.edit.place.lattice.beam import Beam, Scorer
 from apply_service.edit.place.lattice.merges import MergeSource
 from apply_service.edit.place.score.ranked_merges import filled
@@ -129,9 +129,9 @@ class CaseExamples:
                     behind = dict(truth.choices(state))
                     if not behind:
                         break
-                    steps = list(beam.steps(way, number, list(behind)))
-                    rows = STEP_FEATURES.rows([view for _, view in steps])
-                    yield rows, np.array([choice in behind for choice, _ in steps])
+                    steps = beam.steps([way], number, list(behind))
+                    choices = steps.choices.tolist()
+                    yield step_rows(steps), np.array([choice in behind for choice in choices])
                     order = sorted(behind, key=lambda one: -beam.scores[number][one])
                     choice = order[min(walk, len(order) - 1) if number == 0 else 0]
                     way = Way(

@@ -73,10 +73,8 @@ class Truth:
         self._known[state] = found
         for move in self._moves(state):
             length = self._num_equal(place, state.read, move)
-            for start in range(place, place + length + 1):
+            for start in range(place + bool(move), place + length + 1):
                 for choice, written in self._by_start[number].get(start, ()):
-                    if move and move != self._possible_move(state, choice):
-                        continue
                     read = state.read + start - place
                     if self._expected[read : read + len(written)] != written:
                         continue
@@ -91,16 +89,12 @@ class Truth:
         return self._parts[state.number - 1].candidates[state.above].end
 
     def _moves(self, state: State) -> list[int]:
+        """By how many columns the lines before the next part may be moved."""
         if state.number == 0:
             return [0]
-        candidates = range(len(self._parts[state.number].candidates))
-        moves = {self._possible_move(state, choice) for choice in candidates}
-        return sorted({0, *moves}, key=abs)
-
-    def _possible_move(self, state: State, choice: int) -> int:
         above = self._parts[state.number - 1].candidates[state.above]
-        candidate = self._parts[state.number].candidates[choice]
-        return possible_move(self._original, self._parts, state.number, above, candidate)
+        move = possible_move(self._original, self._parts, state.number, above)
+        return [0, move] if move else [0]
 
     def _num_equal(self, line: int, read: int, move: int) -> int:
         length = 0

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from apply_service.edit.syntax.symbol_rules import Reader
 
-# Error recovery can take quadratic time, so parsing stops after this much time of its thread;
-# real source takes a quarter of it (0.25 s a megabyte).
+# The parser calls back every hundred steps of its work, 0.01 times for a byte of real source and
+# 0.016 times at most. Error recovery can take quadratic time, so parsing stops after so many calls,
+# the same on every machine; where one step takes long, after this much time of its thread.
 MAX_SOURCE_BYTES = 4_000_000
-MIN_PARSE_S = 0.25
-PARSE_S_PER_BYTE = 0.75e-6
+MIN_CALLS, CALLS_PER_BYTE = 3_000, 0.04
 MAX_PARSE_S = 1.2
 READ_BYTES = 65_536
 # A thread's clock may cost as much as the parser's work between two of its calls.
@@ -75,20 +75,25 @@ class Grammar:
     language: Language
     traits: Mapping[int, Traits]
 
-    def parse(self, source: bytes, *, max_s: float | None = None) -> Tree | None:
-        """The tree of `source` (UTF-8), or None beyond the limits on size and time."""
+    def parse(self, source: bytes) -> Tree | None:
+        """The tree of `source` (UTF-8), or None beyond the limits on size and work."""
         from tree_sitter import Parser
 
         if len(source) > MAX_SOURCE_BYTES:
             return None
         if _is_hostile(source, self.name):
             return None
-        if max_s is None:
-            max_s = min(MIN_PARSE_S + len(source) * PARSE_S_PER_BYTE, MAX_PARSE_S)
         # Some scanners take NUL for the end of the text and then hardly move on.
         view = memoryview(source.replace(b"\0", b" "))
         pieces = [view]
-        deadline, calls = time.thread_time() + max_s, count(1)
+        deadline, calls = time.thread_time() + MAX_PARSE_S, count(1)
+        max_calls = MIN_CALLS + CALLS_PER_BYTE * len(source)
+
+        def is_over(_offset: int, _has_error: bool) -> bool:
+            call = next(calls)
+            return call > max_calls or (
+                call % CALLS_PER_LOOK == 0 and time.thread_time() > deadline
+            )
 
         def read(offset: int, _point: object) -> memoryview | bytes:
             if offset >= len(view):
@@ -100,9 +105,7 @@ class Grammar:
             return Parser(self.language).parse(
                 read,
                 encoding="utf8",
-                progress_callback=lambda _offset, _has_error: (
-                    next(calls) % CALLS_PER_LOOK == 0 and time.thread_time() > deadline
-                ),
+                progress_callback=is_over,
             )
         except ValueError:  # the parser's word for "stopped by the callback"
             return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,7 +21,8 @@ from apply_service.edit.text.work_budget import spend
 MAX_RETRIED_BYTES = 200_000
 # What is parsed in the time of a comparison.
 BYTES_PER_COMPARISON = 4
-MAX_FRAGMENT_S = 0.4
+# Characters of a fragment that are read, counted anew for each frame around it.
+MAX_FRAGMENT_CHARS = 400_000
 # Languages where a block ends by indentation, not by a sign.
 _INDENTED = frozenset({"python", "yaml"})
 _STATEMENT_WORDS = frozenset(
@@ -54,19 +54,14 @@ class SyntaxTree:
     imports: tuple[tuple[int, int], ...]
 
 
-def parse(
-    lines: Sequence[str], language: str | None, *, max_s: float | None = None
-) -> SyntaxTree | None:
-    """Parse a file; None without a grammar for `language` or beyond the limits of the parser.
-
-    `max_s` limits the processor time of this thread; the default depends on the file's size.
-    """
+def parse(lines: Sequence[str], language: str | None) -> SyntaxTree | None:
+    """Parse a file; None without a grammar for `language` or beyond the limits of the parser."""
     grammar = try_load_grammar(language) if language is not None else None
     if grammar is None or language is None:
         return None
     source = _source_of(lines)
     spend(len(source) // BYTES_PER_COMPARISON)
-    tree = grammar.parse(source, max_s=max_s)
+    tree = grammar.parse(source)
     found = None if tree is None else harvest(tree, source, grammar, lines=lines)
     if found is None:
         return None
@@ -122,12 +117,12 @@ def parse_fragment(
         return ()
     pieces = dedent(lines)
     best: tuple[int, tuple[Symbol, ...]] | None = None
-    deadline = time.thread_time() + MAX_FRAGMENT_S
+    num_chars, num_left = sum(map(len, pieces)), MAX_FRAGMENT_CHARS
     for frame in frames(pieces, language):
-        remaining_s = deadline - time.thread_time()
-        if remaining_s <= 0:
+        if num_left <= 0:
             break
-        tree = parse([*frame.before, *pieces, *frame.after], language, max_s=remaining_s)
+        num_left -= num_chars
+        tree = parse([*frame.before, *pieces, *frame.after], language)
         if tree is None:
             continue
         symbols = _unframed(tree.symbols, frame, len(pieces))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from apply_service.edit.finding import Finding
 from apply_service.edit.place.candidates.original_facts import OriginalFacts
-from apply_service.edit.place.features.text_flaws import dead_lines
+from apply_service.edit.place.features.text_flaws import TextFlaws
 from apply_service.edit.verdict.comparison import Comparison, shown
 
 
@@ -22,8 +22,8 @@ def check_unreachable(comparison: Comparison) -> Iterator[Finding]:
     before, after = (
         OriginalFacts(lines, language) for lines in (comparison.original, comparison.result)
     )
-    known = Counter(before.stripped[line] for line in dead_lines(before))
-    for line in dead_lines(after):
+    known = Counter(before.stripped[line] for line in TextFlaws(before).dead_lines)
+    for line in TextFlaws(after).dead_lines:
         text = after.stripped[line]
         known[text] -= 1
         if known[text] < 0:

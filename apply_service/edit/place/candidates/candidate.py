@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from apply_service.edit.place.candidates.filled_lines import FilledLines, moved
 from apply_service.edit.place.candidates.rows import Row
@@ -12,8 +13,7 @@ from apply_service.edit.place.candidates.rows import Row
 Origin = Literal["alignment", "run", "block", "frame", "insertion"]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class KeptRun:
+class KeptRun(msgspec.Struct, frozen=True, order=True, gc=False):
     """Lines [start, end) of the original that stay in front of a row of the segment."""
 
     row: int
@@ -21,8 +21,7 @@ class KeptRun:
     end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A segment, moved by `shift` columns, in the place of filled lines [start, end).
 
     Nothing gives way if start == end. `kept` runs of the lines in between stay, rows in `dropped`
@@ -36,8 +35,8 @@ class Candidate:
     row_shifts: tuple[int, ...] = ()
     kept: tuple[KeptRun, ...] = ()
     dropped: tuple[int, ...] = ()
-    pairs: tuple[tuple[int, int], ...] = field(default=(), compare=False)
-    origins: frozenset[Origin] = field(default=frozenset(), compare=False)
+    pairs: tuple[tuple[int, int], ...] = ()
+    origins: frozenset[Origin] = frozenset()
 
     def written(self, rows: Sequence[Row], original: FilledLines) -> list[str]:
         """The lines that stand in the place of [start, end), without blank ones."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, pairwise
+from itertools import combinations, groupby, pairwise
+from operator import itemgetter
 
 from apply_service.edit.place.candidates.candidate import Candidate, KeptRun, Origin
 from apply_service.edit.place.candidates.filled_lines import FilledLines
@@ -44,14 +45,14 @@ def candidates_of(
     parts_attribute = _defines(rows) and not is_attribute(rows[-1].stripped)
     spans = SpanSearch(original, rows, matcher).find(opens_file=opens_file, closes_file=closes_file)
     found: dict[Candidate, None] = {}
-    for (start, end), origins in sorted(spans.origins.items()):
-        if parts_attribute and _is_below_attribute(original, end):
-            continue
-        pairs = tuple(matcher.align(start, end))
-        for candidate in _variants(
-            original, rows, matcher, (start, end), pairs, frozenset(origins)
-        ):
-            found[candidate] = None
+    for start, group in groupby(sorted(spans.origins), key=itemgetter(0)):
+        ends = [end for _, end in group]
+        if parts_attribute:
+            ends = [end for end in ends if not _is_below_attribute(original, end)]
+        for end, pairs in zip(ends, matcher.alignments(start, ends) if ends else (), strict=True):
+            origins = frozenset(spans.origins[start, end])
+            for one in _variants(original, rows, matcher, (start, end), tuple(pairs), origins):
+                found[one] = None
     return list(found)
 
 

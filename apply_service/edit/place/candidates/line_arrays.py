@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,10 @@ from apply_service.edit.text.words import WORD
 if TYPE_CHECKING:
     from apply_service.edit.place.candidates.original_facts import OriginalFacts
 
-Ints = NDArray[np.intp]
+Ints = NDArray[np.signedinteger[Any]]
 Bools = NDArray[np.bool_]
 MIN_FIRST_WORD = 2
+_HEAD = re.compile(r"""[\w.$\-"'@ ]+?(?=\s*[=(:{\[])""")
 
 
 class LineArrays:
@@ -66,12 +68,14 @@ class LineArrays:
         return headers, np.array([one.end for one in found], np.intp)
 
     @cached_property
-    def names(self) -> NDArray[np.object_]:
-        """The name that a line defines, or None."""
-        found = np.full(len(self._original), None, object)
-        for line, name in self._original.header_names.items():
-            found[line] = name
-        return found
+    def names(self) -> tuple[dict[str, int], Ints]:
+        """Numbers of defined names, and of the name that each line defines; -1 without one."""
+        names = self._original.header_names
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names.values()))}
+        found = np.full(len(self._original), -1)
+        for line, name in names.items():
+            found[line] = numbers[name]
+        return numbers, found
 
     @cached_property
     def first_words(self) -> tuple[dict[str, int], Ints]:
@@ -82,6 +86,13 @@ class LineArrays:
         return numbers, np.array(found, np.intp)
 
     @cached_property
+    def heads(self) -> tuple[dict[str, int], Ints]:
+        """Numbers of heads, and of the head of each line."""
+        heads = [head_of(line) for line in self._original.stripped]
+        numbers = {head: number for number, head in enumerate(dict.fromkeys(heads))}
+        return numbers, np.array([numbers[head] for head in heads], np.intp)
+
+    @cached_property
     def word_lines(self) -> dict[str, Ints]:
         """The lines in which each word stands, in order."""
         found: dict[str, list[int]] = {}
@@ -89,6 +100,12 @@ class LineArrays:
             for word in words:
                 found.setdefault(word, []).append(line)
         return {word: np.array(lines, np.intp) for word, lines in found.items()}
+
+
+def head_of(text: str) -> str:
+    """What a line binds, calls or opens; else its first word."""
+    found = _HEAD.match(text)
+    return first_word(text) if found is None else found[0]
 
 
 def first_word(text: str) -> str:

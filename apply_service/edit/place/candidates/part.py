@@ -46,6 +46,21 @@ class Part:
     sent_line: int = 0
 
     @cached_property
+    def starts(self) -> Ints:
+        """`[num_candidates]`: the first lines that give way."""
+        return np.array([one.start for one in self.candidates], np.intp)
+
+    @cached_property
+    def ends(self) -> Ints:
+        """`[num_candidates]`: the lines behind those that give way."""
+        return np.array([one.end for one in self.candidates], np.intp)
+
+    @cached_property
+    def shifts(self) -> Ints:
+        """`[num_candidates]`: by how many columns the rows are moved."""
+        return np.array([one.shift for one in self.candidates], np.intp)
+
+    @cached_property
     def balance(self) -> int:
         """Brackets that the written rows open and leave open."""
         return sum(balance(row.stripped) for row in self.rows if row.is_written)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -30,6 +30,7 @@ MAX_LINE_CHARS, PAIRS_PER_COMPARISON = 400, 8
 NO_RATIO = 0.35
 OTHER_INDENT_SHARE = 0.93
 LITTLE_WEIGHT = 0.3
+MAX_LISTED = 100_000
 
 
 class RowMatcher:
@@ -71,13 +72,13 @@ class RowMatcher:
 
     @cached_property
     def best_above(self) -> Floats:
-        """`[num_rows, num_lines]`: how alike each line is to the most alike row down to that one."""
+        """`[num_rows, num_lines]`: the likeness of the most alike row down to each one."""
         best: Floats = np.maximum.accumulate(self.ratios, axis=0)
         return best
 
     @cached_property
     def best_below(self) -> Floats:
-        """`[num_rows, num_lines]`: how alike each line is to the most alike row from that one on."""
+        """`[num_rows, num_lines]`: the likeness of the most alike row from each one on."""
         best: Floats = np.maximum.accumulate(self.ratios[::-1], axis=0)[::-1]
         return best
 
@@ -93,33 +94,22 @@ class RowMatcher:
                 np.maximum.accumulate(scores, axis=1, out=scores)
         return scores
 
-    def align(self, start: int, end: int) -> list[tuple[int, int]]:
-        """The best alignment with lines [start, end): pairs of a row and a line, both rising."""
-        evidence = self.evidence[:, start:end]
-        if start == end:
-            return []
-        sums = [np.zeros(end - start + 1, np.float32)]
-        for gains in evidence:
-            best = sums[-1].copy()
-            best[1:] = np.maximum(best[1:], sums[-1][:-1] + gains)
-            sums.append(np.maximum.accumulate(best))
-        pairs: list[tuple[int, int]] = []
-        place = end - start
-        for row in range(len(evidence), 0, -1):
-            here, above = sums[row], sums[row - 1]
-            while place and here[place] == here[place - 1]:
-                place -= 1
-            if not place:
-                break
-            gain = evidence[row - 1, place - 1]
-            if (
-                gain > 0
-                and here[place] > above[place] + 1e-6
-                and abs(here[place] - above[place - 1] - gain) < 1e-5
-            ):
-                pairs.append((row - 1, start + place - 1))
-                place -= 1
-        return pairs[::-1]
+    def alignments(self, start: int, ends: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
+        """The best alignment with lines [start, end), for each end: pairs of a row and a line.
+
+        Rows and lines of the pairs rise.
+        """
+        evidence = self.evidence[:, start : max(ends)]
+        sums = np.zeros((len(evidence) + 1, evidence.shape[1] + 1), np.float32)
+        for row, gains in enumerate(evidence):
+            best = sums[row + 1]
+            best[0] = sums[row, 0]
+            np.maximum(sums[row, 1:], sums[row, :-1] + gains, out=best[1:])
+            np.maximum.accumulate(best, out=best)
+        # Lists are read faster, and take more memory.
+        table = sums.tolist() if sums.size < MAX_LISTED else sums
+        for end in ends:
+            yield _pairs(table, evidence, start, end)
 
     def row_text(self, row: int) -> str:
         """A row without the space around it."""
@@ -156,6 +146,27 @@ def weight_of(text: str) -> float:
     if num_letters <= 4:
         return 0.35
     return 0.7 if num_letters <= 9 else 1.0
+
+
+def _pairs(
+    sums: Sequence[Sequence[float]] | Floats, evidence: Floats, start: int, end: int
+) -> list[tuple[int, int]]:
+    """The way through the sums of an alignment, for one end."""
+    pairs: list[tuple[int, int]] = []
+    place = end - start
+    for row in range(len(evidence), 0, -1):
+        here, above = sums[row], sums[row - 1]
+        while place and here[place] == here[place - 1]:
+            place -= 1
+        if not place:
+            break
+        if here[place] <= above[place] + 1e-6:
+            continue
+        gain = float(evidence[row - 1, place - 1])
+        if gain > 0 and abs(here[place] - above[place - 1] - gain) < 1e-5:
+            pairs.append((row - 1, start + place - 1))
+            place -= 1
+    return pairs[::-1]
 
 
 def _equal(texts: Sequence[str], original: FilledLines) -> NDArray[np.bool_]:

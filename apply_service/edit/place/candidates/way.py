@@ -57,15 +57,16 @@ def possible_move(
     parts: Sequence[Part],
     number: int,
     above: Candidate,
-    candidate: Candidate,
 ) -> int:
     """By how many columns the lines before part `number` may have to be moved; 0 if they stay.
+
+    `above` is the candidate of the part before, and not the last line of the original.
 
     A marker that is deeper than the lines it stands for wraps them into the block that the part
     above opens; one less deep takes them out of a block.
     """
     part, before = parts[number], parts[number - 1]
-    if part.indent_before is None or candidate.start <= above.end:
+    if part.indent_before is None or above.end >= len(original):
         return 0
     move = part.indent_before - original.indents[above.end]
     if not move or abs(move) > MAX_MOVE or not before.rows:

@@ -34,7 +34,7 @@ def num_pairs(table: CandidateTable) -> Column:
 @_add
 def num_equal(table: CandidateTable) -> Column:
     """Equal rows bear it out most."""
-    return table.pairs.counts() - table.unequal[0].counts()
+    return table.pairs.counts() - table.unequal_pairs[0].counts()
 
 
 @_add
@@ -123,21 +123,28 @@ def rarest(table: CandidateTable) -> Column:
 @_add
 def num_unequal(table: CandidateTable) -> Column:
     """Rows that only resemble what stands there."""
-    return table.unequal[0].counts()
+    return table.unequal_pairs[0].counts()
+
+
+@_add
+def num_other_heads(table: CandidateTable) -> Column:
+    """Rows that only resemble what stands there, and bind or call something else."""
+    members, rows, lines = table.unequal_pairs
+    return members.sums(table.row_heads[rows] != table.lines.heads[1][lines])
 
 
 @_add
 def least_likeness(table: CandidateTable) -> Column:
     """A pair that is hardly alike may be none."""
-    members, likeness = table.unequal
-    return members.least(likeness, 1.0)
+    members, rows, lines = table.unequal_pairs
+    return members.least(table.matcher.ratios[rows, lines], 1.0)
 
 
 @_add
 def mean_unequal_likeness(table: CandidateTable) -> Column:
     """How alike the pairs are that are not equal."""
-    members, likeness = table.unequal
-    return members.means(likeness, 1.0)
+    members, rows, lines = table.unequal_pairs
+    return members.means(table.matcher.ratios[rows, lines], 1.0)
 
 
 @_add
@@ -213,11 +220,12 @@ def removed_definitions(table: CandidateTable) -> Column:
 @_add
 def num_renamed(table: CandidateTable) -> Column:
     """Definitions that get another name: perhaps the sent one is new."""
-    sent = np.full(table.num_rows, None, object)
+    numbers, of_lines = table.lines.names
+    sent = np.full(table.num_rows, -1)
     for row, name in table.part.row_names.items():
-        sent[row] = name
-    old, new = table.lines.names[table.pair_lines], sent[table.pair_rows]
-    return table.pairs.sums(np.not_equal(old, None) & np.not_equal(new, None) & (old != new))
+        sent[row] = numbers.get(name, len(numbers))
+    old, new = of_lines[table.pair_lines], sent[table.pair_rows]
+    return table.pairs.sums((old >= 0) & (new >= 0) & (old != new))
 
 
 @_add

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from apply_service.edit.place.candidates.candidate import Candidate
-from apply_service.edit.place.candidates.line_arrays import Bools, Ints
+from apply_service.edit.place.candidates.line_arrays import Bools, Ints, head_of
 from apply_service.edit.place.candidates.part import Part
 from apply_service.edit.place.features.members import Members
 
@@ -76,7 +77,7 @@ class CandidateTable:
 
     @cached_property
     def is_row_paired(self) -> Bools:
-        """`[num_candidates, num_rows + 1]`: whether a row has a line; a row behind the last has none."""
+        """`[num_candidates, num_rows + 1]`: whether a row has a line; the last one has none."""
         found = np.zeros((len(self.candidates), self.num_rows + 1), bool)
         found[self.pairs.owners, self.pair_rows] = True
         return found
@@ -107,11 +108,17 @@ class CandidateTable:
         return found
 
     @cached_property
-    def unequal(self) -> tuple[Members, NDArray[np.float32]]:
-        """The likeness of pairs that are not equal."""
+    def unequal_pairs(self) -> tuple[Members, Ints, Ints]:
+        """Pairs that are not equal: their rows and their lines."""
         is_unequal = ~self.matcher.is_equal[self.pair_rows, self.pair_lines]
         rows, lines = self.pair_rows[is_unequal], self.pair_lines[is_unequal]
-        return self.pairs.where(is_unequal), self.matcher.ratios[rows, lines]
+        return self.pairs.where(is_unequal), rows, lines
+
+    @cached_property
+    def row_heads(self) -> Ints:
+        """`[num_rows]`: the number of each row's head among those of the lines; -1 for others."""
+        numbers = self.lines.heads[0]
+        return np.array([numbers.get(head_of(row.stripped), -1) for row in self.part.rows])
 
     @cached_property
     def has_pairs(self) -> Bools:
@@ -162,12 +169,10 @@ class CandidateTable:
                 found[number] = one.row_shifts
         return found
 
-    def at(self, values: NDArray[np.generic], places: Ints, default: float) -> NDArray[np.generic]:
+    def at(self, values: NDArray[Any], places: Ints, default: float) -> NDArray[Any]:
         """Values of `places`; `default` for those before the first or behind the last."""
         if not len(values):
             return np.full(len(places), default)
         is_inside = (places >= 0) & (places < len(values))
-        found: NDArray[np.generic] = np.where(
-            is_inside, values[np.clip(places, 0, len(values) - 1)], default
-        )
-        return found
+        found: NDArray[Any] = values[np.clip(places, 0, len(values) - 1)]
+        return np.where(is_inside, found, default)

@@ -24,11 +24,13 @@ class Members:
 
     def counts(self) -> Ints:
         """`[num_owners]`: how many members each has."""
-        return np.bincount(self.owners, minlength=self.num_owners)
+        found: Ints = np.bincount(self.owners, minlength=self.num_owners)
+        return found
 
     def sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """`[num_owners]`: the sum of each owner's values."""
-        return np.bincount(self.owners, weights=values, minlength=self.num_owners)
+        found = np.bincount(self.owners, weights=values, minlength=self.num_owners)
+        return found.astype(np.float64)
 
     def means(self, values: NDArray[Any], default: float) -> NDArray[np.float64]:
         """`[num_owners]`: the mean of each owner's values; `default` without any."""

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from apply_service.edit.place.candidates.original_facts import OriginalFacts
 from apply_service.edit.place.candidates.way import Way
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
+from apply_service.edit.place.features.telling_words import differing_words
+from apply_service.edit.place.features.text_flaws import TextFlaws
 from apply_service.edit.place.features.update_shape import UpdateShape
 from apply_service.edit.read.segment import Snippet
 from apply_service.edit.text.alignment import bounded_hunks
@@ -40,7 +42,7 @@ class Reading:
 class MergeView:
     """One merge among `scores` of all, best first; `rows` are its candidates' features.
 
-    `said` are the telling words of the instruction.
+    `said` are the telling words of the instruction, `flaws_before` those of the original.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class MergeView:
         scores: Sequence[float],
         num_readings: int,
         rows: Sequence[NDArray[np.float32]],
+        flaws_before: TextFlaws,
         said: frozenset[str] = frozenset(),
     ) -> None:
         self.original = original
@@ -64,6 +67,8 @@ class MergeView:
         self.scores = scores
         self.num_readings = num_readings
         self.said = said
+        self.flaws_before = flaws_before
+        self.flaws = TextFlaws(self.result)
         self._rows = rows
 
     def of_candidates(self, name: str) -> list[float]:
@@ -89,6 +94,11 @@ class MergeView:
             (old[hunk.old_start : hunk.old_end], new[hunk.new_start : hunk.new_end])
             for hunk in bounded_hunks(old, new)
         ]
+
+    @cached_property
+    def unsaid(self) -> list[tuple[Sequence[str], Sequence[str]]]:
+        """The changes of which the instruction does not speak."""
+        return [change for change in self.changes if not differing_words(*change) & self.said]
 
     @cached_property
     def lost_names(self) -> list[str]:

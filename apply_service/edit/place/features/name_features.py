@@ -38,18 +38,6 @@ def names_lost_used(view: MergeView) -> float:
 
 
 @_add
-def names_lost_sent(view: MergeView) -> float:
-    """Lost names that the update speaks of."""
-    return sum(name in view.reading.words for name in view.lost_names)
-
-
-@_add
-def names_lost_noted(view: MergeView) -> float:
-    """Lost names that a note names."""
-    return sum(name in view.reading.noted for name in view.lost_names)
-
-
-@_add
 def definitions_fewer(view: MergeView) -> float:
     """Definitions lost, counted by name."""
     return sum((view.original.names - view.result.names).values())
@@ -65,19 +53,6 @@ def names_new(view: MergeView) -> float:
 def bindings_lost_used(view: MergeView) -> float:
     """Variables that are used though nothing assigns them any more."""
     return sum(name in view.result.word_counts for name in view.lost_bindings)
-
-
-@_add
-def names_exchanged(view: MergeView) -> float:
-    """Names lost while as many are new: renamed, or one that replaced another by mistake."""
-    return min(len(view.lost_names), names_new(view))
-
-
-@_add
-def exchanged_for_new(view: MergeView) -> float:
-    """Names exchanged though what was sent seems to be no definition of the file, renamed."""
-    is_new = any(part.new_rows for part in view.way.parts)
-    return names_exchanged(view) if is_new else 0.0
 
 
 @_add

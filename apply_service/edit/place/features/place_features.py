@@ -157,12 +157,6 @@ def position(table: CandidateTable) -> Column:
 
 
 @_add
-def is_insertion(table: CandidateTable) -> Column:
-    """Nothing gives way."""
-    return table.starts == table.ends
-
-
-@_add
 def num_kept_runs(table: CandidateTable) -> Column:
     """Runs that stay without a marker."""
     return table.runs.counts()
@@ -194,12 +188,6 @@ def num_restored(table: CandidateTable) -> Column:
     has_run = np.zeros((len(table.candidates), table.num_rows + 1), bool)
     has_run[table.runs.owners, table.run_rows] = True
     return (has_run[:, :-1] & table.is_dropped).sum(axis=1)
-
-
-@_add
-def num_optional(table: CandidateTable) -> Column:
-    """Rows that may be meant for the reader."""
-    return sum(row.is_optional for row in table.part.rows)
 
 
 @_add

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from apply_service.edit.place.features import text_flaws as flaws
 from apply_service.edit.place.features.feature import FeatureSet
 from apply_service.edit.place.features.merge_view import MergeView
 from apply_service.edit.read.instruction_comments import is_comment
@@ -19,31 +18,19 @@ _add = RESULT_FEATURES.add
 @_add
 def num_shallow(view: MergeView) -> float:
     """Lines behind an opened block that are no deeper, more than before."""
-    return flaws.num_shallow(view.result) - flaws.num_shallow(view.original)
+    return view.flaws.num_shallow - view.flaws_before.num_shallow
 
 
 @_add
 def num_jumps(view: MergeView) -> float:
     """Lines deeper than the line above, which opens no block, more than before."""
-    return flaws.num_jumps(view.result) - flaws.num_jumps(view.original)
+    return view.flaws.num_jumps - view.flaws_before.num_jumps
 
 
 @_add
 def errors_added(view: MergeView) -> float:
     """It has more syntax errors than the original."""
     return view.result.num_errors - view.original.num_errors
-
-
-@_add
-def errors_before(view: MergeView) -> float:
-    """The original has syntax errors, so that they tell less."""
-    return view.original.num_errors
-
-
-@_add
-def has_grammar(view: MergeView) -> float:
-    """The syntax is known."""
-    return view.original.tree is not None
 
 
 @_add
@@ -79,13 +66,6 @@ def num_lines_more(view: MergeView) -> float:
 
 
 @_add
-def num_more_than_sent(view: MergeView) -> float:
-    """Lines that come without being sent."""
-    more = view.come - view.reading.shape.counts
-    return sum(num for line, num in more.items() if len(line) > 3)
-
-
-@_add
 def num_twice(view: MergeView) -> float:
     """Lines of the original that stand there once more."""
     known = view.original.counts
@@ -100,12 +80,6 @@ def num_sent_missing(view: MergeView) -> float:
 
 
 @_add
-def num_repeated(view: MergeView) -> float:
-    """Lines that stand twice in a row, more than before."""
-    return flaws.num_repeated(view.result.stripped) - flaws.num_repeated(view.original.stripped)
-
-
-@_add
 def balance_change(view: MergeView) -> float:
     """Brackets that are open at the end, more than before."""
     return view.result.depths[-1] - view.original.depths[-1]
@@ -114,13 +88,7 @@ def balance_change(view: MergeView) -> float:
 @_add
 def num_dead(view: MergeView) -> float:
     """Lines that cannot be reached behind a return, more than before."""
-    return len(flaws.dead_lines(view.result)) - len(flaws.dead_lines(view.original))
-
-
-@_add
-def num_empty_headers(view: MergeView) -> float:
-    """Headers without a member, more than before."""
-    return flaws.num_empty_headers(view.result) - flaws.num_empty_headers(view.original)
+    return len(view.flaws.dead_lines) - len(view.flaws_before.dead_lines)
 
 
 @_add
@@ -155,28 +123,9 @@ def num_respaced(view: MergeView) -> float:
 
 
 @_add
-def num_odd_indents(view: MergeView) -> float:
-    """New lines indented by spaces in a file of tabs, or by tabs in one of spaces."""
-    before = view.original.full_counts
-    tabs = sum(num for line, num in before.items() if line.startswith("\t"))
-    spaces = sum(num for line, num in before.items() if line.startswith(" "))
-    if tabs == spaces:
-        return 0.0
-    odd = " " if tabs > spaces else "\t"
-    come = view.result.full_counts - before
-    return sum(num for line, num in come.items() if line.startswith(odd))
-
-
-@_add
 def num_notes_come(view: MergeView) -> float:
     """New lines with a remark that looks like a note to the reader."""
     return sum(has_note(line) for line in view.come)
-
-
-@_add
-def num_empty_blocks(view: MergeView) -> float:
-    """Blocks opened and closed with nothing inside, more than before."""
-    return flaws.num_empty_blocks(view.result) - flaws.num_empty_blocks(view.original)
 
 
 @_add
@@ -188,27 +137,9 @@ def is_unsound(view: MergeView) -> float:
 
 
 @_add
-def is_original(view: MergeView) -> float:
-    """Nothing changes."""
-    return not view.gone and not view.come and not num_respaced(view)
-
-
-@_add
 def num_labels_twice(view: MergeView) -> float:
     """Keys, fields and patterns that stand once more in one block, more than before."""
-    return flaws.num_labels_twice(view.result) - flaws.num_labels_twice(view.original)
-
-
-@_add
-def num_ellipses(view: MergeView) -> float:
-    """Lines with dots for something left out, more than before."""
-    return flaws.num_ellipses(view.result) - flaws.num_ellipses(view.original)
-
-
-@_add
-def num_new_twins(view: MergeView) -> float:
-    """New neighbours that are nearly alike, as an old line beside its new form."""
-    return flaws.num_twins(view.result, view.original)
+    return view.flaws.num_labels_twice - view.flaws_before.num_labels_twice
 
 
 def _letters(line: str) -> str:

@@ -74,12 +74,6 @@ def least_local(view: MergeView) -> float:
 
 
 @_add
-def num_merges(view: MergeView) -> float:
-    """Many merges compete."""
-    return len(view.scores)
-
-
-@_add
 def num_parts(view: MergeView) -> float:
     """Parts of the update."""
     return len(view.way.parts)
@@ -129,12 +123,9 @@ def num_unmoved(view: MergeView) -> float:
     moves = way.moves or (0,) * len(way.candidates)
     return sum(
         not moves[number]
-        and bool(
-            possible_move(
-                view.original, way.parts, number, way.candidates[number - 1], way.candidates[number]
-            )
-        )
-        for number in range(1, len(way.candidates))
+        and below.start > above.end
+        and bool(possible_move(view.original, way.parts, number, above))
+        for number, (above, below) in enumerate(pairwise(way.candidates), 1)
     )
 
 
@@ -207,20 +198,14 @@ for _name in (
     "num_lost",
     "longest_lost",
     "removed_definitions",
-    "num_renamed",
     "num_names_missed",
     "num_names_lost",
-    "names_for_new",
     "new_share",
     "marker_after_is_empty",
     "num_kept_runs",
     "num_kept_lines",
     "kept_beside_added",
-    "is_insertion",
-    "lines_ahead",
     "lines_behind",
-    "lost_ahead",
-    "lost_behind",
     "num_rivals",
     "evidence_gap",
     "num_cut",
@@ -230,14 +215,39 @@ for _name in (
     "same_word_above",
     "rest_of_block",
     "num_unequal",
+    "num_other_heads",
     "num_dropped",
     "num_restored",
-    "num_optional",
     "repeats_above",
-    "repeats_below",
-    "is_too_deep",
     "first_count",
     "last_count",
 ):
     _of_candidates(_name, "most")
+for _name in (
+    "num_removed",
+    "removed_weight",
+    "num_added",
+    "num_lost",
+    "longest_lost",
+    "num_names_missed",
+    "num_names_lost",
+    "names_for_new",
+    "new_share",
+    "marker_after_is_empty",
+    "num_kept_runs",
+    "num_kept_lines",
+    "lines_behind",
+    "num_rivals",
+    "evidence_gap",
+    "num_cut",
+    "twin_below",
+    "twin_above",
+    "same_word_above",
+    "rest_of_block",
+    "num_unequal",
+    "num_other_heads",
+    "num_restored",
+    "first_count",
+    "last_count",
+):
     _of_candidates(_name, "all")

@@ -15,8 +15,8 @@ from apply_service.edit.place.features.candidate_features import (
     CANDIDATE_FEATURES,
     candidate_rows,
 )
-from apply_service.edit.place.features.feature import Rows, rows_of_views
-from apply_service.edit.place.features.step_features import STEP_FEATURES, StepView
+from apply_service.edit.place.features.feature import Rows
+from apply_service.edit.place.features.step_features import StepTable, step_rows
 from apply_service.edit.text.work_budget import spend
 
 Scorer = Callable[[Rows], NDArray[np.float64]]
@@ -61,7 +61,7 @@ class Beam:
                 continue
             raw = guesses(rows) if local is None else local(rows)
             self.scores.append(raw - np.logaddexp.reduce(raw) if len(raw) else raw)
-        self._orders = [np.argsort(-scores, kind="stable").tolist() for scores in self.scores]
+        self._orders = [np.argsort(-scores, kind="stable") for scores in self.scores]
 
     def natural_order(self) -> list[int]:
         """The parts in the order in which they seem to stand in the file, by alignment alone.
@@ -88,75 +88,68 @@ class Beam:
         """The best ways, at most `limit`, the likeliest first."""
         ways = [Way(self.parts)]
         for number in range(len(self.parts)):
-            ways = self._extend(ways, number)
-            ways.sort(key=lambda way: -way.score)
-            ways = ways[: WIDTH if number < len(self.parts) - 1 else max(WIDTH, limit)]
+            is_last = number == len(self.parts) - 1
+            ways = self._extend(ways, number, max(WIDTH, limit) if is_last else WIDTH)
         return [moved_way for way in ways[:limit] for moved_way in _with_moves(way)]
 
-    def _extend(self, ways: Sequence[Way], number: int) -> list[Way]:
-        part = self.parts[number]
-        steps = [(way, choice, view) for way in ways for choice, view in self.steps(way, number)]
-        if not steps:
+    def _extend(self, ways: Sequence[Way], number: int, limit: int) -> list[Way]:
+        """The likeliest `limit` ways with a candidate of part `number` behind them."""
+        table = self.steps(ways, number)
+        if not len(table.choices):
             return []
-        spend(COMPARISONS_A_STEP * len(steps))
-        if self._step is None:
-            scores = np.array([view.local for _, _, view in steps])
-        else:
-            scores = self._step(rows_of_views(STEP_FEATURES, [view for _, _, view in steps]))
-        totals: dict[int, float] = {}
-        for (way, _, _), score in zip(steps, scores, strict=True):
-            totals[id(way)] = float(np.logaddexp(totals.get(id(way), NONE_SCORE), score))
-        return [
-            replace(
-                way,
-                candidates=(*way.candidates, part.candidates[choice]),
-                step_scores=(*way.step_scores, float(score) - totals[id(way)]),
-                local_scores=(*way.local_scores, view.local),
-            )
-            for (way, choice, view), score in zip(steps, scores, strict=True)
-        ]
-
-    def steps(
-        self, way: Way, number: int, required: Sequence[int] = ()
-    ) -> Iterator[tuple[int, StepView]]:
-        """The candidates of part `number` that may follow a way, with what is known of them."""
-        part, scores = self.parts[number], self.scores[number]
-        header = self.headers[number]
-        for rank, choice in enumerate(dict.fromkeys([*self._choices(way, number), *required])):
-            candidate = part.candidates[choice]
-            if candidate.start >= way.end:
-                yield (
-                    choice,
-                    StepView(
-                        way,
-                        candidate,
-                        local=float(scores[choice]),
-                        rank=rank,
-                        row=self.rows[number][choice],
-                        header=header,
-                    ),
+        spend(COMPARISONS_A_STEP * len(table.choices))
+        scores = table.local if self._step is None else self._step(step_rows(table))
+        totals = np.full(len(ways), NONE_SCORE)
+        np.logaddexp.at(totals, table.owners, scores)
+        scores = scores - totals[table.owners]
+        sums = np.array([way.score for way in ways])[table.owners] + scores
+        candidates = self.parts[number].candidates
+        found = []
+        for step in np.argsort(-sums, kind="stable")[:limit].tolist():
+            way = ways[table.owners[step]]
+            found.append(
+                replace(
+                    way,
+                    candidates=(*way.candidates, candidates[table.choices[step]]),
+                    step_scores=(*way.step_scores, float(scores[step])),
+                    local_scores=(*way.local_scores, float(table.local[step])),
                 )
+            )
+        return found
+
+    def steps(self, ways: Sequence[Way], number: int, required: Sequence[int] = ()) -> StepTable:
+        """The candidates of part `number` that may follow each way; `required` ones among them."""
+        starts = self.parts[number].starts
+        choices = [
+            [
+                choice
+                for choice in dict.fromkeys([*self._choices(way, number), *required])
+                if starts[choice] >= way.end
+            ]
+            for way in ways
+        ]
+        return StepTable(ways, choices, self.scores[number], self.headers[number])
 
     def _choices(self, way: Way, number: int) -> list[int]:
         part, order = self.parts[number], self._orders[number]
         original, end = part.original, way.end
+        starts = part.starts[order]
         if part.kind == "block_end":
-            ends = {original.block_ends[line] for line in range(end)}
-            found = [one for one in order if part.candidates[one].start in ends]
-            found = [one for one in found if part.candidates[one].start > end]
-            return [*found[:NUM_BLOCK_ENDS], len(part.candidates) - 1]
-        behind = [one for one in order if part.candidates[one].start >= end]
-        chosen = behind[:NUM_LIKELIEST]
-        rest = behind[NUM_LIKELIEST:]
+            is_end = np.isin(starts, original.arrays.block_ends[:end]) & (starts > end)
+            return [*order[is_end][:NUM_BLOCK_ENDS].tolist(), len(part.candidates) - 1]
+        is_behind = starts >= end
+        behind, starts = order[is_behind], starts[is_behind]
+        chosen: list[int] = behind[:NUM_LIKELIEST].tolist()
+        rest, starts = behind[NUM_LIKELIEST:], starts[NUM_LIKELIEST:]
         header = self.headers[number]
         if header is not None:
             pairs = way.candidates[header[0]].pairs
             line = next((line for row, line in pairs if row == header[1]), None)
             if line is not None:
-                inside = range(line + 1, original.block_ends[line] + 1)
-                chosen += [one for one in rest if part.candidates[one].start in inside][:NUM_INSIDE]
-        near = [one for one in rest if part.candidates[one].start <= end + NEXT_LINES]
-        return chosen + near[:NUM_NEXT]
+                is_inside = (starts > line) & (starts <= original.block_ends[line])
+                chosen += rest[is_inside][:NUM_INSIDE].tolist()
+        chosen += rest[starts <= end + NEXT_LINES][:NUM_NEXT].tolist()
+        return chosen
 
 
 def guesses(rows: Rows) -> NDArray[np.float64]:
@@ -194,9 +187,8 @@ def _with_moves(way: Way) -> Iterator[Way]:
     moves = [0] * len(way.candidates)
     for number in range(1, len(way.candidates)):
         above, candidate = way.candidates[number - 1], way.candidates[number]
-        moves[number] = possible_move(
-            way.parts[number].original, way.parts, number, above, candidate
-        )
+        if candidate.start > above.end:
+            moves[number] = possible_move(way.parts[number].original, way.parts, number, above)
     yield way
     if not any(moves):
         return

@@ -14,9 +14,10 @@ from apply_service.edit.place.candidates.original_facts import OriginalFacts
 from apply_service.edit.place.candidates.parts import parts_of
 from apply_service.edit.place.candidates.way import Way
 from apply_service.edit.place.features.feature import Rows, rows_of_views
-from apply_service.edit.place.features.instruction_features import telling_words
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.merge_view import MergeView, Reading
+from apply_service.edit.place.features.telling_words import telling_words
+from apply_service.edit.place.features.text_flaws import TextFlaws
 from apply_service.edit.place.features.update_shape import UpdateShape
 from apply_service.edit.place.lattice.beam import Beam, Scorer
 from apply_service.edit.place.lattice.merged_text import merged_text
@@ -172,6 +173,7 @@ class MergeSource:
     def features(self, merges: Sequence[Merge]) -> Rows:
         """The features of each merge."""
         scores = [merge.way.score for merge in merges]
+        flaws_before = TextFlaws(self.original)
         views = [
             MergeView(
                 self.original,
@@ -182,6 +184,7 @@ class MergeSource:
                 scores=scores,
                 num_readings=merge.num_readings,
                 rows=merge.rows,
+                flaws_before=flaws_before,
                 said=self._said,
             )
             for rank, merge in enumerate(merges)

@@ -32,14 +32,15 @@ def best_by_brute_force(matcher: RowMatcher, num_rows: int, start: int, end: int
 def test_an_alignment_is_the_best_one(lines: list[str], texts: list[str]) -> None:
     matcher = RowMatcher(FilledLines(lines), [Row(text) for text in texts])
     scores = matcher.best_scores(range(len(lines)))
-    for start, end in combinations(range(len(lines) + 1), 2):
-        best = best_by_brute_force(matcher, len(texts), start, end)
-        pairs = matcher.align(start, end)
-        assert scores[start, end] == pytest.approx(best, abs=1e-4)
-        assert sum(matcher.evidence[pair] for pair in pairs) == pytest.approx(best, abs=1e-4)
-        assert pairs == sorted(set(pairs))
-        assert len({row for row, _ in pairs}) == len({line for _, line in pairs}) == len(pairs)
-        assert all(start <= line < end for _, line in pairs)
+    for start in range(len(lines)):
+        ends = range(start, len(lines) + 1)
+        for end, pairs in zip(ends, matcher.alignments(start, ends), strict=True):
+            best = best_by_brute_force(matcher, len(texts), start, end)
+            assert scores[start, end] == pytest.approx(best, abs=1e-4)
+            assert sum(matcher.evidence[pair] for pair in pairs) == pytest.approx(best, abs=1e-4)
+            assert pairs == sorted(set(pairs))
+            assert len({row for row, _ in pairs}) == len({line for _, line in pairs}) == len(pairs)
+            assert all(start <= line < end for _, line in pairs)
 
 
 def test_equal_lines_are_the_most_alike_whatever_their_indentation() -> None:

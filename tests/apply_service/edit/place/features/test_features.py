@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from apply_service.edit.place.candidates.original_facts import OriginalFacts
-from apply_service.edit.place.features import text_flaws as flaws
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
 from apply_service.edit.place.features.certainty_features import CERTAINTY_FEATURES
 from apply_service.edit.place.features.feature import FeatureSet
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.merge_view import MergeView
 from apply_service.edit.place.features.step_features import STEP_FEATURES
+from apply_service.edit.place.features.text_flaws import TextFlaws
 from apply_service.edit.place.lattice.merges import MergeSource
 
 SETS: list[FeatureSet[object]] = [
@@ -128,11 +128,10 @@ def test_what_is_wrong_with_a_whole_result_is_seen(
     assert {name: found[name] for name in told} == told
 
 
-def test_headers_without_members_and_kept_lines_that_are_too_shallow_are_seen() -> None:
+def test_lines_that_are_too_shallow_or_too_deep_are_seen() -> None:
     text = OriginalFacts(["try:", "load()", "finally:", "    done()"], "python")
-    assert flaws.num_empty_headers(text) == 1
-    assert flaws.num_shallow(text) == 1
-    assert flaws.num_jumps(OriginalFacts(["load()", "    done()"], "python")) == 1
+    assert TextFlaws(text).num_shallow == 1
+    assert TextFlaws(OriginalFacts(["load()", "    done()"], "python")).num_jumps == 1
 
 
 def features_of_text(update: str, file: str, new: str) -> dict[str, float]:
@@ -151,6 +150,7 @@ def features_of_text(update: str, file: str, new: str) -> dict[str, float]:
         scores=[0.0],
         num_readings=1,
         rows=[],
+        flaws_before=TextFlaws(source.original),
     )
     return {feature.name: float(feature.compute(view)) for feature in MERGE_FEATURES.features}
 
@@ -215,14 +215,9 @@ def test_keys_that_stand_once_more_in_one_block_are_seen() -> None:
         "  id: 1,",
         "};",
     ]
-    assert flaws.num_labels_twice(OriginalFacts(lines, "javascript")) == 0
+    assert TextFlaws(OriginalFacts(lines, "javascript")).num_labels_twice == 0
     lines.insert(2, "  id: 2,")
-    assert flaws.num_labels_twice(OriginalFacts(lines, "javascript")) == 1
-
-
-def test_dots_that_spread_a_list_leave_nothing_out() -> None:
-    lines = ["f(...args)", "g([...a, ...b])", "h(...)", "return {...}", "# and so on …"]
-    assert flaws.num_ellipses(OriginalFacts(lines, "javascript")) == 3
+    assert TextFlaws(OriginalFacts(lines, "javascript")).num_labels_twice == 1
 
 
 SHOP = """\
@@ -284,15 +279,6 @@ def test_a_definition_that_seems_to_be_new_tells_what_goes_for_it() -> None:
         kept = {line for run in candidate.kept for line in range(run.start, run.end)}
         gone = set(range(candidate.start, candidate.end)) - kept
         assert row[column] == sum(source.original.lines[line].startswith("def ") for line in gone)
-
-
-def test_a_definition_exchanged_for_one_that_seems_new_is_seen() -> None:
-    file = "@fixture\ndef app():\n    return create()\n"
-    update = "# ...\n@fixture\ndef clock(app):\n    return Clock(app)\n# ..."
-    clock = "def clock(app):\n    return Clock(app)\n"
-    right = features_of_text(update, file, f"{file}\n\n@fixture\n{clock}")
-    instead = features_of_text(update, file, f"@fixture\n{clock}")
-    assert [one["exchanged_for_new"] for one in (right, instead)] == [0, 1]
 
 
 def test_a_merge_that_takes_the_lines_guessed_by_the_reader_is_seen() -> None:
