@@ -12,8 +12,8 @@ import argparse
 import hashlib
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from itertools import islice
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 
 import msgspec
@@ -29,9 +29,11 @@ from apply_service.edit.place.features.certainty_features import (
 from apply_service.edit.place.features.feature import Rows, rows_of_views
 from apply_service.edit.place.features.merge_features import MERGE_FEATURES
 from apply_service.edit.place.features.step_features import STEP_FEATURES
+from apply_service.edit.place.merge import MIN_CERTAINTY
 from apply_service.edit.place.score.ranked_merges import MAX_RANKED
 from apply_service.edit.place.score.tree_score import MergeScores, TreeScore
 from apply_service.evaluate.cases.case_file import Case, read_cases
+from training.ablation import candidate_ablation, merge_ablation
 from training.generated_clones import clone_cases
 from training.generated_definitions import definition_cases
 from training.generated_sloppy import sloppy_cases
@@ -207,6 +209,7 @@ def main() -> int:
     parser.add_argument("--commits", type=Path, default=ROOT / "build/commits/train.jsonl")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--ablate", action="store_true", help="try without each feature group")
     chosen = parser.parse_args()
     began = time.perf_counter()
 
@@ -242,7 +245,8 @@ def main() -> int:
     weights = [BLIND_WEIGHT if case.id in blind else 1.0 for case in cases]
     pool = ExamplePool(cases, weights, chosen.processes)
     say(f"{pool.num_cases} of {len(cases)} cases read")
-    candidates = cross_fit(pool.candidates(), CANDIDATE_FEATURES.names, NUM_TREES["candidate"])
+    examples = pool.candidates()
+    candidates = cross_fit(examples, CANDIDATE_FEATURES.names, NUM_TREES["candidate"])
     say("candidates fitted")
     steps = cross_fit(pool.steps(candidates), STEP_FEATURES.names, NUM_TREES["step"])
     say("steps fitted")
@@ -276,7 +280,30 @@ def main() -> int:
     for name in ("candidate", "step", "merge", "certainty"):
         shares = shares_of(getattr(scores, name))
         print(f"{name}: " + ", ".join(f"{one} {shares[one]:.1%}" for one in shares))
+    if chosen.ablate:
+        names, num_trees = CANDIDATE_FEATURES.names, NUM_TREES["candidate"]
+        learnt = [one.case for one in ranked]
+        for line in chain(
+            candidate_ablation(examples, names, lambda some: cross_fit(some, names, num_trees)),
+            merge_ablation(learnt, lambda some: judged(some, blind)),
+        ):
+            print(line, flush=True)
     return 0
+
+
+def judged(cases: Sequence[MergedCase], blind: Collection[str]) -> str:
+    """How good merges and certainties are that are fitted to some cases, on their blind ones."""
+    merges = fit_merge_scores(cases)
+    ranked = [RankedCase(case, merges[case.fold]) for case in cases]
+    _, _, found = fit_certainty(ranked)
+    seen = [one for one in ranked if one.case.case_id in blind]
+    first = np.mean([one.is_right for one in seen if not one.case.must_refuse])
+    sure = [found[one.case.case_id] for one in seen]
+    right = [is_right for certainty, is_right in sure if certainty >= MIN_CERTAINTY]
+    return (
+        f"blind first {first:.1%}, at {MIN_CERTAINTY} {sum(right)} right and"
+        f" {len(right) - sum(right)} wrong of {len(seen)}"
+    )
 
 
 def report(

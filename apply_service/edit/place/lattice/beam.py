@@ -21,9 +21,9 @@ from apply_service.edit.text.work_budget import spend
 
 Scorer = Callable[[Rows], NDArray[np.float64]]
 
-WIDTH = 16
+WIDTH = 10
 # Candidates of a part that follow each way: the likeliest, and those with room behind it.
-NUM_LIKELIEST = 16
+NUM_LIKELIEST = 12
 NUM_INSIDE, NUM_NEXT, NUM_BLOCK_ENDS = 8, 3, 6
 NEXT_LINES = 2
 # The log odds that none of the candidates is right.
@@ -94,9 +94,9 @@ class Beam:
 
     def _extend(self, ways: Sequence[Way], number: int, limit: int) -> list[Way]:
         """The likeliest `limit` ways with a candidate of part `number` behind them."""
-        table = self.steps(ways, number)
-        if not len(table.choices):
+        if not ways:
             return []
+        table = self.steps(ways, number)
         spend(COMPARISONS_A_STEP * len(table.choices))
         scores = table.local if self._step is None else self._step(step_rows(table))
         totals = np.full(len(ways), NONE_SCORE)
