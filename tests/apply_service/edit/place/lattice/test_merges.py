@@ -51,3 +51,13 @@ def test_an_update_with_news_never_leaves_the_text_as_it_is() -> None:
         lines, ["def first():", "    return 2"], path="a.py", language=None, local=None, step=None
     )
     assert lines not in [list(merge.lines) for merge in source.merges()]
+
+
+def test_parts_that_cannot_be_sent_in_that_order_are_put_into_the_order_of_the_file() -> None:
+    """No way leads through them as they were sent: the first one is the last in the file."""
+    names = "abcd"
+    lines = [line for name in names for line in (f"def {name}():", f"    return '{name}'")]
+    marker = "# ... existing code ..."
+    update = [line for name in "cba" for line in (f"# Remove {name}", marker)]
+    found = source("\n".join(update), lines)
+    assert [list(merge.lines) for merge in found.merges()] == [lines[-2:]]
