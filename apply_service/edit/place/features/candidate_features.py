@@ -32,5 +32,5 @@ def _tables(part: Part) -> Iterator[CandidateTable]:
     for end, one in enumerate(part.candidates, 1):
         num_cells += len(part.rows) + one.end - one.start
         if num_cells > MAX_TABLE_CELLS or end == len(part.candidates):
-            yield CandidateTable(part, part.candidates[start:end], part.evidences[start:end])
+            yield CandidateTable(part, slice(start, end))
             start, num_cells = end, 0

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from apply_service.edit.place.candidates.candidate import Candidate
 from apply_service.edit.place.candidates.line_arrays import Bools, Ints, head_of
 from apply_service.edit.place.candidates.part import Part
 from apply_service.edit.place.features.members import Members
@@ -27,20 +26,18 @@ class CandidateTable:
     candidates: pairs of a row and a line, runs that are kept, and all lines of [start, end).
     """
 
-    def __init__(self, part: Part, candidates: Sequence[Candidate], evidence: Sequence[float]):
+    def __init__(self, part: Part, chosen: slice) -> None:
         self.part = part
         self.original = part.original
         self.lines = part.original.arrays
         self.matcher = part.matcher
-        self.candidates = candidates
+        self.candidates = candidates = part.candidates[chosen]
         self.num_rows = len(part.rows)
         self.num_lines = len(part.original)
-        self.evidence = np.array(evidence, np.float64)
-        self.starts = np.array([one.start for one in candidates], np.intp)
-        self.ends = np.array([one.end for one in candidates], np.intp)
-        self.shifts = np.array([one.shift for one in candidates], np.intp)
-        pairs = [len(one.pairs) for one in candidates]
-        self.pairs = self._members(pairs)
+        self.evidence = np.array(part.evidences[chosen], np.float64)
+        self.starts, self.ends = part.starts[chosen], part.ends[chosen]
+        self.shifts = part.shifts[chosen]
+        self.pairs = self._members([len(one.pairs) for one in candidates])
         flat = np.array([pair for one in candidates for pair in one.pairs], np.intp).reshape(-1, 2)
         self.pair_rows, self.pair_lines = flat[:, 0], flat[:, 1]
         self.runs = self._members([len(one.kept) for one in candidates])
