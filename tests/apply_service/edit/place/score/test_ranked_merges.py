@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from pathlib import Path
 
 import msgspec
@@ -107,26 +106,6 @@ def test_what_cannot_be_read_has_no_merges() -> None:
     found = ranked("")
     assert not found.merges
     assert found.certainty == 0.0
-
-
-def walk(tree: Tree, row: list[float]) -> float:
-    """The leaf of one tree by hand."""
-    node = 0 if tree.features else -1
-    while node >= 0:
-        is_above = row[tree.features[node]] > tree.thresholds[node]
-        node = tree.rights[node] if is_above else tree.lefts[node]
-    return tree.values[-1 - node]
-
-
-def test_a_score_is_the_sum_of_its_trees() -> None:
-    score = load_scores().merge
-    generator = random.Random(3)
-    rows = np.array(
-        [[generator.uniform(-3, 9) for _ in score.features] for _ in range(20)], np.float32
-    )
-    expected = [sum(walk(tree, row) for tree in score.trees) for row in rows.tolist()]
-    assert score(rows) == pytest.approx(expected)
-    assert score(rows[:0]).shape == (0,)
 
 
 def stored(path: Path, **changed: TreeScore) -> Path:
