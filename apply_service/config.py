@@ -220,6 +220,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             " everywhere."
         ),
     ] = "auto"
+    on_doubt: Annotated[
+        Literal["ask", "best", "refuse"],
+        Meta(
+            description="What becomes of a result in doubt if a request does not say: ask gives it"
+            " with choices, best applies the likeliest merge, refuse rejects it."
+        ),
+    ] = "ask"
     model_aliases: Annotated[
         str,
         Meta(

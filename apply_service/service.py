@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from apply_service.apply.admission import Admission
 from apply_service.apply.edit_model import EditModel
-from apply_service.apply.edit_request import Constraint, EditRequest, UseModel
+from apply_service.apply.edit_request import Constraint, EditRequest, OnDoubt, UseModel
 from apply_service.apply.errors import (
     EngineStalledError,
     UnavailableOptionError,
@@ -118,6 +118,7 @@ class ApplyService:
         cache_sharing: CacheSharing = "key",
         default_use_model: UseModel = "auto",
         auto_use_model: UseModel = "auto",
+        default_on_doubt: OnDoubt = "ask",
         stall_s: float = 60.0,
         max_waiting: int = 256,
         batch_limits: BatchLimits = DEFAULT_BATCH_LIMITS,
@@ -132,6 +133,7 @@ class ApplyService:
         self._max_deadline_s = max_deadline_s
         self.default_use_model = default_use_model
         self.auto_use_model = auto_use_model
+        self.default_on_doubt: OnDoubt = default_on_doubt
         self.compat = compat or CompatSettings()
         self._text_work = text_work or TextWork()
         self._load_model = load_model

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from apply_service.apply.attempt import Attempt, try_merge
-from apply_service.apply.errors import LimitError
+from apply_service.apply.choices import Choice, choice_id, choices_among
+from apply_service.apply.errors import DoubtfulUpdateError, LimitError, UnknownChoiceError
 from apply_service.apply.outcome import Outcome, Source
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.edit.finding import Finding
@@ -95,6 +96,45 @@ def conclude_decided(plan: EditPlan) -> Outcome:
     return conclude(plan, Attempt(source=plan.decision.source, lines=plan.decision.lines))
 
 
+def conclude_resolved(plan: EditPlan, resolve: str) -> Outcome:
+    """The text that the caller chose among those offered. Raises UnknownChoiceError."""
+    merges = () if plan.merge is None else plan.merge.merges
+    chosen = next((lines for lines in merges if choice_id(plan.edit, lines) == resolve), None)
+    if chosen is None:
+        raise UnknownChoiceError(
+            f"{resolve!r} is no choice of this edit; send the texts, path and language with which"
+            " it was offered, or one of the choices that come with this error",
+            choices_of(plan),
+        )
+    outcome = conclude(plan, Attempt(source="resolved", lines=chosen))
+    is_changed = chosen != plan.original_lines
+    verdict = replace(outcome.verdict, status="applied" if is_changed else "unchanged")
+    return replace(outcome, verdict=verdict, confidence=None)
+
+
+def choices_of(plan: EditPlan) -> tuple[Choice, ...]:
+    """What the edit may mean, the likeliest first; none if there is no merge."""
+    merge = plan.merge
+    if merge is None:
+        return ()
+    symbols = () if plan.tree is None else plan.tree.symbols
+    return choices_among(plan.edit, merge.merges, merge.weights, symbols)
+
+
+def settle_doubt(plan: EditPlan, outcome: Outcome) -> Outcome:
+    """What the caller wants of a result in doubt: a question, the likeliest merge, or none."""
+    status, on_doubt, merge = outcome.verdict.status, plan.edit.on_doubt, plan.merge
+    if status not in ("needs_review", "rejected") or merge is None:
+        return outcome
+    if on_doubt == "ask":
+        return replace(outcome, choices=choices_of(plan))
+    if status == "needs_review" and on_doubt == "refuse":
+        return replace(outcome, verdict=replace(outcome.verdict, status="rejected"))
+    if status == "needs_review" and merge.number_of(outcome.lines) == 0:
+        return replace(outcome, verdict=replace(outcome.verdict, status="applied"))
+    return outcome
+
+
 def without_retry(outcome: Outcome, *, is_late: bool) -> Outcome:
     """Add to the outcome that a wider attempt, which might have been better, was not made."""
     if outcome.verdict.status not in ("needs_review", "rejected"):
@@ -113,7 +153,7 @@ def may_conclude_alone(plan: EditPlan) -> bool:
 
     Judges by the plan alone, without a verdict.
     """
-    if plan.decision is not None:
+    if plan.decision is not None or plan.edit.resolve is not None or plan.unplaced is not None:
         return True
     use_model, merge = plan.edit.use_model, plan.merge
     if use_model == "always" or merge is None:
@@ -126,9 +166,15 @@ def try_conclude_alone(plan: EditPlan) -> Outcome | None:
 
     A plan needs no model if it is decided already, if the caller wants no model, or, where the
     choice is left to us, if the merge is proven and nothing is wrong with it.
+
+    Raises UnknownChoiceError or DoubtfulUpdateError.
     """
     if not may_conclude_alone(plan):
         return None
+    if plan.edit.resolve is not None:
+        return conclude_resolved(plan, plan.edit.resolve)
+    if plan.unplaced is not None:
+        raise DoubtfulUpdateError(str(plan.unplaced), choices_of(plan))
     if plan.decision is not None:
         return conclude_decided(plan)
     assert plan.merge is not None, "without a merge only a decision needs no model"

@@ -12,6 +12,7 @@ Checks = Literal["on", "off"]
 Scope = Literal["auto", "file", "region"]
 Constraint = Literal["merge", "none"]
 UseModel = Literal["auto", "always", "never"]
+OnDoubt = Literal["ask", "best", "refuse"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,10 @@ class EditRequest:
     `use_model` "never" is the likeliest merge with its verdict; "auto" takes that merge where it
     can be trusted without a model.
 
+    `on_doubt` is what becomes of a result that needs review: a question with choices, the likeliest
+    merge as if it were certain, or a rejected result. `resolve` is the id of a choice of the same
+    edit: that text is the result.
+
     `max_answer_tokens` is a ceiling that most answers stay far below: an attempt that needs more is
     rejected, and nothing else is tried. `sampling.max_tokens` is room that must be there; an
     attempt that needs more is followed by others.
@@ -54,6 +59,8 @@ class EditRequest:
     has_fallback: bool = True
     constraint: Constraint | None = None
     use_model: UseModel = "auto"
+    on_doubt: OnDoubt = "ask"
+    resolve: str | None = None
     sampling: SamplingOptions = SamplingOptions()
     max_answer_tokens: int | None = None
     max_draft_tokens: int | None = None

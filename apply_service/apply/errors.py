@@ -2,7 +2,8 @@
 
 ApplyError ← UnknownModelError, UnavailableOptionError, NotReadyError, ModelFailedError,
              WithdrawnError, LimitError, ShuttingDownError, EngineStalledError, TextWorkerError,
-             TextWorkStuckError
+             TextWorkStuckError, ChoiceError
+ChoiceError ← UnknownChoiceError, DoubtfulUpdateError
 LimitError ← FileTooLargeError, PromptTooLongError, TextMemoryError
 UsageError, DiskFullError (of the command line)
 QueueFullError (of the engine) ← BusyError ← OverloadedError
@@ -13,6 +14,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from apply_service.apply.choices import Choice
 from batching.errors import QueueFullError
 
 
@@ -58,6 +60,25 @@ class TextWorkerError(ApplyError):
 
 class TextWorkStuckError(ApplyError):
     """More edits wait for their text work than can be done in time."""
+
+
+class ChoiceError(ApplyError):
+    """An edit without a result, and what it may mean: `choices`, the likeliest first."""
+
+    def __init__(self, message: str, choices: tuple[Choice, ...]) -> None:
+        super().__init__(message, choices)
+        self.choices = choices
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class UnknownChoiceError(ChoiceError):
+    """`resolve` names no choice of this edit: perhaps the file has changed since."""
+
+
+class DoubtfulUpdateError(ChoiceError):
+    """The update does not say where it belongs, and no merge of it is certain."""
 
 
 class BusyError(QueueFullError):

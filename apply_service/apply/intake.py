@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import partial
 
-from apply_service.apply.conclusion import may_conclude_alone, try_conclude_alone
+from apply_service.apply.conclusion import (
+    may_conclude_alone,
+    settle_doubt,
+    try_conclude_alone,
+)
 from apply_service.apply.edit_request import EditRequest
 from apply_service.apply.outcome import Outcome
 from apply_service.apply.planning.edit_plan import EditPlan, plan_edit, plan_edit_again
@@ -43,6 +48,14 @@ class Intake:
                 return None
             terms = WorkTerms.of(plan.edit, started_at=plan.started_at)
             return await self._text_work.run(terms, try_conclude_alone, plan)
+
+    async def settle(self, plan: EditPlan, outcome: Outcome) -> Outcome:
+        """The outcome as the caller wants it where it is in doubt."""
+        if outcome.verdict.status not in ("needs_review", "rejected"):
+            return outcome
+        with stage("verdict"):
+            terms = WorkTerms.of(plan.edit, started_at=plan.started_at)
+            return await self._text_work.run_here(terms, partial(settle_doubt, plan, outcome))
 
     async def _plan(self, edit: EditRequest, terms: WorkTerms) -> EditPlan:
         known = self._plans.recall(edit)

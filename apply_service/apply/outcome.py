@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from apply_service.apply.choices import Choice
 from apply_service.apply.decision import Decision
 from apply_service.edit.regions import Region
 from apply_service.edit.text.text_file import TextFile
 from apply_service.edit.verdict.verdict import AnswerEnding, Verdict
 from batching.events import ReferenceStats, RequestStats, RowEvidence
 
-Source = Literal["model", "merge", "original", "update"]
+Source = Literal["model", "merge", "original", "update", "resolved"]
 
 _NO_STATS = RequestStats.total(())
 
@@ -24,7 +25,8 @@ class Outcome:
     bytes of the result. With status `rejected` the text is the model's answer, not a merge.
     `original` is the file before the edit. `regions` are its lines that the model rewrote: all of
     them in scope "file", none if it was not asked. `confidence` and `decisions` are the model's
-    where it was bound to the valid merges. `ending` says how the model's answer ended.
+    where it was bound to the valid merges. `ending` says how the model's answer ended. `choices`
+    are what an edit in doubt may mean.
     """
 
     request_id: str
@@ -40,6 +42,7 @@ class Outcome:
     regions: tuple[Region, ...] = ()
     confidence: float | None = None
     decisions: tuple[Decision, ...] = ()
+    choices: tuple[Choice, ...] = ()
     evidence: tuple[RowEvidence, ...] = ()
     stats: RequestStats = _NO_STATS
 

@@ -116,6 +116,7 @@ class ApplyPipeline:
     async def run(self, plan: EditPlan, events: EventSink = NO_READER) -> Outcome:
         """The outcome of a plan, with a model or without. Raises as `apply` does."""
         outcome = await self._intake.try_alone(plan) or await self._ask(plan, events)
+        outcome = await self._intake.settle(plan, outcome)
         if self._observer is not None:
             self._observer.observe_outcome(outcome)
         return outcome

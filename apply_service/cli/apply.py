@@ -105,6 +105,7 @@ def _answer(
         default_deadline_s=None,
         default_use_model=settings.use_model,
         auto_use_model=settings.auto_use_model,
+        default_on_doubt=settings.on_doubt,
     )
     if url := environment.get(URL_VARIABLE):
         from apply_service.cli.remote import apply_remotely

@@ -89,6 +89,7 @@ def _service(settings: Settings, found: FoundModel | None) -> ApplyService:
         cache_sharing=settings.cache_sharing,
         default_use_model=settings.use_model,
         auto_use_model=settings.auto_use_model,
+        default_on_doubt=settings.on_doubt,
         stall_s=settings.stall_s,
         max_waiting=settings.max_waiting,
         batch_limits=BatchLimits(

@@ -8,6 +8,8 @@ import msgspec
 
 from apply_service.apply.errors import (
     BusyError,
+    ChoiceError,
+    DoubtfulUpdateError,
     EngineStalledError,
     FileTooLargeError,
     LimitError,
@@ -20,6 +22,7 @@ from apply_service.apply.errors import (
     TextWorkerError,
     TextWorkStuckError,
     UnavailableOptionError,
+    UnknownChoiceError,
     UnknownModelError,
     WithdrawnError,
 )
@@ -39,8 +42,8 @@ from apply_service.edit.text.text_file import (
     TextFileError,
 )
 from apply_service.http.request_id import current_request_id
-from apply_service.http.schemas import ApplyBody, ApplyResult, FindingBody
-from apply_service.http.wire_conversion import finding_body, result_of
+from apply_service.http.schemas import ApplyBody, ApplyResult, ChoiceBody, FindingBody
+from apply_service.http.wire_conversion import choice_body, finding_body, result_of
 from apply_service.prompts.errors import PromptError, TextNotEncodableError
 from batching.errors import (
     DeadlineExceededError,
@@ -51,6 +54,8 @@ from batching.errors import (
 )
 
 _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
+    (UnknownChoiceError, 409, "unknown-choice", "The choice does not belong to this edit"),
+    (DoubtfulUpdateError, 422, "no-marker", "The update does not say where it belongs"),
     (EmptySnippetError, 400, "empty-update", "The update is empty"),
     (NothingToKeepError, 400, "markers-without-file", "The original is empty"),
     (NoMarkerError, 422, "no-marker", "The update does not say where it belongs"),
@@ -101,6 +106,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str | None = None
     request_id: str | None = None
     findings: list[FindingBody] | None = None
+    choices: list[ChoiceBody] | None = None
 
 
 class ProblemError(Exception):
@@ -127,6 +133,7 @@ class VerdictError(ProblemError):
                 finish_reason="length" if outcome.ending == "length" else None,
                 id=outcome.request_id,
                 findings=findings,
+                choices=[choice_body(choice) for choice in outcome.choices] or None,
             )
         )
 
@@ -177,6 +184,8 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, ProblemError):
         return error.problem
     members: dict[str, Any] = {}
+    if isinstance(error, ChoiceError):
+        members["choices"] = [choice_body(choice) for choice in error.choices]
     if isinstance(error, BusyError):
         members["retry_after_s"] = error.retry_after_s
     for kind, status, code, title in _KINDS:

@@ -68,6 +68,20 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             " Unset, the server's setting, by default `auto`."
         ),
     ] = None
+    on_doubt: Annotated[
+        Literal["ask", "best", "refuse"] | None,
+        Meta(
+            description="What becomes of a result in doubt. `ask`: it comes with `choices`; `best`:"
+            " the likeliest merge is `applied`; `refuse`: it is rejected. Unset, the server's"
+            " setting, by default `ask`."
+        ),
+    ] = None
+    resolve: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=64)] | None,
+        Meta(
+            description="The `id` of a choice that this edit was answered with: it is the result."
+        ),
+    ] = None
     sampling: SamplingBody = SamplingBody()
     speculation: Literal["on", "off"] = "on"
     k: Annotated[
@@ -160,6 +174,28 @@ class DecisionBody(msgspec.Struct, frozen=True, kw_only=True):
     outside_mass: float
 
 
+class ChoiceWhere(msgspec.Struct, frozen=True, kw_only=True):
+    """Lines of the original, both included, counted from 1, and the definition around them."""
+
+    symbol: str | None
+    start_line: int
+    end_line: int
+
+
+class ChoiceBody(msgspec.Struct, frozen=True, kw_only=True):
+    """One text that an update in doubt may mean; `resolve` with its `id` makes it the result.
+
+    `diff` is what sets it apart from the other choices; `diff_lines_left_out` lines are cut off.
+    """
+
+    id: str
+    diff: str
+    diff_lines_left_out: int
+    where: ChoiceWhere
+    probability: float
+    reason: str
+
+
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of the request; `cached_tokens` of the prompt were not computed again."""
 
@@ -230,6 +266,10 @@ class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[FindingBody]
     removed_lines: list[RemovedLine]
     decisions: list[DecisionBody] | None
+    choices: Annotated[
+        list[ChoiceBody],
+        Meta(description="What the update may mean, the likeliest first, if it needs review."),
+    ]
     source: Source
     scope: Literal["file", "region"]
     regions: list[RegionBody]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from apply_service.apply.choices import Choice
 from apply_service.apply.decision import Branch
-from apply_service.apply.edit_request import EditRequest, SamplingOptions, UseModel
+from apply_service.apply.edit_request import EditRequest, OnDoubt, SamplingOptions, UseModel
 from apply_service.apply.events import RegionDone, RegionStarted, RegionText, RunEvent
 from apply_service.apply.outcome import Outcome
 from apply_service.edit.finding import Finding
@@ -17,6 +18,8 @@ from apply_service.http.schemas import (
     ApplyResult,
     Base64Content,
     BranchBody,
+    ChoiceBody,
+    ChoiceWhere,
     DecisionBody,
     FindingBody,
     PositionBody,
@@ -45,6 +48,7 @@ def edit_of(
     max_deadline_s: float | None = None,
     default_use_model: UseModel,
     auto_use_model: UseModel = "auto",
+    default_on_doubt: OnDoubt = "ask",
 ) -> EditRequest:
     """The edit that a body describes, with no more time than the maximum. Raises TextFileError.
 
@@ -73,6 +77,8 @@ def edit_of(
         has_fallback=body.checks == "on",
         constraint=body.constraint,
         use_model=use_model,
+        on_doubt=body.on_doubt or default_on_doubt,
+        resolve=body.resolve,
         sampling=SamplingOptions(
             temperature=sampling.temperature,
             top_p=sampling.top_p,
@@ -119,6 +125,7 @@ def result_of(
             RemovedLine(line.number, line.text) for line in outcome.verdict.removed_lines
         ],
         decisions=_decisions_of(outcome) if "decisions" in body.include else None,
+        choices=[choice_body(choice) for choice in outcome.choices],
         source=outcome.source,
         scope=outcome.scope,
         regions=[region_body(region) for region in outcome.regions],
@@ -151,6 +158,20 @@ def finding_body(finding: Finding) -> FindingBody:
         message=finding.message,
         hint=finding.hint,
         line=finding.line,
+    )
+
+
+def choice_body(choice: Choice) -> ChoiceBody:
+    """A choice on the wire."""
+    return ChoiceBody(
+        id=choice.id,
+        diff=choice.diff,
+        diff_lines_left_out=choice.num_lines_left_out,
+        where=ChoiceWhere(
+            symbol=choice.symbol, start_line=choice.start_line, end_line=choice.end_line
+        ),
+        probability=choice.probability,
+        reason=choice.reason,
     )
 
 

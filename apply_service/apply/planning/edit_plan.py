@@ -33,6 +33,7 @@ class EditPlan:
 
     `decision` is set if no model is needed. `file` has the form in which the result is written;
     `merge` and `snippet` are set whenever there is an original that the update changes in part.
+    `unplaced` is why the update by itself has no place, although there are merges that it may mean.
     """
 
     request_id: str
@@ -45,6 +46,7 @@ class EditPlan:
     snippet: Snippet | None = None
     merge: MergePlan | None = None
     decision: KnownResult | None = None
+    unplaced: NoMarkerError | None = None
 
     @property
     def original_lines(self) -> tuple[str, ...]:
@@ -113,7 +115,7 @@ def _understand(plan: EditPlan) -> EditPlan:
         snippet = read_snippet(
             plan.update_lines, original, path=edit.path, language=language, tree=tree
         )
-    except NoMarkerError:
+    except NoMarkerError as error:
         merge = plan_merge(
             original,
             plan.update_lines,
@@ -121,9 +123,16 @@ def _understand(plan: EditPlan) -> EditPlan:
             language=language,
             instruction=edit.instruction,
         )
-        if not merge.is_certain:
+        if merge.best is None:
             raise
-        return replace(plan, language=language, snippet=merge.snippet, tree=tree, merge=merge)
+        return replace(
+            plan,
+            language=language,
+            snippet=merge.snippet,
+            tree=tree,
+            merge=merge,
+            unplaced=None if merge.is_certain else error,
+        )
     if not snippet.segments and not snippet.removals:
         decision = KnownResult(original, "original")
         return replace(plan, language=language, snippet=snippet, decision=decision)

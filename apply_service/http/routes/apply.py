@@ -44,6 +44,7 @@ PROBLEM_RESPONSES = {
         401: "An API key is needed, or the key that was sent is not valid",
         403: "The API key does not have the scope",
         404: "The model is not served",
+        409: "`resolve` names no choice of this edit; see `choices`",
         408: "The body did not come in time",
         413: "The file, the prompt or the body is over its limit",
         422: "The result failed its checks; see `findings`",
@@ -102,6 +103,7 @@ async def run_body(
         max_deadline_s=service.max_deadline_of(body.priority),
         default_use_model=service.default_use_model,
         auto_use_model=service.auto_use_model,
+        default_on_doubt=service.default_on_doubt,
     )
     edit = replace(edit, cache_salt=cache_salt_of(authorization, service.cache_sharing))
     return await service.apply(edit, events)

@@ -48,6 +48,7 @@ async def settle_edit(
     edit = replace(
         edit,
         use_model=service.auto_use_model if use_model == "auto" else use_model,
+        on_doubt=service.default_on_doubt,
         deadline_s=service.deadline_of("interactive"),
         cache_salt=cache_salt_of(request.headers.get("authorization"), service.cache_sharing),
     )
