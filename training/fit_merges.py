@@ -56,7 +56,6 @@ NUM_TREES = {"candidate": 120, "step": 120, "merge": 250, "certainty": 120}
 MERGE_PARAMETERS = {
     "learning_rate": 0.05,
     "num_leaves": 15,
-    "min_data_in_leaf": 60,
     "feature_fraction": 0.5,
     "lambda_l2": 3.0,
     "lambdarank_truncation_level": 8,
@@ -255,6 +254,9 @@ def main() -> int:
     merges = fit_merge_scores(merged)
     ranked = [RankedCase(case, merges[case.fold]) for case in merged]
     say("merges fitted")
+    placeless = frozenset(case.id for case in made if case.must_refuse)
+    asked = [one for one in ranked if one.case.case_id in placeless]
+    ranked = [one for one in ranked if one.case.case_id not in placeless]
     certainty, certainty_steps, found = fit_certainty(ranked)
     scores = MergeScores(
         data_sha256=digest,
@@ -270,9 +272,12 @@ def main() -> int:
     say(f"{len(stored)} bytes in {chosen.out}")
     for name, part in (("blind", blind), ("other", frozenset(found) - blind)):
         report(name, [one for one in ranked if one.case.case_id in part], found)
-    placeless = [found[case.id][0] for case in made if case.must_refuse and case.id in found]
-    num_sure = sum(certain >= MIN_CERTAINTY for certain in placeless)
-    print(f"lines without a place: {num_sure} of {len(placeless)} certain at {MIN_CERTAINTY}")
+    if asked:
+        raw = certainty(np.stack([one.row for one in asked]))
+        borders, values = zip(*certainty_steps, strict=True)
+        probabilities = np.interp(raw, borders, values)
+        num_sure = int((probabilities >= MIN_CERTAINTY).sum())
+        print(f"lines without a place: {num_sure} of {len(asked)} certain at {MIN_CERTAINTY}")
     for name in ("candidate", "step", "merge", "certainty"):
         shares = shares_of(getattr(scores, name))
         print(f"{name}: " + ", ".join(f"{one} {shares[one]:.1%}" for one in shares))
