@@ -39,7 +39,13 @@ from training.generated_definitions import definition_cases
 from training.generated_sloppy import sloppy_cases
 from training.generated_small_files import small_file_cases
 from training.generated_wraps import wrapped_cases
-from training.merge_examples import NUM_FOLDS, ExamplePool, Examples, MergedCase
+from training.merge_examples import (
+    NUM_FOLDS,
+    NUM_SMALL_FOLDS,
+    ExamplePool,
+    Examples,
+    MergedCase,
+)
 from training.merge_scores import fit, shares_of
 
 ROOT = Path(__file__).parents[1]
@@ -52,13 +58,14 @@ FIT_FILES = (
 )
 NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS, NUM_SMALL, NUM_CLONES = 300, 900, 1250, 600, 600
 NUM_COMMITS = 600
-NUM_TREES = {"candidate": 120, "step": 120, "merge": 250, "certainty": 120}
+NUM_TREES = {"candidate": 300, "step": 200, "merge": 250, "certainty": 120}
 MERGE_PARAMETERS = {
     "learning_rate": 0.05,
     "num_leaves": 15,
     "feature_fraction": 0.5,
     "lambda_l2": 3.0,
     "lambdarank_truncation_level": 8,
+    "min_data_in_leaf": 60,
 }
 CERTAINTY_PARAMETERS = {
     "learning_rate": 0.05,
@@ -157,11 +164,15 @@ def fit_scale(ranked: Sequence[RankedCase]) -> float:
 def fit_certainty(
     ranked: Sequence[RankedCase],
 ) -> tuple[TreeScore, list[tuple[float, float]], dict[str, tuple[float, bool]]]:
-    """The certainty of the first merge; and, by case, its probability unseen and the truth."""
+    """The certainty of the first merge; and, by case, its probability unseen and the truth.
+
+    Small folds, because the merge scores of the two folds are on scales of their own: what a case
+    is judged by has then seen both.
+    """
     cases = [one.case for one in ranked]
     rows: Rows = np.stack([one.row for one in ranked])
     right = np.array([one.is_right for one in ranked])
-    folds = np.array([case.fold for case in cases])
+    folds = np.array([case.small_fold for case in cases])
     weights = np.array([case.weight for case in cases])
 
     def fitted(chosen: NDArray[np.bool_]) -> TreeScore:
@@ -176,7 +187,7 @@ def fit_certainty(
         )
 
     unseen = np.zeros(len(cases))
-    for fold in range(NUM_FOLDS):
+    for fold in range(NUM_SMALL_FOLDS):
         unseen[folds == fold] = fitted(folds != fold)(rows[folds == fold])
     order = np.argsort(unseen, kind="stable")
     shares = isotonic_regression(right[order].astype(float), weights=weights[order]).x
