@@ -67,12 +67,27 @@ MERGE_PARAMETERS = {
     "lambdarank_truncation_level": 8,
     "min_data_in_leaf": 60,
 }
+# The certainty rises, or falls, with these features if nothing else changes.
+RISES_WITH = (
+    "first_score",
+    "rival_gap",
+    "first_share",
+    "score",
+    "least_step",
+    "least_local",
+    "least_evidence_share",
+)
+FALLS_WITH = ("num_near", "most_num_rivals")
 CERTAINTY_PARAMETERS = {
     "learning_rate": 0.05,
     "num_leaves": 7,
     "min_data_in_leaf": 25,
-    "feature_fraction": 0.5,
+    "feature_fraction": 0.3,
     "lambda_l2": 5.0,
+    "monotone_constraints_method": "advanced",
+    "monotone_constraints": [
+        (name in RISES_WITH) - (name in FALLS_WITH) for name in CERTAINTY_FEATURES.names
+    ],
 }
 # Cases whose writer had not seen the rules count so often.
 BLIND_WEIGHT = 5.0

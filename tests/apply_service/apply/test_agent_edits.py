@@ -21,7 +21,7 @@ from apply_service.evaluate.cases.case_file import read_cases
     [
         ("agent_edits", 3, 69, 0),
         ("fitting_agent_edits", 11, 148, 2),
-        ("unseen_agent_edits", 2, 48, 1),
+        ("unseen_agent_edits", 2, 47, 0),
         # An instruction in a comment stays in the file ("# Add the permission for pushing here").
         ("further_agent_edits", 3, 31, 2),
         ("later_agent_edits", 4, 109, 2),
