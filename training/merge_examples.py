@@ -23,6 +23,8 @@ from apply_service.evaluate.cases.case_file import Case
 from training.merge_truth import State, Truth
 
 NUM_FOLDS = 2
+# A multiple of the folds.
+NUM_SMALL_FOLDS = 8
 # Wrong candidates of a part that are learnt from: the likeliest, and some of the others.
 NUM_LIKELY, NUM_OTHERS = 40, 24
 MAX_WALKS = 3
@@ -54,10 +56,14 @@ class Group:
 
 @dataclass(slots=True)
 class MergedCase:
-    """The merges of one case, best first, with their features; `is_whole` counts blank lines."""
+    """The merges of one case, best first, with their features; `is_whole` counts blank lines.
+
+    `small_fold` is a part of `fold`.
+    """
 
     case_id: str
     fold: int
+    small_fold: int
     weight: float
     must_refuse: bool
     has_truth: bool
@@ -67,9 +73,9 @@ class MergedCase:
     texts: list[tuple[str, ...]]
 
 
-def fold_of(case: Case) -> int:
+def fold_of(case: Case, num_folds: int = NUM_FOLDS) -> int:
     """The part of the data that a case belongs to: edits of one file stay together."""
-    return zlib.crc32(case.original.encode()) % NUM_FOLDS
+    return zlib.crc32(case.original.encode()) % num_folds
 
 
 class CaseExamples:
@@ -153,6 +159,7 @@ class CaseExamples:
         return MergedCase(
             case_id=self.case.id,
             fold=self.fold,
+            small_fold=fold_of(self.case, NUM_SMALL_FOLDS),
             weight=self.weight,
             must_refuse=self.case.must_refuse,
             has_truth=bool(self.truths),

@@ -40,7 +40,7 @@ def fit(
     *,
     num_trees: int,
     ranks: bool = False,
-    parameters: Mapping[str, float] | None = None,
+    parameters: Mapping[str, Any] | None = None,
 ) -> TreeScore:
     """Fit trees to rows of which some are right; the rows of a group compete.
 

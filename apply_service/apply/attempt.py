@@ -90,10 +90,8 @@ def _region_choices(plan: EditPlan, max_tokens: int | None) -> Iterator[Regions]
     if plan.merge is None or plan.merge.best is None:
         return
     spans = _spans_of(plan.merge, plan.merge.path())
-    numbers = range(plan.merge.num_likely)
-    likely = sorted(
-        {one for number in numbers for one in plan.merge.path(number)}, key=lambda one: one.layer
-    )
+    placements = {one for number in plan.merge.likely for one in plan.merge.path(number)}
+    likely = sorted(placements, key=lambda one: one.layer)
     with_rivals = _spans_of(plan.merge, likely)
     for cell_tokens in CELL_TOKENS:
         grid = cells(plan.original_lines, plan.tree, max_tokens=cell_tokens)

@@ -65,7 +65,7 @@ def regional_merges(plan: MergePlan, region: Region) -> dict[tuple[str, ...], in
     """The texts of a region in the likely merges, each with the likeliest; the likeliest first."""
     here = {one.layer for one in plan.path() if one.is_inside(region.start, region.end)}
     found: dict[tuple[str, ...], int] = {}
-    for number in range(plan.num_likely):
+    for number in plan.likely:
         path = plan.path(number)
         is_here = all(one.is_inside(region.start, region.end) for one in path if one.layer in here)
         text = regional_merge(plan.original_lines, path, region) if is_here else None

@@ -176,7 +176,7 @@ def run_batch_file(bench: Bench, snippet: PageSnippet) -> None:
     (bench.folder / "edits.jsonl").write_text(edits)
     bench.shell(snippet_after(snippet), APPLY_SERVICE_URL=bench.url)
     written = (bench.folder / "greet.py").read_text()
-    assert "def greet(name, mark):\n    print(name + mark)\n" in written
+    assert 'def greet(name, mark):\n    print("Hello " + name + mark)\n' in written
     assert "def main() -> None:\n" in written
     assert "+def main() -> None:\n" in (bench.folder / "all.patch").read_text()
 

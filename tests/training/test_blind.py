@@ -114,6 +114,8 @@ def test_what_is_reported_on_is_of_packages_used_nowhere_else() -> None:
     packages = {package.name for package in read_packages(PACKAGES, min_versions=1)}
     fitted = {package.name for package in read_packages(PACKAGES.with_name("packages.toml"))}
     assert not packages & fitted
+    of_commits = read_packages(PACKAGES.with_name("report_packages.toml"))
+    assert not {package.name for package in of_commits} & (packages | fitted)
     parts: dict[str, set[str]] = {"report": set(), "other": set()}
     ids: list[str] = []
     for path in FOLDER.glob("*.jsonl.gz"):

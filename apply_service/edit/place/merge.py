@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,12 +63,32 @@ class MergePlan:
         """The likeliest merge; None if there is none."""
         return self.merges[0] if self.merges else None
 
-    @property
-    def num_likely(self) -> int:
-        """How many of the merges, the first ones, may be meant; a certain one has no rivals."""
+    @cached_property
+    def likely(self) -> tuple[int, ...]:
+        """The numbers of the merges that may be meant; a certain one has no rivals.
+
+        None of them leaves out what was sent and stands in the first.
+        """
+        first = tuple(range(len(self.merges[:1])))
         if self.is_certain or not self.merges:
-            return len(self.merges[:1])
-        return 1 + sum(1 for _ in takewhile(lambda weight: weight >= MIN_WEIGHT, self.weights[1:]))
+            return first
+        rivals = takewhile(
+            lambda number: self.weights[number] >= MIN_WEIGHT, range(1, len(self.merges))
+        )
+        sent = self._sent_in(0)
+        return (*first, *(number for number in rivals if sent <= self._sent_in(number)))
+
+    def _sent_in(self, number: int) -> Counter[str]:
+        """The sent lines that a merge has, without their indentation."""
+        segments = () if self.snippet is None else self.snippet.segments
+        sent = Counter(
+            line.text.strip()
+            for segment in segments
+            for line in segment.lines
+            if not line.is_optional
+        )
+        stripped = map(str.strip, self.merges[number])
+        return sent & Counter(line for line in stripped if line in sent)
 
     @property
     def mass(self) -> float:
@@ -85,9 +106,9 @@ class MergePlan:
     def layers(self) -> tuple[tuple[Placement, ...], ...]:
         """The likely merges as placements: those of a layer exclude each other, in their order.
 
-        The placement number n of a layer that has several belongs to merge n.
+        The placement number n of a layer that has several belongs to the likely merge n.
         """
-        return layers_of(self.original_lines, self.merges[: self.num_likely])
+        return layers_of(self.original_lines, [self.merges[number] for number in self.likely])
 
     @property
     def open_placements(self) -> frozenset[Placement]:
@@ -96,10 +117,10 @@ class MergePlan:
 
     def path(self, number: int = 0) -> tuple[Placement, ...]:
         """The placements of merge `number`, in order."""
-        layers = self.layers
-        if number >= self.num_likely:
-            layers = layers_of(self.original_lines, (self.merges[number],))
-        return tuple(layer[number] if len(layer) > 1 else layer[0] for layer in layers)
+        if number not in self.likely:
+            return tuple(one for (one,) in layers_of(self.original_lines, [self.merges[number]]))
+        place = self.likely.index(number)
+        return tuple(layer[place] if len(layer) > 1 else layer[0] for layer in self.layers)
 
     def number_of(
         self, result_lines: Sequence[str], *, ignores_blank_lines: bool = False

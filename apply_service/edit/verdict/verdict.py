@@ -101,7 +101,7 @@ def _findings(
     number = None if plan is None else _merge_number(comparison, plan)
     if plan is not None and number is not None:
         yield from check_place(plan, number, confirmed=confirmed)
-    if plan is not None and number is not None and number < plan.num_likely:
+    if plan is not None and number in plan.likely:
         for check in (*MERGE_CHECKS, check_defined_twice, check_unreachable):
             yield from _capped(check(comparison))
         for check in LOSS_CHECKS:

@@ -17,6 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from apply_service.edit.place.merge import MIN_CERTAINTY
 from apply_service.edit.place.score.ranked_merges import filled
@@ -26,6 +30,7 @@ from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.cases.planned_case import plan_case
 
 THRESHOLDS = (0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+NUM_RESAMPLES = 1000
 BORDERS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.01)
 
 
@@ -98,21 +103,47 @@ def report(name: str, answers: Sequence[Answer]) -> None:
     print(f"{'':28} right, wrong of {len(answers)} at {'; '.join(found)}", flush=True)
 
 
-def report_certainty(answers: Sequence[Answer]) -> None:
-    """Print the share that is right in each range of certainty, and the mean distance of both."""
-    error = 0.0
-    for low, high in pairwise(BORDERS):
-        some = [one for one in answers if low <= one.certainty < high]
-        if some:
-            right = sum(one.is_right for one in some)
-            mean = sum(one.certainty for one in some) / len(some)
-            error += abs(right - mean * len(some)) / len(answers)
-            interval = wilson_interval(right, len(some))
+class Believed(Protocol):
+    """A result that somebody had to decide whether to believe."""
+
+    @property
+    def certainty(self) -> float:
+        """How likely it was said to be right."""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it is."""
+
+
+def report_certainty(answers: Sequence[Believed]) -> None:
+    """Print the share that is right in each range of certainty, and the mean distance of both.
+
+    The 95 % interval of the distance is a bootstrap over the answers.
+    """
+    hits = np.array([one.is_right for one in answers], float)
+    said = np.array([one.certainty for one in answers])
+    ranges = np.digitize(said, BORDERS)
+    for place, (low, high) in enumerate(pairwise(BORDERS), 1):
+        some = ranges == place
+        if some.any():
+            right, num = int(hits[some].sum()), int(some.sum())
+            interval = wilson_interval(right, num)
             print(
-                f"{low:.2f} to {min(high, 1.0):.2f}: mean {mean:.3f}, {right} of {len(some)} right,"
-                f" {right / len(some):.1%} ({interval[0]:.1%}–{interval[1]:.1%})"
+                f"{low:.2f} to {min(high, 1.0):.2f}: mean {said[some].mean():.3f}, {right} of {num}"
+                f" right, {right / num:.1%} ({interval[0]:.1%}–{interval[1]:.1%})"
             )
-    print(f"expected calibration error {error:.3f}")
+    if not len(said):
+        return
+
+    def error_of(chosen: NDArray[np.intp]) -> float:
+        sums = np.bincount(ranges[chosen], hits[chosen] - said[chosen])
+        return float(np.abs(sums).sum() / len(chosen))
+
+    draws = np.random.default_rng(0)
+    errors = [error_of(draws.integers(0, len(said), len(said))) for _ in range(NUM_RESAMPLES)]
+    low, high = np.percentile(errors, [2.5, 97.5])
+    error = error_of(np.arange(len(said)))
+    print(f"expected calibration error {error:.3f} ({low:.3f}–{high:.3f})")
 
 
 def main() -> int:

@@ -15,12 +15,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from pathlib import Path
 
 import httpx
 import msgspec
 import numpy as np
+from oracles.edits.merge_certainty import report_certainty
 
 from apply_service.edit.place.score.ranked_merges import filled
 from apply_service.edit.read.instruction_comments import is_comment
@@ -30,8 +30,13 @@ from apply_service.evaluate.cases.case_file import Case, read_cases
 
 TIMEOUT_S = 180.0
 NUM_RESAMPLES = 4000
-BORDERS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.01)
 MIN_GROUP = 10
+# What says something of the edit; other errors are of the service or of the caller.
+REFUSALS = (400, 413, 422)
+
+
+class ServiceError(Exception):
+    """A service failed, or does not let us in."""
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -49,13 +54,14 @@ class Judged:
 
     def __init__(self, case: Case, served: Served) -> None:
         self.case = case
-        self.confidence = served.confidence or 0.0
+        self.certainty = served.confidence or 0.0
         self.seconds = served.seconds
         self.is_applied = served.status == "applied"
         wanted = [_code(text) for text in case.results]
         lines = None if served.text is None else filled(split_lines(served.text)[0])
         right = [filled(split_lines(text)[0]) for text in case.results]
         self.is_first = lines in right
+        self.is_right = self.is_first and not case.must_refuse
         self.must_ask = case.must_refuse and bool(case.also)
         self.must_refuse = case.must_refuse and not case.also
         self.is_silent = self.is_applied and (case.must_refuse or not self.is_first)
@@ -87,7 +93,7 @@ MEASURES: dict[str, tuple[Callable[[Judged], bool], Callable[[Judged], bool]]] =
 
 
 def ask(url: str, case: Case, use_model: str) -> Served:
-    """Ask a service about one case."""
+    """Ask a service about one case. Raises ServiceError for an answer that is none."""
     body = {
         "path": case.path,
         "original": case.original,
@@ -101,6 +107,8 @@ def ask(url: str, case: Case, use_model: str) -> Served:
         if response.status_code not in (429, 503):
             break
         time.sleep(0.5 * (attempt + 1))
+    if response.status_code != 200 and response.status_code not in REFUSALS:
+        raise ServiceError(f"{case.id}: {response.status_code} {response.text[:200]}")
     answer = response.json()
     return Served(
         id=case.id,
@@ -148,31 +156,6 @@ def compare(old: Sequence[Judged], new: Sequence[Judged], title: str) -> None:
         )
 
 
-def reliability(answers: Sequence[Judged]) -> None:
-    """Print the share right at each confidence, and the expected calibration error."""
-    known = [one for one in answers if one.confidence > 0]
-    hits = np.array([one.is_first and not one.case.must_refuse for one in known], float)
-    said = np.array([one.confidence for one in known])
-
-    def error_of(chosen: np.ndarray) -> float:  # type: ignore[type-arg]
-        places = np.digitize(said[chosen], BORDERS)
-        gaps = hits[chosen] - said[chosen]
-        return sum(abs(gaps[places == one].sum()) for one in np.unique(places)) / len(chosen)
-
-    for low, high in pairwise(BORDERS):
-        some = (said >= low) & (said < high)
-        if some.any():
-            print(
-                f"  {low:.2f} to {min(high, 1.0):.2f}: mean {said[some].mean():.3f},"
-                f" {hits[some].sum():.0f} of {some.sum()} right, {hits[some].mean():.1%}"
-            )
-    draws = np.random.default_rng(0)
-    errors = [error_of(draws.integers(0, len(said), len(said))) for _ in range(500)]
-    low, high = np.percentile(errors, [2.5, 97.5])
-    everything = np.arange(len(said))
-    print(f"  expected calibration error {error_of(everything):.3f} ({low:.3f} to {high:.3f})")
-
-
 def main() -> int:
     """Ask, or compare."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -189,8 +172,15 @@ def main() -> int:
     comparing.add_argument("files", type=Path, nargs="+")
     chosen = parser.parse_args()
     if chosen.command == "ask":
-        ask_all(chosen.url, chosen.out, chosen.files, chosen.use_model, chosen.at_once)
+        try:
+            ask_all(chosen.url, chosen.out, chosen.files, chosen.use_model, chosen.at_once)
+        except (ServiceError, httpx.HTTPError) as error:
+            print(f"{chosen.url}: {error}; what was answered is kept, ask again", file=sys.stderr)
+            return 1
         return 0
+    for path in (chosen.old, chosen.new):
+        if not path.is_file():
+            parser.error(f"{path} is not there; `ask` writes it")
     before, after = (
         {one.id: one for one in read_answers(path)} for path in (chosen.old, chosen.new)
     )
@@ -199,8 +189,12 @@ def main() -> int:
     for path in chosen.files:
         name = re.sub(r"_?\d*\.jsonl(\.gz)?$", "", path.name)
         groups.setdefault(name, []).extend(read_cases(path))
-    for name, cases in groups.items():
-        cases = [case for case in cases if case.id in before and case.id in after]
+    for name, all_cases in groups.items():
+        cases = [case for case in all_cases if case.id in before and case.id in after]
+        if len(cases) < len(all_cases):
+            print(f"{name}: {len(all_cases) - len(cases)} cases lack an answer and are left out")
+        if not cases:
+            continue
         old, new = ([Judged(case, known[case.id]) for case in cases] for known in (before, after))
         everything += new
         compare(old, new, name)
@@ -216,7 +210,7 @@ def main() -> int:
                 f"  {label}: p50, p90, p95 " + ", ".join(f"{1000 * one:.0f} ms" for one in seconds)
             )
     print("confidence of the new one")
-    reliability(everything)
+    report_certainty([one for one in everything if one.certainty > 0])
     return 0
 
 

@@ -169,7 +169,7 @@ def num_added(table: CandidateTable) -> Column:
 @_add
 def added_weight(table: CandidateTable) -> Column:
     """How much the new rows say."""
-    return table.is_added @ table.matcher.row_weights
+    return np.where(table.is_added, table.matcher.row_weights, 0.0).sum(axis=1)
 
 
 @_add

@@ -197,8 +197,41 @@ for _name in (
     "num_added",
     "num_lost",
     "longest_lost",
+    "removed_definitions",
     "num_names_missed",
     "num_names_lost",
+    "new_share",
+    "marker_after_is_empty",
+    "num_kept_runs",
+    "num_kept_lines",
+    "kept_beside_added",
+    "lines_behind",
+    "num_rivals",
+    "evidence_gap",
+    "num_cut",
+    "twin_below",
+    "twin_above",
+    "same_word_below",
+    "same_word_above",
+    "rest_of_block",
+    "num_unequal",
+    "num_other_heads",
+    "num_dropped",
+    "num_restored",
+    "repeats_above",
+    "first_count",
+    "last_count",
+):
+    _of_candidates(_name, "most")
+for _name in (
+    "num_removed",
+    "removed_weight",
+    "num_added",
+    "num_lost",
+    "longest_lost",
+    "num_names_missed",
+    "num_names_lost",
+    "names_for_new",
     "new_share",
     "marker_after_is_empty",
     "num_kept_runs",
@@ -217,14 +250,4 @@ for _name in (
     "first_count",
     "last_count",
 ):
-    _of_candidates(_name, "most")
     _of_candidates(_name, "all")
-for _name in (
-    "removed_definitions",
-    "kept_beside_added",
-    "same_word_below",
-    "num_dropped",
-    "repeats_above",
-):
-    _of_candidates(_name, "most")
-_of_candidates("names_for_new", "all")

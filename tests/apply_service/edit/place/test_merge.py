@@ -269,12 +269,31 @@ def test_merges_are_paths_through_the_layers() -> None:
     shop = [*SHOP[:-1], "        self.basket.total()", "        return self", *SHOP[-1:]]
     shop[16:16] = ["        self.basket.total()"]
     found = plan("# ...\n        self.basket.total()\n        log(self)\n# ...\n", shop)
-    assert len(found.merges) > found.num_likely > 1
+    assert len(found.merges) > len(found.likely) > 1
     for number, merge in enumerate(found.merges):
         assert tuple(splice(shop, found.path(number))) == merge
         assert found.number_of(merge) == number
     assert found.open_placements
     assert found.number_of(shop[1:]) is None
+
+
+def test_no_likely_merge_leaves_out_what_the_first_takes() -> None:
+    lines = tuple(SegmentLine(number=n, text=text) for n, text in ((2, "a = 2"), (3, "b = 2")))
+    snippet = Snippet(format="lazy", segments=(Segment(lines=lines),))
+    original = ("a = 1", "b = 1", "c = 1")
+    left_out = ("a = 2", "b = 1", "c = 1")
+    elsewhere = ("a = 2", "b = 1", "c = 1", "b = 2")
+    found = MergePlan(
+        original_lines=original,
+        merges=(("a = 2", "b = 2", "c = 1"), left_out, elsewhere),
+        weights=(-0.5, -1.5, -2.0),
+        certainty=0.6,
+        snippet=snippet,
+    )
+    assert found.likely == (0, 2)
+    for number, merge in enumerate(found.merges):
+        assert tuple(splice(original, found.path(number))) == merge
+    assert {one.lines for one in found.open_placements}.isdisjoint({("a = 2",)})
 
 
 def test_blank_lines_may_be_ignored() -> None:

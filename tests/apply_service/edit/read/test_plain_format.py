@@ -513,13 +513,7 @@ UNCLEAR = {
 }
 
 
-HELD = {
-    name: PLACED.pop(name)
-    for name in (
-        "methods with their comments, a new one between",
-        "the end of a function, its first line like the old one",
-    )
-}
+HELD = {name: PLACED.pop(name) for name in ("methods with their comments, a new one between",)}
 CONTAINER = UNCLEAR.pop("keys of two containers")
 
 

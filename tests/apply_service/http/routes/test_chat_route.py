@@ -429,11 +429,15 @@ def test_a_server_that_is_loading_says_so(oracle: OracleService) -> None:
         load_later,
         model_name=MODEL_NAME,
         limits=oracle.limits,
-        default_deadline_s=0.05,
+        default_deadline_s=0.5,
         drain_s=5.0,
         default_use_model="always",
     )
     with TestClient(create_app(service, max_body_bytes=100_000)) as client:
+        # The plan is kept, so that the deadline ends the wait and not the work on the text.
+        edit = {"original": ORIGINAL, "update": UPDATE, "instruction": "Edit it."}
+        now = {"use_model": "never", "deadline_s": WAIT_S}
+        assert client.post("/v1/apply", json=edit | now).status_code == 200
         body = {"messages": tagged()}
         response = client.post("/v1/chat/completions", json=body)
         assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
