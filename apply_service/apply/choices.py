@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apply_service.apply.edit_request import EditRequest
 from apply_service.edit.syntax.symbol import Symbol
-from apply_service.edit.text.alignment import bounded_hunks
+from apply_service.edit.text.diff import diff_parts
 
 MAX_CHOICES = 5
+# Less likely ones are not offered beside two others.
+MIN_PROBABILITY = 0.005
 MAX_DIFF_LINES = 40
-NUM_CONTEXT_LINES = 2
 NUM_ID_DIGITS = 16
 
 
@@ -26,9 +27,10 @@ NUM_ID_DIGITS = 16
 class Choice:
     """One text that an update may mean.
 
-    `diff` is what sets it apart from the other choices, as a unified diff of the original;
-    `num_lines_left_out` lines are cut off its end. The lines of the original are [start_line,
-    end_line], from 1, in the definition `symbol` if there is one. `reason` is one sentence.
+    `diff` has the parts of its unified diff that set it apart from the other choices;
+    `num_lines_left_out` lines are cut off its end. What is changed there are the lines
+    [start_line, end_line] of the original, from 1, in the definition `symbol` if there is one; new
+    lines alone stand before start_line = end_line. `reason` is one sentence.
     """
 
     id: str
@@ -48,6 +50,14 @@ class _Change:
     start: int
     end: int
     lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Changes that stand together, and their part of a unified diff."""
+
+    changes: tuple[_Change, ...]
+    text: str
 
 
 def choice_id(edit: EditRequest, lines: Sequence[str]) -> str:
@@ -70,21 +80,24 @@ def choices_among(
 
     `symbols` are the definitions of the original, outer before inner.
     """
-    original, texts = edit.original.lines, texts[:MAX_CHOICES]
-    changes = [list(_changes(original, text)) for text in texts]
+    num_offered = max(sum(math.exp(weight) >= MIN_PROBABILITY for weight in weights), 2)
+    original, texts = edit.original.lines, texts[: min(num_offered, MAX_CHOICES)]
+    differences = [_differences(original, text) for text in texts]
+    changes = [[change for part in parts for change in part.changes] for parts in differences]
     shared = set(changes[0]).intersection(*changes[1:]) if len(changes) > 1 else set()
     found = []
-    for text, weight, all_changes in zip(texts, weights, changes, strict=False):
-        own = [change for change in all_changes if change not in shared]
-        diff, num_left_out = _diff_of(original, own)
+    for text, weight, parts in zip(texts, weights, differences, strict=False):
+        own = [change for part in parts for change in part.changes if change not in shared]
+        apart = [part.text for part in parts if not shared.issuperset(part.changes)]
+        diff = [f"{line}\n" for line in "".join(apart).split("\n")[:-1]]
         start, end = (own[0].start, own[-1].end) if own else (0, len(original))
         found.append(
             Choice(
                 id=choice_id(edit, text),
-                diff=diff,
-                num_lines_left_out=num_left_out,
+                diff="".join(diff[:MAX_DIFF_LINES]),
+                num_lines_left_out=max(len(diff) - MAX_DIFF_LINES, 0),
                 symbol=_symbol_around(symbols, start, end),
-                start_line=min(start + 1, max(len(original), 1)),
+                start_line=start + 1,
                 end_line=max(end, start + 1),
                 probability=round(math.exp(weight), 4),
                 reason=_reason_of(original, own, symbols),
@@ -93,24 +106,18 @@ def choices_among(
     return tuple(found)
 
 
-def _changes(original: Sequence[str], text: Sequence[str]) -> Iterator[_Change]:
-    for hunk in bounded_hunks(original, text):
-        yield _Change(hunk.old_start, hunk.old_end, tuple(text[hunk.new_start : hunk.new_end]))
-
-
-def _diff_of(original: Sequence[str], changes: Sequence[_Change]) -> tuple[str, int]:
-    """A diff of some changes, and how many of its lines are left out."""
-    lines: list[str] = []
-    for change in changes:
-        lead = max(change.start - NUM_CONTEXT_LINES, 0)
-        trail = min(change.end + NUM_CONTEXT_LINES, len(original))
-        lines.append(f"@@ line {change.start + 1} @@")
-        lines += [f" {line}" for line in original[lead : change.start]]
-        lines += [f"-{line}" for line in original[change.start : change.end]]
-        lines += [f"+{line}" for line in change.lines]
-        lines += [f" {line}" for line in original[change.end : trail]]
-    num_left_out = max(len(lines) - MAX_DIFF_LINES, 0)
-    return "".join(f"{line}\n" for line in lines[:MAX_DIFF_LINES]), num_left_out
+def _differences(original: Sequence[str], text: Sequence[str]) -> list[_Part]:
+    old, new = ([line + "\n" for line in lines] for lines in (original, text))
+    return [
+        _Part(
+            tuple(
+                _Change(hunk.old_start, hunk.old_end, tuple(text[hunk.new_start : hunk.new_end]))
+                for hunk in hunks
+            ),
+            part,
+        )
+        for hunks, part in diff_parts(old, new)
+    ]
 
 
 def _symbol_around(symbols: Sequence[Symbol], start: int, end: int) -> str | None:

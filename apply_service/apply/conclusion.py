@@ -107,8 +107,9 @@ def conclude_resolved(plan: EditPlan, resolve: str) -> Outcome:
             choices_of(plan),
         )
     outcome = conclude(plan, Attempt(source="resolved", lines=chosen))
-    is_changed = chosen != plan.original_lines
-    verdict = replace(outcome.verdict, status="applied" if is_changed else "unchanged")
+    findings = tuple(one for one in outcome.verdict.findings if one.code == "syntax_error")
+    status = status_of(findings, is_changed=chosen != plan.original_lines)
+    verdict = replace(outcome.verdict, status=status, findings=findings)
     return replace(outcome, verdict=verdict, confidence=None)
 
 
@@ -122,17 +123,21 @@ def choices_of(plan: EditPlan) -> tuple[Choice, ...]:
 
 
 def settle_doubt(plan: EditPlan, outcome: Outcome) -> Outcome:
-    """What the caller wants of a result in doubt: a question, the likeliest merge, or none."""
+    """What the caller wants of a result in doubt: a question, the likeliest merge, or none.
+
+    A merge with a syntax error that the original has not is not taken for certain.
+    """
     status, on_doubt, merge = outcome.verdict.status, plan.edit.on_doubt, plan.merge
-    if status not in ("needs_review", "rejected") or merge is None:
+    if status not in ("needs_review", "rejected") or outcome.source == "resolved" or merge is None:
         return outcome
+    if on_doubt == "refuse":
+        return replace(outcome, verdict=replace(outcome.verdict, status="rejected"))
     if on_doubt == "ask":
         return replace(outcome, choices=choices_of(plan))
-    if status == "needs_review" and on_doubt == "refuse":
-        return replace(outcome, verdict=replace(outcome.verdict, status="rejected"))
-    if status == "needs_review" and merge.number_of(outcome.lines) == 0:
+    is_broken = any(one.code == "syntax_error" for one in outcome.verdict.findings)
+    if status == "needs_review" and merge.number_of(outcome.lines) == 0 and not is_broken:
         return replace(outcome, verdict=replace(outcome.verdict, status="applied"))
-    return outcome
+    return replace(outcome, choices=choices_of(plan))
 
 
 def without_retry(outcome: Outcome, *, is_late: bool) -> Outcome:

@@ -19,15 +19,20 @@ def unified_diff(old_text: str, new_text: str, *, path: str | None = None) -> st
     `path` is the name in the header, relative to the folder that the diff is applied in. Lines end
     at "\\n" only, and a CR before it is part of the line, so changed line endings show as well.
     """
-    old, new = _lines_with_ends(old_text), _lines_with_ends(new_text)
-    hunks = bounded_hunks(old, new)
-    if not hunks:
+    parts = [part for _, part in diff_parts(_lines_with_ends(old_text), _lines_with_ends(new_text))]
+    if not parts:
         return ""
     name = (path or "file").lstrip("/")
-    parts = [f"--- {_quote('a/' + name)}\n", f"+++ {_quote('b/' + name)}\n"]
-    for group in _groups(hunks):
-        parts.extend(_format_group(group, old, new))
-    return "".join(parts)
+    return "".join([f"--- {_quote('a/' + name)}\n", f"+++ {_quote('b/' + name)}\n", *parts])
+
+
+def diff_parts(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[list[Hunk], str]]:
+    """Each part of a unified diff that begins with `@@`, and the changes that it holds.
+
+    The lines have their ends; the last one may lack it.
+    """
+    for group in _groups(bounded_hunks(old, new)):
+        yield group, "".join(_format_group(group, old, new))
 
 
 def _lines_with_ends(text: str) -> list[str]:
@@ -50,13 +55,14 @@ def _escape(character: str) -> str:
 
 def _groups(hunks: Sequence[Hunk]) -> Iterator[list[Hunk]]:
     """Hunks whose context would touch stand in one group."""
-    group = [hunks[0]]
-    for hunk in hunks[1:]:
-        if hunk.old_start - group[-1].old_end > 2 * NUM_CONTEXT_LINES:
+    group: list[Hunk] = []
+    for hunk in hunks:
+        if group and hunk.old_start - group[-1].old_end > 2 * NUM_CONTEXT_LINES:
             yield group
             group = []
         group.append(hunk)
-    yield group
+    if group:
+        yield group
 
 
 def _format_group(group: Sequence[Hunk], old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
