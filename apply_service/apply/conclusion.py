@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from apply_service.apply.attempt import Attempt, try_merge
 from apply_service.apply.choices import Choice, choice_id, choices_among
-from apply_service.apply.errors import DoubtfulUpdateError, LimitError, UnknownChoiceError
+from apply_service.apply.errors import LimitError, UnknownChoiceError
 from apply_service.apply.outcome import Outcome, Source
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.edit.finding import Finding
@@ -158,7 +158,7 @@ def may_conclude_alone(plan: EditPlan) -> bool:
 
     Judges by the plan alone, without a verdict.
     """
-    if plan.decision is not None or plan.edit.resolve is not None or plan.unplaced is not None:
+    if plan.decision is not None or plan.edit.resolve is not None:
         return True
     use_model, merge = plan.edit.use_model, plan.merge
     if use_model == "always" or merge is None:
@@ -172,14 +172,12 @@ def try_conclude_alone(plan: EditPlan) -> Outcome | None:
     A plan needs no model if it is decided already, if the caller wants no model, or, where the
     choice is left to us, if the merge is proven and nothing is wrong with it.
 
-    Raises UnknownChoiceError or DoubtfulUpdateError.
+    Raises UnknownChoiceError.
     """
     if not may_conclude_alone(plan):
         return None
     if plan.edit.resolve is not None:
         return conclude_resolved(plan, plan.edit.resolve)
-    if plan.unplaced is not None:
-        raise DoubtfulUpdateError(str(plan.unplaced), choices_of(plan))
     if plan.decision is not None:
         return conclude_decided(plan)
     assert plan.merge is not None, "without a merge only a decision needs no model"

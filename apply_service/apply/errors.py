@@ -3,7 +3,7 @@
 ApplyError ← UnknownModelError, UnavailableOptionError, NotReadyError, ModelFailedError,
              WithdrawnError, LimitError, ShuttingDownError, EngineStalledError, TextWorkerError,
              TextWorkStuckError, ChoiceError
-ChoiceError ← UnknownChoiceError, DoubtfulUpdateError
+ChoiceError ← UnknownChoiceError, DoubtfulUpdateError (a NoMarkerError too)
 LimitError ← FileTooLargeError, PromptTooLongError, TextMemoryError
 UsageError, DiskFullError (of the command line)
 QueueFullError (of the engine) ← BusyError ← OverloadedError
@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from apply_service.apply.choices import Choice
+from apply_service.edit.read.snippet_error import NoMarkerError
 from batching.errors import QueueFullError
 
 
@@ -77,7 +78,7 @@ class UnknownChoiceError(ChoiceError):
     """`resolve` names no choice of this edit: perhaps the file has changed since."""
 
 
-class DoubtfulUpdateError(ChoiceError):
+class DoubtfulUpdateError(ChoiceError, NoMarkerError):
     """The update does not say where it belongs, and no merge of it is certain."""
 
 

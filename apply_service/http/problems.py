@@ -122,7 +122,8 @@ class VerdictError(ProblemError):
 
     def __init__(self, outcome: Outcome, *, code: str, title: str, remedy: str) -> None:
         findings = [finding_body(finding) for finding in outcome.verdict.findings]
-        severity = "error" if outcome.verdict.status == "rejected" else "warning"
+        severities = {finding.severity for finding in findings}
+        severity = "error" if "error" in severities else "warning"
         super().__init__(
             make_problem(
                 422,

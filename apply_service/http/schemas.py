@@ -30,6 +30,12 @@ class SamplingBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
 
 
+ChosenId = Annotated[
+    Annotated[str, Meta(min_length=1, max_length=64)] | None,
+    Meta(description="The `id` of a choice that this edit was answered with: it is the result."),
+]
+
+
 class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One edit: a file, a lazy update of it, and options."""
 
@@ -76,12 +82,7 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             " setting, by default `ask`."
         ),
     ] = None
-    resolve: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=64)] | None,
-        Meta(
-            description="The `id` of a choice that this edit was answered with: it is the result."
-        ),
-    ] = None
+    resolve: ChosenId = None
     sampling: SamplingBody = SamplingBody()
     speculation: Literal["on", "off"] = "on"
     k: Annotated[

@@ -6,8 +6,9 @@ import time
 import uuid
 from dataclasses import dataclass, replace
 
+from apply_service.apply.choices import choices_among
 from apply_service.apply.edit_request import EditRequest
-from apply_service.apply.errors import FileTooLargeError
+from apply_service.apply.errors import DoubtfulUpdateError, FileTooLargeError
 from apply_service.apply.outcome import Source
 from apply_service.edit.place.merge import MergePlan, plan_merge
 from apply_service.edit.place.merge_findings import too_much_to_compare
@@ -33,7 +34,6 @@ class EditPlan:
 
     `decision` is set if no model is needed. `file` has the form in which the result is written;
     `merge` and `snippet` are set whenever there is an original that the update changes in part.
-    `unplaced` is why the update by itself has no place, although there are merges that it may mean.
     """
 
     request_id: str
@@ -46,7 +46,6 @@ class EditPlan:
     snippet: Snippet | None = None
     merge: MergePlan | None = None
     decision: KnownResult | None = None
-    unplaced: NoMarkerError | None = None
 
     @property
     def original_lines(self) -> tuple[str, ...]:
@@ -125,14 +124,11 @@ def _understand(plan: EditPlan) -> EditPlan:
         )
         if merge.best is None:
             raise
-        return replace(
-            plan,
-            language=language,
-            snippet=merge.snippet,
-            tree=tree,
-            merge=merge,
-            unplaced=None if merge.is_certain else error,
-        )
+        if not merge.is_certain and edit.resolve is None:
+            symbols = () if tree is None else tree.symbols
+            choices = choices_among(edit, merge.merges, merge.weights, symbols)
+            raise DoubtfulUpdateError(str(error), choices) from error
+        return replace(plan, language=language, snippet=merge.snippet, tree=tree, merge=merge)
     if not snippet.segments and not snippet.removals:
         decision = KnownResult(original, "original")
         return replace(plan, language=language, snippet=snippet, decision=decision)

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from apply_service.http.problems import Problem
-from apply_service.http.schemas import FindingBody
+from apply_service.http.schemas import ChoiceBody, FindingBody
 
 _TYPES = {
     401: "authentication_error",
@@ -34,6 +34,7 @@ _OF_TEXTS = frozenset(
         "no-marker",
         "prompt-too-long",
         "rejected",
+        "unknown-choice",
         "unreadable-update",
         "unsupported-update",
     }
@@ -54,6 +55,7 @@ class ErrorMembers(msgspec.Struct, frozen=True, kw_only=True):
     id: str | UnsetType = UNSET
     request_id: str | UnsetType = UNSET
     findings: list[FindingBody] | UnsetType = UNSET
+    choices: list[ChoiceBody] | UnsetType = UNSET
 
 
 class OpenAIError(ErrorMembers, frozen=True, kw_only=True):
@@ -117,16 +119,20 @@ def message_of(problem: Problem, *, names: str) -> str:
     `names` says what original and update are called by the caller.
     """
     names = names if problem.code in _OF_TEXTS else ""
+    choices = [
+        f"choice {choice.id} ({choice.probability:.0%}): {choice.reason}"
+        for choice in problem.choices or ()
+    ]
     if not problem.findings:
         is_new = problem.remedy is not None and problem.remedy not in problem.detail
         parts = [problem.detail, (problem.remedy or "") if is_new else "", names]
-        return "; ".join(part for part in parts if part)
+        return "\n".join(["; ".join(part for part in parts if part), *choices])
     lines = [problem.title]
     for finding in problem.findings:
         place = "" if finding.line is None else f" in line {finding.line}"
         lines.append(f"{finding.severity} {finding.code}{place}: {finding.message}")
         lines.append(f"  hint: {finding.hint}")
-    return "\n".join(part for part in (*lines, problem.remedy, names) if part)
+    return "\n".join(part for part in (*lines, *choices, problem.remedy, names) if part)
 
 
 def _code_of(problem: Problem) -> str:

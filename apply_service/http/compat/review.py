@@ -27,8 +27,9 @@ def check_verdict(outcome: Outcome, review: Review) -> None:
             outcome,
             code="needs-review",
             title="The result is in doubt",
-            remedy="send the edit again as the hints say; /v1/apply returns such results, and"
-            " this address does with --compat-review=accept",
+            remedy="send the edit again with `resolve` and the id of a choice, or as the hints"
+            " say; /v1/apply returns such results, and this address does with"
+            " --compat-review=accept",
         )
 
 

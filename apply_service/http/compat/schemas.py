@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from apply_service.edit.verdict.verdict import Status
-from apply_service.http.schemas import FindingBody
+from apply_service.http.schemas import ChosenId, FindingBody
 
 FinishReason = Literal["stop", "length"]
 
@@ -75,6 +75,7 @@ class ChatBody(msgspec.Struct, frozen=True, kw_only=True):
     modalities: Any = None
     audio: Any = None
     web_search_options: Any = None
+    resolve: ChosenId = None
 
 
 class PromptTokensDetails(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,6 +199,7 @@ class CodeApplyBody(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     prediction: str | None = None
     stream: bool | None = None
+    resolve: ChosenId = None
 
 
 class CodeApplyResult(msgspec.Struct, frozen=True, kw_only=True):

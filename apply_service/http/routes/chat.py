@@ -91,7 +91,7 @@ async def _answer_edit(
     request: ChatBodyRequest, body: ChatBody, service: ApplyService, chat_edit: ChatEdit
 ) -> Response[Any]:
     check_edit_parameters(body)
-    outcome = await settle_edit(request, service, chat_edit.edit)
+    outcome = await settle_edit(request, service, chat_edit.edit, body.resolve)
     text = chat_edit.answer(outcome.merged)
     headers = headers_of(outcome)
     if body.stream:

@@ -50,7 +50,7 @@ async def code_apply(
         service.check_options(model=data.model, constraint=None)
         context = request.headers.get(APPLY_CONTEXT_HEADER)
         edit = code_apply_edit_of(data, apply_context=context)
-        outcome = await settle_edit(request, service, edit)
+        outcome = await settle_edit(request, service, edit, data.resolve)
     except FORESEEN_ERRORS as error:
         service.telemetry.count_problem(problem_of(error).code)
         raise

@@ -41,14 +41,18 @@ def error_responses(body_type: type) -> dict[int, ResponseSpec]:
 
 
 async def settle_edit(
-    request: Request[Any, Any, Any], service: ApplyService, edit: EditRequest
+    request: Request[Any, Any, Any], service: ApplyService, edit: EditRequest, resolve: str | None
 ) -> Outcome:
-    """The outcome of an edit that may be used. Raises what an edit fails with, VerdictError too."""
+    """The outcome of an edit that may be used, or the choice `resolve` of it.
+
+    Raises what an edit fails with, VerdictError too.
+    """
     use_model = service.default_use_model
     edit = replace(
         edit,
         use_model=service.auto_use_model if use_model == "auto" else use_model,
         on_doubt=service.default_on_doubt,
+        resolve=resolve,
         deadline_s=service.deadline_of("interactive"),
         cache_salt=cache_salt_of(request.headers.get("authorization"), service.cache_sharing),
     )
