@@ -10,14 +10,15 @@ from typing import Any
 
 import msgspec
 
-from apply_service.apply.conclusion import try_conclude_alone
-from apply_service.apply.errors import UsageError
+from apply_service.apply.conclusion import settle_doubt, try_conclude_alone
+from apply_service.apply.errors import ChoiceError, UsageError
 from apply_service.apply.planning.edit_plan import plan_edit
+from apply_service.cli.choice_prompt import ask_which, can_ask, print_choices
 from apply_service.cli.file_writer import write_result
 from apply_service.cli.suggesting_parser import positive_int
 from apply_service.config import Settings
 from apply_service.edit.text.text_file import TextFile, TextFileError
-from apply_service.http.problems import Problem, RejectedError, answer_of
+from apply_service.http.problems import Problem, RejectedError, answer_of, problem_of
 from apply_service.http.schemas import (
     ApplyBody,
     ApplyResult,
@@ -65,6 +66,9 @@ def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
         "--path", metavar="NAME", help="its name for language and diff, by default FILE"
     )
     parser.add_argument("--instruction", help="one sentence that says what the edit is for")
+    parser.add_argument(
+        "--resolve", metavar="ID", help="the choice that is meant, of those the edit came back with"
+    )
     parser.add_argument("--write", action="store_true", help="write the result into FILE")
     parser.add_argument(
         "--accept-review", action="store_true", help="with --write: write needs_review as well"
@@ -86,14 +90,26 @@ def run_apply(args: argparse.Namespace, settings: Settings, environment: Mapping
     _check_flags(args)
     content = _read(args.file, remedy="create it, empty for a new file")
     body = _body_of(args, content)
-    progress = Progress(sys.stderr)
-    try:
-        answer = _answer(body, settings, environment, progress)
-    finally:
-        progress.clear()
+    answer = _shown_answer(body, settings, environment)
+    if answer.choices and not args.json and can_ask(str(args.file), args.update):
+        chosen = ask_which(answer.choices)
+        if chosen is not None:
+            body = msgspec.structs.replace(body, resolve=chosen.id)
+            answer = _shown_answer(body, settings, environment)
     if isinstance(answer, Problem):
         return _report_problem(args, answer)
     return _report_result(args, answer, content)
+
+
+def _shown_answer(
+    body: ApplyBody, settings: Settings, environment: Mapping[str, str]
+) -> ApplyResult | Problem:
+    """The answer to an edit; stderr shows how far it is."""
+    progress = Progress(sys.stderr)
+    try:
+        return _answer(body, settings, environment, progress)
+    finally:
+        progress.clear()
 
 
 def _answer(
@@ -117,12 +133,15 @@ def _answer(
         plan = plan_edit(edit, max_file_bytes=settings.max_file_bytes)
         alone = try_conclude_alone(plan)
         if alone is not None:
-            return answer_of(body, alone, model=settings.model, fingerprint=None)
+            outcome = settle_doubt(plan, alone)
+            return answer_of(body, outcome, model=settings.model, fingerprint=None)
         from apply_service.cli.local import apply_locally
 
         return apply_locally(settings, body, plan, progress=progress)
     except RejectedError as error:
         return error.problem
+    except ChoiceError as error:
+        return problem_of(error)
 
 
 def _check_flags(args: argparse.Namespace) -> None:
@@ -177,6 +196,8 @@ def _body_of(args: argparse.Namespace, content: bytes) -> ApplyBody:
         speculation=args.speculation,
         use_model=args.use_model,
         model=args.model,
+        on_doubt=args.on_doubt,
+        resolve=args.resolve,
         include=["decisions"] if args.json else [],
         sampling=SamplingBody(max_tokens=args.max_tokens),
     )
@@ -193,10 +214,12 @@ def _report_problem(args: argparse.Namespace, problem: Problem) -> int:
     if args.json:
         print(msgspec.json.encode(problem).decode())
     if problem.findings is None:
+        print_choices(problem.choices or (), has_diffs=False)
         remedy = f"; {problem.remedy}" if problem.remedy else ""
         raise ApplyCommandError(f"{problem.detail}{remedy}")
     print("rejected: the result failed its checks", file=sys.stderr)
     _print_findings(problem.findings)
+    print_choices(problem.choices or (), has_diffs=False)
     return EXIT_REJECTED
 
 
@@ -213,6 +236,7 @@ def _report_result(args: argparse.Namespace, result: ApplyResult, content: bytes
     if exit_code != EXIT_OK:
         print(result.status.replace("_", " "), file=sys.stderr)
         _print_findings(result.findings)
+        print_choices(result.choices, has_diffs=False)
     is_accepted = exit_code == EXIT_OK or (result.status == "needs_review" and args.accept_review)
     if args.write and not is_accepted:
         print(f"{args.file} was not written", file=sys.stderr)

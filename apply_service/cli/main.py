@@ -48,6 +48,7 @@ _APPLY_SETTINGS = frozenset(
         "draft_budget",
         "row_grouping",
         "use_model",
+        "on_doubt",
         "max_file_bytes",
     }
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import typing
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,7 @@ FULL_OPTIONS = apply_client.ApplyOptions(
     checks="on",
     constraint="merge",
     use_model="never",
+    on_doubt="ask",
     prediction="a\n",
     sampling=apply_client.Sampling(temperature=0.5, top_p=0.9, top_k=3, seed=1, max_tokens=9),
     speculation="off",
@@ -80,8 +82,13 @@ FULL_OPTIONS = apply_client.ApplyOptions(
     include=("decisions",),
     deadline_s=9.0,
 )
+# It may mean either of two lines.
 FULL_EDIT = apply_client.Edit(
-    "a\nb\n", "a\nc\n", path="a.py", instruction="Change it.", options=FULL_OPTIONS
+    "a = 1\nb = 1\na = 1\nc = 1\n",
+    "# ...\na = 1\nprint(a)\n# ...\n",
+    path="a.py",
+    instruction="Print it.",
+    options=FULL_OPTIONS,
 )
 
 
@@ -124,7 +131,9 @@ def test_the_python_client_knows_what_is_answered(name: str, schemas: dict[str, 
 
 def test_the_python_client_can_ask_for_everything(schemas: dict[str, Any], url: str) -> None:
     body = server_shape("ApplyBody", schemas)["object"]
-    request = apply_request(FULL_EDIT)
+    with apply_client.ApplyClient(url) as client:
+        choice = client.apply_edit(FULL_EDIT).choices[0]
+    request = apply_request(replace(FULL_EDIT, resolve=choice.id))
     sent = json.loads(request.content)
     assert set(sent) == {name.rstrip("?") for name in body}
     assert set(sent["sampling"]) == {name.rstrip("?") for name in body["sampling?"]["object"]}

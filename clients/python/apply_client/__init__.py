@@ -26,6 +26,7 @@ from apply_client.errors import (
     RateLimitError,
     ServerError,
     TooLargeError,
+    UnknownChoiceError,
     UnprocessableEditError,
 )
 from apply_client.protocol.events import (
@@ -38,7 +39,7 @@ from apply_client.protocol.events import (
 from apply_client.protocol.exchange import RetryPolicy
 from apply_client.protocol.many import EditOutcome
 from apply_client.protocol.status import ServiceStatus
-from apply_client.protocol.wire import ApplyResult, Finding, ModelCard, Problem
+from apply_client.protocol.wire import ApplyResult, Choice, ChoiceWhere, Finding, ModelCard, Problem
 from apply_client.workspace.errors import ContentConflictError, WorkspaceError
 from apply_client.workspace.write_policy import WritePolicy
 
@@ -55,6 +56,8 @@ __all__ = [
     "AsyncApplyClient",
     "AuthenticationError",
     "BadRequestError",
+    "Choice",
+    "ChoiceWhere",
     "ContentConflictError",
     "Edit",
     "EditOutcome",
@@ -75,6 +78,7 @@ __all__ = [
     "StreamEvent",
     "Token",
     "TooLargeError",
+    "UnknownChoiceError",
     "UnprocessableEditError",
     "WorkspaceError",
     "WritePolicy",

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Self
 
 import httpx
@@ -40,7 +41,7 @@ from apply_client.protocol.transport import (
     http_options,
     too_late,
 )
-from apply_client.protocol.wire import ApplyResult, Content, ModelCard
+from apply_client.protocol.wire import ApplyResult, Choice, Content, ModelCard
 from apply_client.workspace.open_file import PathLike, open_file
 from apply_client.workspace.write_policy import WritePolicy
 
@@ -99,6 +100,14 @@ class ApplyClient:
     def apply_edit(self, edit: Edit[Content]) -> ApplyResult[Content]:
         """Apply an edit that is a value already, as `apply` does."""
         return result_of(self._ask(apply_request(edit)), type(edit.original))
+
+    def resolve(self, edit: Edit[Content], choice: Choice | str) -> ApplyResult[Content]:
+        """Apply an edit in doubt as one of its choices, or the id of one, says.
+
+        Raises UnknownChoiceError with fresh choices if it is none of this edit.
+        """
+        chosen = choice if isinstance(choice, str) else choice.id
+        return self.apply_edit(replace(edit, resolve=chosen))
 
     def apply_file(
         self,

@@ -26,7 +26,8 @@ class ApplyOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Options of an edit; None takes the service's own default.
 
     `checks="off"` returns rejected results as well. `use_model="never"` gives the deterministic
-    merge. `deadline_s` is the service's: it gives an edit up that is not done by then.
+    merge. `on_doubt="best"` takes the likeliest merge for certain. `deadline_s` is the service's:
+    it gives an edit up that is not done by then.
     """
 
     language: str | None = None
@@ -34,6 +35,7 @@ class ApplyOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     checks: Literal["on", "off"] | None = None
     constraint: Literal["merge", "none"] | None = None
     use_model: Literal["auto", "always", "never"] | None = None
+    on_doubt: Literal["ask", "best", "refuse"] | None = None
     prediction: str | None = None
     sampling: Sampling | None = None
     speculation: Literal["on", "off"] | None = None
@@ -52,6 +54,7 @@ class Edit(Generic[Content]):
     """A file as it is now, a lazy update of it, and options.
 
     The original is text, or bytes in any text encoding, which come back in the same encoding.
+    `resolve` is the id of a choice that the same edit was answered with.
     """
 
     original: Content
@@ -59,6 +62,7 @@ class Edit(Generic[Content]):
     path: str | None = field(default=None, kw_only=True)
     instruction: str | None = field(default=None, kw_only=True)
     options: ApplyOptions = field(default=DEFAULT_OPTIONS, kw_only=True)
+    resolve: str | None = field(default=None, kw_only=True)
 
 
 def members_of(edit: Edit[Content]) -> dict[str, Any]:
@@ -72,5 +76,7 @@ def members_of(edit: Edit[Content]) -> dict[str, Any]:
         members["path"] = edit.path
     if edit.instruction is not None:
         members["instruction"] = edit.instruction
+    if edit.resolve is not None:
+        members["resolve"] = edit.resolve
     options: dict[str, Any] = msgspec.to_builtins(edit.options)
     return members | options

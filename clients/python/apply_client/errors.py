@@ -3,13 +3,13 @@
 ApplyClientError ← APIConnectionError, APIStatusError, InvalidResponseError
 APIConnectionError ← APITimeoutError
 APIStatusError ← BadRequestError, AuthenticationError, NotFoundError, TooLargeError,
-    UnprocessableEditError, RateLimitError, ServerError
+    UnknownChoiceError, UnprocessableEditError, RateLimitError, ServerError
 UnprocessableEditError ← EditRejectedError
 """
 
 from __future__ import annotations
 
-from apply_client.protocol.wire import Finding, Problem
+from apply_client.protocol.wire import Choice, Finding, Problem
 
 
 class ApplyClientError(Exception):
@@ -52,6 +52,11 @@ class APIStatusError(ApplyClientError):
         """The name of the problem, such as `file-too-large`."""
         return self.problem.code
 
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """What the update may mean, the likeliest first; none where nothing can be chosen."""
+        return self.problem.choices or ()
+
 
 class BadRequestError(APIStatusError):
     """400 and other refusals of the request itself."""
@@ -67,6 +72,10 @@ class NotFoundError(APIStatusError):
 
 class TooLargeError(APIStatusError):
     """413: the file, the prompt or the body is over its limit."""
+
+
+class UnknownChoiceError(APIStatusError):
+    """409: no choice of this edit has the id; perhaps the file has changed. See `choices`."""
 
 
 class UnprocessableEditError(APIStatusError):
@@ -97,6 +106,7 @@ _KIND_BY_STATUS: dict[int, type[APIStatusError]] = {
     401: AuthenticationError,
     403: AuthenticationError,
     404: NotFoundError,
+    409: UnknownChoiceError,
     413: TooLargeError,
     422: UnprocessableEditError,
     429: RateLimitError,

@@ -43,7 +43,9 @@ export function resultFrom<C extends Content>(
       { requestId },
     );
   }
-  return { ...wire, merged: merged as Merged<C> };
+  // A service of an older version offers none.
+  const choices = (wire as Partial<WireResult>).choices ?? [];
+  return { ...wire, choices, merged: merged as Merged<C> };
 }
 
 /** The models that are served. Throws APIStatusError, InvalidResponseError. */

@@ -29,7 +29,7 @@ import {
 } from "./requests.js";
 import { statusOf, type ServiceStatus } from "./status.js";
 import { readPieces, Transport, type Fetch } from "./transport.js";
-import type { ModelCard } from "./wire.js";
+import type { Choice, ModelCard } from "./wire.js";
 
 const DEFAULT_TIMEOUT_MS = 120_000;
 const SINGLE_TRY: RetryPolicy = { ...DEFAULT_RETRY, maxRetries: 0 };
@@ -77,6 +77,20 @@ export class ApplyClient {
    */
   async apply<C extends Content>(edit: Edit<C>, call: CallOptions = {}): Promise<ApplyResult<C>> {
     return resultOf(await this.#ask(applyRequest(edit), call), edit.original);
+  }
+
+  /**
+   * Apply an edit in doubt as one of its choices, or the id of one, says.
+   *
+   * Throws UnknownChoiceError with fresh choices if it is none of this edit.
+   */
+  async resolve<C extends Content>(
+    edit: Edit<C>,
+    choice: Pick<Choice, "id"> | string,
+    call: CallOptions = {},
+  ): Promise<ApplyResult<C>> {
+    const resolve = typeof choice === "string" ? choice : choice.id;
+    return this.apply({ ...edit, resolve }, call);
   }
 
   /**

@@ -18,8 +18,8 @@ export interface Edit<C extends Content = Content>
 /**
  * A merged file with its verdict; `merged` is text or bytes as the original was sent.
  *
- * `applied` and `unchanged` may be used, `needs_review` wants a look at its findings, `rejected`
- * comes only with `checks: "off"`. `edits` is null, since the client asks for text and diff.
+ * `applied` and `unchanged` may be used, `needs_review` asks which of its `choices` is meant,
+ * `rejected` comes only with `checks: "off"`. `edits` is null, since the client asks for text and diff.
  */
 export interface ApplyResult<C extends Content = Content> extends Omit<WireResult, "merged"> {
   merged: Merged<C>;

@@ -4,11 +4,11 @@
  * ApplyClientError ← AddressError, APIConnectionError, APIStatusError, InvalidResponseError
  * APIConnectionError ← APITimeoutError
  * APIStatusError ← BadRequestError, AuthenticationError, NotFoundError, TooLargeError,
- *     UnprocessableEditError, RateLimitError, ServerError
+ *     UnknownChoiceError, UnprocessableEditError, RateLimitError, ServerError
  * UnprocessableEditError ← EditRejectedError
  */
 
-import type { Finding, Problem } from "./wire.js";
+import type { Choice, Finding, Problem } from "./wire.js";
 
 export interface ErrorDetails {
   requestId?: string | null;
@@ -68,6 +68,11 @@ export class APIStatusError extends ApplyClientError {
   get code(): string {
     return this.problem.code;
   }
+
+  /** What the update may mean, the likeliest first; empty where nothing can be chosen. */
+  get choices(): readonly Choice[] {
+    return this.problem.choices ?? [];
+  }
 }
 
 /** 400 and other refusals of the request itself. */
@@ -88,6 +93,11 @@ export class NotFoundError extends APIStatusError {
 /** 413: the file, the prompt or the body is over its limit. */
 export class TooLargeError extends APIStatusError {
   override readonly name: string = "TooLargeError";
+}
+
+/** 409: no choice of this edit has the id; perhaps the file has changed. See `choices`. */
+export class UnknownChoiceError extends APIStatusError {
+  override readonly name: string = "UnknownChoiceError";
 }
 
 /** 422: the update cannot be applied to this file. */
@@ -123,6 +133,7 @@ const KIND_BY_STATUS = new Map<number, typeof APIStatusError>([
   [401, AuthenticationError],
   [403, AuthenticationError],
   [404, NotFoundError],
+  [409, UnknownChoiceError],
   [413, TooLargeError],
   [422, UnprocessableEditError],
   [429, RateLimitError],

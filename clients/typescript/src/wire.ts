@@ -40,6 +40,10 @@ export interface ApplyBody {
   constraint?: "merge" | "none" | null;
   /** `never`: the deterministic merge with its verdict; `auto`: that, where it is known to do. */
   use_model?: "auto" | "always" | "never" | null;
+  /** What becomes of a doubt: `ask` for a choice, take the `best` one, or `refuse`. */
+  on_doubt?: "ask" | "best" | "refuse" | null;
+  /** The `id` of a choice that this edit was answered with. */
+  resolve?: string | null;
   sampling?: Sampling;
   speculation?: "on" | "off";
   /** Longest draft in tokens. */
@@ -102,6 +106,27 @@ export interface Decision {
   outside_mass: number;
 }
 
+/** Lines of the original, both included, counted from 1, and the definition around them. */
+export interface ChoiceWhere {
+  symbol: string | null;
+  start_line: number;
+  end_line: number;
+}
+
+/**
+ * One text that an update in doubt may mean: `resolve` with its `id` makes it the result.
+ *
+ * `diff` is what sets it apart from the other choices; `diff_lines_left_out` lines are cut off.
+ */
+export interface Choice {
+  id: string;
+  diff: string;
+  diff_lines_left_out: number;
+  where: ChoiceWhere;
+  probability: number;
+  reason: string;
+}
+
 /** Tokens of the request; `cached_tokens` of the prompt were not computed again. */
 export interface Usage {
   prompt_tokens: number;
@@ -160,7 +185,8 @@ export interface WireResult {
   findings: Finding[];
   removed_lines: RemovedLine[];
   decisions: Decision[] | null;
-  source: "model" | "merge" | "original" | "update";
+  choices: Choice[];
+  source: "model" | "merge" | "original" | "update" | "resolved";
   scope: "file" | "region";
   regions: Region[];
   usage: Usage;
@@ -188,6 +214,7 @@ export interface Problem {
   id?: string | null;
   request_id?: string | null;
   findings?: Finding[] | null;
+  choices?: Choice[] | null;
 }
 
 /** The model begins to rewrite lines of the original, both included, counted from 1. */

@@ -17,6 +17,7 @@ import {
   RateLimitError,
   ServerError,
   TooLargeError,
+  UnknownChoiceError,
   UnprocessableEditError,
 } from "apply-client";
 
@@ -77,6 +78,7 @@ for (const [status, kind] of [
   [401, AuthenticationError],
   [403, AuthenticationError],
   [404, NotFoundError],
+  [409, UnknownChoiceError],
   [413, TooLargeError],
   [422, UnprocessableEditError],
   [500, ServerError],

@@ -11,6 +11,7 @@ import {
   isSure,
   NotFoundError,
   TooLargeError,
+  UnknownChoiceError,
   UnprocessableEditError,
 } from "apply-client";
 
@@ -30,6 +31,27 @@ function functionOf(number) {
     `    for step in range(${named}):\n        ${total} += step * ${number}\n    return ${total}\n`
   );
 }
+
+test("a doubt comes with choices, and one of them is the result", async () => {
+  const original =
+    "class A:\n    def close(self):\n        self.fd = None\n\n\n" +
+    "class B:\n    def close(self):\n        self.fd = None\n";
+  const update = "# ...\n    def close(self):\n        log(self)\n        self.fd = None\n# ...\n";
+  const edit = { original, update, path: "a.py", ...NO_MODEL };
+  const asked = await client.apply(edit);
+  assert.deepEqual([asked.status, isSure(asked)], ["needs_review", false]);
+  const choice = asked.choices.find(({ where }) => where.symbol === "B.close");
+  const resolved = await client.resolve(edit, choice);
+  assert.deepEqual([resolved.status, resolved.source], ["applied", "resolved"]);
+  assert.ok(resolved.merged.endsWith("        log(self)\n        self.fd = None\n"));
+  assert.deepEqual((await client.resolve(edit, choice.id)).merged, resolved.merged);
+  const other = { ...edit, update: update.replace("log", "tell") };
+  await assert.rejects(client.resolve(other, choice), (error) => {
+    assert.ok(error instanceof UnknownChoiceError);
+    assert.equal(error.choices.length, asked.choices.length);
+    return true;
+  });
+});
 
 test("text in gives text out, with verdict and figures", async () => {
   const result = await client.apply({

@@ -8,12 +8,18 @@ from typing import Any
 
 import msgspec
 
+from apply_client.cli.choice_prompt import ask_which, can_ask, print_choices
 from apply_client.cli.exit_codes import DESCRIPTION, EXIT_REJECTED, exit_code_of
 from apply_client.cli.service_flags import add_edit_flags, retry_policy_of
 from apply_client.cli.suggesting_parser import positive_int
 from apply_client.client import ApplyClient
 from apply_client.edit import ApplyOptions, Edit, Sampling
-from apply_client.errors import APIStatusError, EditRejectedError, UnprocessableEditError
+from apply_client.errors import (
+    APIStatusError,
+    EditRejectedError,
+    UnknownChoiceError,
+    UnprocessableEditError,
+)
 from apply_client.protocol.exchange import DEFAULT_RETRY
 from apply_client.protocol.wire import ApplyResult, Finding
 from apply_client.update_text import InputError, read_bytes, read_update
@@ -36,6 +42,9 @@ def add_apply_command(subparsers: Any) -> None:
         "--update", required=True, metavar="SNIPPET_FILE", help="the update, - reads stdin"
     )
     parser.add_argument("--instruction", help="one sentence that says what the edit is for")
+    parser.add_argument(
+        "--resolve", metavar="ID", help="the choice that is meant, of those the edit came back with"
+    )
     parser.add_argument("--write", action="store_true", help="write the result into FILE")
     parser.add_argument(
         "--accept-review", action="store_true", help="with --write: write needs_review as well"
@@ -45,6 +54,7 @@ def add_apply_command(subparsers: Any) -> None:
     form.add_argument("--json", action="store_true", help="print the whole answer as JSON")
     add_edit_flags(parser, timeout_s=DEFAULT_TIMEOUT_S)
     parser.add_argument("--checks", choices=("on", "off"))
+    parser.add_argument("--on-doubt", choices=("ask", "best", "refuse"))
     parser.add_argument("--speculation", choices=("on", "off"))
     parser.add_argument(
         "--max-tokens", type=positive_int, help="longest answer, by default what is needed"
@@ -68,14 +78,28 @@ def run_apply(args: argparse.Namespace) -> int:
         path=None if opened is None else opened.label,
         instruction=args.instruction,
         options=_options(args),
+        resolve=args.resolve,
     )
     retry = retry_policy_of(args.timeout, max_retries=DEFAULT_RETRY.max_retries)
     with ApplyClient(args.url, retry=retry) as client:
         try:
-            result = client.apply_edit(edit)
-        except UnprocessableEditError as error:
+            result = _ask(client, edit, may_ask=not args.json and can_ask(args.file, args.update))
+        except (UnprocessableEditError, UnknownChoiceError) as error:
             return _report_refusal(args, error)
     return _report_result(args, result, opened)
+
+
+def _ask(client: ApplyClient, edit: Edit[bytes], *, may_ask: bool) -> ApplyResult[bytes]:
+    """The result of an edit; who sits at the terminal may say what is meant."""
+    try:
+        result = client.apply_edit(edit)
+    except APIStatusError as error:
+        chosen = ask_which(error.choices) if may_ask and error.choices else None
+        if chosen is None:
+            raise
+        return client.resolve(edit, chosen)
+    chosen = ask_which(result.choices) if may_ask and result.choices else None
+    return result if chosen is None else client.resolve(edit, chosen)
 
 
 def _is_text(argument: str) -> bool:
@@ -95,6 +119,7 @@ def _options(args: argparse.Namespace) -> ApplyOptions:
         scope=args.scope,
         checks=args.checks,
         use_model=args.use_model,
+        on_doubt=args.on_doubt,
         speculation=args.speculation,
         model=args.model,
         sampling=sampling,
@@ -110,6 +135,7 @@ def _report_refusal(args: argparse.Namespace, error: APIStatusError) -> int:
         print_findings(error.findings)
     else:
         print(f"refused: {error}", file=sys.stderr)
+    print_choices(error.choices, has_diffs=False)
     return EXIT_REJECTED
 
 
@@ -127,6 +153,7 @@ def _report_result(
     if not result.is_sure:
         print(result.status.replace("_", " "), file=sys.stderr)
         print_findings(result.findings)
+        print_choices(result.choices, has_diffs=False)
     if args.write and opened is not None:
         policy = WritePolicy(accepts_review=args.accept_review)
         if policy.is_written(result.status):

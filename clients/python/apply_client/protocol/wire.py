@@ -78,6 +78,28 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     outside_mass: float
 
 
+class ChoiceWhere(msgspec.Struct, frozen=True, kw_only=True):
+    """Lines of the original, both included, counted from 1, and the definition around them."""
+
+    symbol: str | None
+    start_line: int
+    end_line: int
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """One text that an update in doubt may mean: `ApplyClient.resolve` makes it the result.
+
+    `diff` is what sets it apart from the other choices; `diff_lines_left_out` lines are cut off.
+    """
+
+    id: str
+    diff: str
+    diff_lines_left_out: int
+    where: ChoiceWhere
+    probability: float
+    reason: str
+
+
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of the request; `cached_tokens` of the prompt were not computed again."""
 
@@ -133,9 +155,9 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 class ApplyResult(msgspec.Struct, Generic[AnyContent], frozen=True, kw_only=True):
     """A merged file with its verdict; `merged` is text or bytes as the original was sent.
 
-    `applied` and `unchanged` may be used, `needs_review` wants a look at its findings, `rejected`
-    comes only with the checks off. `edits` is None, since the client asks for text and diff.
-    `deadline_s` is there where the service gave the edit less time than was asked for.
+    `applied` and `unchanged` may be used, `needs_review` asks which of its `choices` is meant,
+    `rejected` comes only with the checks off. `edits` is None, since the client asks for text and
+    diff. `deadline_s` is there where the service gave the edit less time than was asked for.
     """
 
     id: str
@@ -147,7 +169,8 @@ class ApplyResult(msgspec.Struct, Generic[AnyContent], frozen=True, kw_only=True
     findings: tuple[Finding, ...]
     removed_lines: tuple[RemovedLine, ...]
     decisions: tuple[Decision, ...] | None = None
-    source: Literal["model", "merge", "original", "update"]
+    choices: tuple[Choice, ...] = ()
+    source: Literal["model", "merge", "original", "update", "resolved"]
     scope: Literal["file", "region"]
     regions: tuple[Region, ...]
     usage: Usage
@@ -180,6 +203,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None = None
     request_id: str | None = None
     findings: tuple[Finding, ...] | None = None
+    choices: tuple[Choice, ...] | None = None
 
 
 class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
