@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -89,6 +90,7 @@ def test_the_tools_are_those_that_the_service_describes(ground: Ground, url: str
     assert described["inputSchema"]["properties"].items() <= properties.items()
     assert properties.keys() - described["inputSchema"]["properties"].keys() == {
         "expected_sha256",
+        "resolve",
         "dry_run",
     }
     assert one.input_schema["required"] == described["inputSchema"]["required"]
@@ -142,6 +144,26 @@ def test_a_result_that_needs_review_is_not_written(ground: Ground) -> None:
     assert "warning ambiguous_place" in text
     assert "hint: " in text
     assert "Send the edit again" in text
+
+
+def test_a_question_is_answered_in_one_call(ground: Ground) -> None:
+    path = ground.write("twice.py", TWICE)
+    text, _ = ground.edit("twice.py", UNSURE)
+    ids = re.findall(r"  choice (\w+) \(\d+%\): .+", text)
+    assert len(ids) >= 2
+    assert "with `resolve` and its id" in text
+    results = set()
+    for chosen in ids[:2]:
+        ground.write("twice.py", TWICE)
+        text, is_error = ground.edit("twice.py", UNSURE, resolve=chosen)
+        assert not is_error
+        assert text.startswith("applied: 'twice.py' was written")
+        results.add(path.read_text())
+    assert len(results - {TWICE}) == 2
+    text, is_error = ground.edit("twice.py", UNSURE, resolve=ids[0])
+    assert is_error
+    assert "unknown-choice" in text
+    assert "  choice " in text
 
 
 def test_a_rejected_result_comes_with_its_hints(ground: Ground) -> None:

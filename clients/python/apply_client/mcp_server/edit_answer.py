@@ -13,7 +13,7 @@ from apply_client.errors import (
     ServerError,
 )
 from apply_client.mcp_server.diff_excerpt import diff_excerpt, num_changed
-from apply_client.protocol.wire import Finding
+from apply_client.protocol.wire import Choice, Finding
 from apply_client.workspace.edit_report import EditReport
 from apply_client.workspace.errors import ContentConflictError, WorkspaceError
 from apply_client.workspace.patch_split import PatchError
@@ -27,6 +27,10 @@ MIN_DIFF_LINES = 3
 _RETRY = (
     "Nothing was written for it. Send the edit again as the hints say: with more unchanged lines"
     " around the change, or as SEARCH/REPLACE blocks."
+)
+_CHOOSE = (
+    "Or, if one of these is what you mean, send the same edit with `resolve` and its id; nothing"
+    " else has to change:"
 )
 _REMEDIES: tuple[tuple[type[ApplyClientError], str], ...] = (
     (ContentConflictError, "Read the file again before you edit it."),
@@ -103,14 +107,22 @@ def _advice(report: EditReport, url: str) -> list[str]:
         code = getattr(report.error, "code", None)
         reason = " ".join(str(report.error).split())
         lines = [f"  {code}: {reason}" if code else f"  {reason}"]
-        return [*lines, *([f"  {remedy.format(url=url)}"] if remedy else [])]
+        lines += [f"  {remedy.format(url=url)}"] if remedy else []
+        return [*lines, *_choice_lines(report.choices)]
     lines = [f"  warning: {loss}" for loss in report.losses]
     lines += [line for one in report.findings[:MAX_FINDINGS] for line in _finding_lines(one)]
     if len(report.findings) > MAX_FINDINGS:
         lines.append(f"  … {len(report.findings) - MAX_FINDINGS} more findings")
     if report.is_failure:
         lines.append(f"  {_RETRY}")
-    return lines
+    return [*lines, *_choice_lines(report.choices)]
+
+
+def _choice_lines(choices: Sequence[Choice]) -> list[str]:
+    if not choices:
+        return []
+    lines = [f"  choice {one.id} ({one.probability:.0%}): {one.reason}" for one in choices]
+    return [f"  {_CHOOSE}", *lines]
 
 
 def _finding_lines(finding: Finding) -> list[str]:

@@ -25,6 +25,11 @@ _OPTIONS: dict[str, dict[str, str]] = {
         "description": "SHA-256 that the file must have, from an earlier answer; the edit is"
         " refused if the file has changed since.",
     },
+    "resolve": {
+        "type": "string",
+        "description": "The id of a choice that this edit was answered with; send the same edit"
+        " with it.",
+    },
     "dry_run": {
         "type": "boolean",
         "description": "Only show what would change; nothing is written.",
@@ -53,6 +58,7 @@ class EditArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     instruction: str | None = None
     code_edit: str | None = None
     expected_sha256: str | None = None
+    resolve: str | None = None
 
 
 class EditFileArguments(EditArguments, frozen=True, forbid_unknown_fields=True):
@@ -73,7 +79,7 @@ def tool_schemas() -> tuple[dict[str, Any], dict[str, Any]]:
     text = resources.files("apply_client.mcp_server").joinpath("edit_tool.json").read_bytes()
     one: dict[str, Any] = msgspec.json.decode(text)
     edit = copy.deepcopy(one["inputSchema"])
-    edit["properties"]["expected_sha256"] = _OPTIONS["expected_sha256"]
+    edit["properties"] |= {name: _OPTIONS[name] for name in ("expected_sha256", "resolve")}
     one["inputSchema"]["properties"] |= _OPTIONS
     several = {
         "type": "object",
@@ -120,6 +126,7 @@ def _order(edit: EditArguments) -> EditOrder:
         edit.code_edit or "",
         instruction=_one_of(edit, "instructions", "instruction"),
         expected_sha256=(edit.expected_sha256 or "").strip().lower() or None,
+        resolve=(edit.resolve or "").strip() or None,
     )
 
 
@@ -138,4 +145,4 @@ def _names(tool: str) -> str:
         return (
             "`edits`, a list of edits with target_file, instructions and code_edit, and `dry_run`"
         )
-    return "target_file, instructions, code_edit, expected_sha256 and dry_run"
+    return "target_file, instructions, code_edit, expected_sha256, resolve and dry_run"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from apply_client.errors import ApplyClientError
-from apply_client.protocol.wire import Finding
+from apply_client.protocol.wire import Choice, Finding
 
 ReportStatus = Literal[
     "applied", "unchanged", "needs_review", "rejected", "added", "removed", "failed"
@@ -29,6 +29,7 @@ class EditReport:
     is_dry_run: bool = False
     diff: str = ""
     findings: tuple[Finding, ...] = ()
+    choices: tuple[Choice, ...] = ()
     losses: tuple[str, ...] = ()
     sha256: str | None = None
     error: ApplyClientError | None = None

@@ -23,12 +23,16 @@ MAX_CONCURRENCY = 4
 
 @dataclass(frozen=True, slots=True)
 class EditOrder:
-    """One requested edit: `name` is the file, `update` may be a patch of several."""
+    """One requested edit: `name` is the file, `update` may be a patch of several.
+
+    `resolve` is the id of a choice that the edit of this file was answered with.
+    """
 
     name: str
     update: str
     instruction: str | None = field(default=None, kw_only=True)
     expected_sha256: str | None = field(default=None, kw_only=True)
+    resolve: str | None = field(default=None, kw_only=True)
 
 
 class WorkspaceEditor:
@@ -111,6 +115,7 @@ class WorkspaceEditor:
                 path,
                 order.instruction,
                 order.expected_sha256 if path == target else None,
+                order.resolve if path == target else None,
             )
             for change, path in zip(changes, paths, strict=True)
         ]

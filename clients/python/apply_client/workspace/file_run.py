@@ -9,8 +9,8 @@ from typing import Literal
 
 from apply_client.async_client import AsyncApplyClient
 from apply_client.careful_files.file_rights import FileRights
-from apply_client.edit import ApplyOptions
-from apply_client.errors import ApplyClientError, EditRejectedError
+from apply_client.edit import ApplyOptions, Edit
+from apply_client.errors import APIStatusError, ApplyClientError, EditRejectedError
 from apply_client.workspace.edit_report import EditReport
 from apply_client.workspace.errors import FileMissingError, FilePresentError
 from apply_client.workspace.folder import Workspace, check_expected, sha256_of
@@ -26,6 +26,7 @@ class Step:
     path: str
     instruction: str | None
     expected_sha256: str | None
+    resolve: str | None = None
 
     @property
     def name(self) -> str:
@@ -88,6 +89,7 @@ class FileRun:
                 status="rejected",
                 fate="was not written: the result failed its checks",
                 findings=error.findings,
+                choices=error.choices,
             )
         except ApplyClientError as error:
             return failed_report(step.name, error)
@@ -138,13 +140,15 @@ class FileRun:
     async def _plan_update(self, step: Step) -> EditReport:
         content = await self._read(step)
         await asyncio.to_thread(self._workspace.check_replaceable, step.name)
-        result = await self._client.apply(
+        edit = Edit(
             content,
             step.change.text,
             path=step.path,
             instruction=step.instruction,
             options=self._options,
+            resolve=step.resolve,
         )
+        result = await self._client.apply_edit(edit)
         is_written = self._policy.is_written(result.status)
         if self._policy.would_write(result.status):
             self._plan_change(step, content, result.merged)
@@ -156,6 +160,7 @@ class FileRun:
             is_dry_run=self._policy.is_dry_run,
             diff=result.diff or "",
             findings=result.findings,
+            choices=result.choices,
             sha256=sha256_of(result.merged) if is_written else self._left_sha256,
         )
 
@@ -218,7 +223,10 @@ class FileRun:
 
 def failed_report(name: str, error: ApplyClientError) -> EditReport:
     """The report of an edit without a result."""
-    return EditReport(name=name, status="failed", fate="was not written", error=error)
+    choices = error.choices if isinstance(error, APIStatusError) else ()
+    return EditReport(
+        name=name, status="failed", fate="was not written", error=error, choices=choices
+    )
 
 
 def _diff(before: bytes, after: bytes, path: str) -> str:
