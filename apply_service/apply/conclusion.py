@@ -122,7 +122,7 @@ def choices_of(plan: EditPlan) -> tuple[Choice, ...]:
     return choices_among(plan.edit, merge.merges, merge.weights, symbols)
 
 
-def settle_doubt(plan: EditPlan, outcome: Outcome) -> Outcome:
+def settle_doubt(plan: EditPlan, outcome: Outcome, *, offers_choices: bool = True) -> Outcome:
     """What the caller wants of a result in doubt: a question, the likeliest merge, or none.
 
     A merge with a syntax error that the original has not is not taken for certain.
@@ -132,12 +132,13 @@ def settle_doubt(plan: EditPlan, outcome: Outcome) -> Outcome:
         return outcome
     if on_doubt == "refuse":
         return replace(outcome, verdict=replace(outcome.verdict, status="rejected"))
+    choices = choices_of(plan) if offers_choices else ()
     if on_doubt == "ask":
-        return replace(outcome, choices=choices_of(plan))
+        return replace(outcome, choices=choices)
     is_broken = any(one.code == "syntax_error" for one in outcome.verdict.findings)
     if status == "needs_review" and merge.number_of(outcome.lines) == 0 and not is_broken:
         return replace(outcome, verdict=replace(outcome.verdict, status="applied"))
-    return replace(outcome, choices=choices_of(plan))
+    return replace(outcome, choices=choices)
 
 
 def without_retry(outcome: Outcome, *, is_late: bool) -> Outcome:

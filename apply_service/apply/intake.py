@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from functools import partial
 
 from apply_service.apply.conclusion import (
@@ -18,6 +19,10 @@ from apply_service.apply.planning.plan_memory import PlanMemory
 from apply_service.apply.planning.text_work import TextWork, WorkTerms
 from apply_service.observe.private_text import TEXT_LOGGER
 from apply_service.observe.request_record import stage
+from batching.errors import DeadlineExceededError
+
+# So long the choices of a result may take after its deadline.
+SETTLING_GRACE_S = 0.5
 
 
 class Intake:
@@ -50,12 +55,23 @@ class Intake:
             return await self._text_work.run(terms, try_conclude_alone, plan)
 
     async def settle(self, plan: EditPlan, outcome: Outcome) -> Outcome:
-        """The outcome as the caller wants it where it is in doubt."""
+        """The outcome as the caller wants it where it is in doubt.
+
+        A deadline that is near or has passed does not undo it; choices that take longer than the
+        grace are left out.
+        """
         if outcome.verdict.status not in ("needs_review", "rejected"):
             return outcome
         with stage("verdict"):
             terms = WorkTerms.of(plan.edit, started_at=plan.started_at)
-            return await self._text_work.run_here(terms, partial(settle_doubt, plan, outcome))
+            if terms.deadline is not None:
+                end = max(terms.deadline, time.monotonic() + SETTLING_GRACE_S)
+                terms = replace(terms, deadline=end)
+            settle = partial(settle_doubt, plan, outcome)
+            try:
+                return await self._text_work.run_here(terms, settle)
+            except DeadlineExceededError:
+                return settle(offers_choices=False)
 
     async def _plan(self, edit: EditRequest, terms: WorkTerms) -> EditPlan:
         known = self._plans.recall(edit)

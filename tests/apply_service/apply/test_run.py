@@ -26,7 +26,7 @@ from pipeline_session import (
     tries_of,
 )
 
-from apply_service.apply import conclusion
+from apply_service.apply import conclusion, intake
 from apply_service.apply.errors import (
     OverloadedError,
     PromptTooLongError,
@@ -273,7 +273,12 @@ def test_a_deadline_in_the_first_try_leaves_the_certain_merge(oracle: OracleServ
         run_edit(oracle, replace(FAR, has_fallback=False, **slow))
 
 
-def test_a_deadline_in_a_later_try_leaves_the_best_so_far(oracle: OracleService) -> None:
+@pytest.mark.parametrize("grace_s", [60.0, 0.0])
+def test_a_deadline_in_a_later_try_leaves_the_best_so_far(
+    oracle: OracleService, monkeypatch: pytest.MonkeyPatch, grace_s: float
+) -> None:
+    monkeypatch.setattr(intake, "SETTLING_GRACE_S", grace_s)
+
     async def scenario() -> list[Any]:
         items = []
         async with session(oracle) as here:
@@ -295,6 +300,7 @@ def test_a_deadline_in_a_later_try_leaves_the_best_so_far(oracle: OracleService)
         RegionRestart(1),
     ]
     assert items[-2] == RegionRestart(1), "the try that the deadline cut off is forgotten"
+    assert bool(result.choices) == bool(grace_s)
 
 
 async def cancel_in_mid_run(here: Session) -> None:
