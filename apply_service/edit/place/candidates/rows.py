@@ -15,15 +15,21 @@ from apply_service.edit.text.block_bounds import columns
 class Row:
     """A line of a segment; one that is not written only says what stood there.
 
-    `is_found` rows may stand in the original; `is_optional` ones may be left out. `num_blank`
-    blank lines were sent above it.
+    `is_found` rows may stand in the original; `is_optional` ones may be left out. `blank` are the
+    blank lines that were sent above it, `tail` is the white space that was sent behind the text.
     """
 
     text: str
     is_written: bool = True
     is_found: bool = True
     is_optional: bool = False
-    num_blank: int = 0
+    blank: tuple[str, ...] = ()
+    tail: str = ""
+
+    @property
+    def num_blank(self) -> int:
+        """Blank lines that were sent above it."""
+        return len(self.blank)
 
     @cached_property
     def stripped(self) -> str:
@@ -43,15 +49,22 @@ def rows_of(segment: Segment, snippet_format: SnippetFormat) -> list[Row]:
     a fragment replaces is a guess of its reader, so its lines are looked for like others.
     """
     new: list[Row] = []
-    num_blank = 0
+    blank: list[str] = []
     for line in segment.lines:
         text = line.text.rstrip()
-        if text:
-            is_found = segment.old is not None or line.role != "new"
-            new.append(
-                Row(text, is_found=is_found, is_optional=line.is_optional, num_blank=num_blank)
+        if not text:
+            blank.append(line.text)
+            continue
+        new.append(
+            Row(
+                text,
+                is_found=segment.old is not None or line.role != "new",
+                is_optional=line.is_optional,
+                blank=tuple(blank),
+                tail=line.text[len(text) :],
             )
-        num_blank = 0 if text else num_blank + 1
+        )
+        blank = []
     if segment.old is None or snippet_format == "fragment":
         return new
     old = [line.rstrip() for line in segment.old if line.strip()]

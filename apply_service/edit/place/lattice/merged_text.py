@@ -91,7 +91,15 @@ class _Writer:
         row = next((row for row, line in candidate.pairs if line == candidate.start), 0)
         indent = part.first_indent + candidate.shift
         is_deeper = indent > self._original.indents[candidate.start]
-        return row > 0 and is_deeper and part.rows[row].num_blank > 0
+        goes_on = is_deeper or self._goes_on(candidate.start, part.rows[0].stripped)
+        return row > 0 and goes_on and part.rows[row].num_blank > 0
+
+    def _goes_on(self, place: int, text: str) -> bool:
+        """Whether a line is one more of those that stand without a gap above a place."""
+        original = self._original
+        if place < 2 or original.numbers[place - 1] - original.numbers[place - 2] != 1:
+            return False
+        return all(begin_alike(text, line) for line in original.stripped[place - 2 : place])
 
     def _written(self, part: Part, candidate: Candidate) -> list[str]:
         """The rows and what stays between them, without blank lines at the borders."""
@@ -103,13 +111,13 @@ class _Writer:
         written: list[str] = []
         # The filled line of the original that was written last, if one was.
         last: int | None = None
-        num_blank = 0
+        blank: list[str] = []
         for row, one in enumerate(part.rows):
             for start, end in kept.get(row, ()):
                 above = numbers[start - 1] + 1 if start else 0
                 written += lines[above if written else numbers[start] : numbers[end - 1] + 1]
                 last = end - 1
-            num_blank += one.num_blank
+            blank += one.blank
             if not one.is_written or row in candidate.dropped:
                 continue
             line = paired.get(row)
@@ -117,13 +125,14 @@ class _Writer:
             if line is not None and last is not None and line == last + 1:
                 own = lines[numbers[last] + 1 : numbers[line]]
             if written:
-                written += own if len(own) == num_blank else [""] * num_blank
+                written += own if len(own) == len(blank) else blank
             text = moved(one.text, candidate.shift_of(row))
             # A line sent again keeps the space at its end.
-            if line is not None and lines[numbers[line]].rstrip() == text:
-                text = lines[numbers[line]]
-            written.append(text)
-            last, num_blank = line, 0
+            is_again = line is not None and lines[numbers[line]].rstrip() == text
+            written.append(
+                lines[numbers[line]] if is_again and line is not None else text + one.tail
+            )
+            last, blank = line, []
         return written
 
     def _insert(self, part: Part, candidate: Candidate) -> None:

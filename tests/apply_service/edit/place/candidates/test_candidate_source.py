@@ -129,6 +129,6 @@ def test_old_lines_of_a_format_are_rows_that_are_not_written() -> None:
     assert rows_of(segment, "diff") == [
         Row("a"),
         Row("old", is_written=False),
-        Row("new", is_found=False, num_blank=1),
+        Row("new", is_found=False, blank=("",)),
     ]
-    assert rows_of(segment, "fragment") == [Row("a"), Row("new", num_blank=1)]
+    assert rows_of(segment, "fragment") == [Row("a"), Row("new", blank=("",))]

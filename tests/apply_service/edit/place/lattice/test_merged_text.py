@@ -104,6 +104,36 @@ def test_lines_sent_again_keep_the_space_that_they_had() -> None:
     assert "first = 1  \n \t\nsecond = 3\n" in texts(update, file)
 
 
+def test_new_lines_have_the_space_that_was_sent() -> None:
+    update = "# ...\n    one = 1\n    two = 2  \n \t\n    three = 3\n\n    return one\n# ...\n"
+    expected = FILE.replace("one = 1\n", "one = 1\n    two = 2  \n \t\n    three = 3\n")
+    assert expected in texts(update)
+
+
+@pytest.mark.parametrize(
+    ("above", "new"),
+    [
+        ("self.size = 1\nself.name = 2", "self.kind = 3"),
+        ("from a import b\nfrom c import d", "from e import f"),
+    ],
+)
+def test_one_more_line_of_a_block_stands_without_a_gap(above: str, new: str) -> None:
+    file = f"{above}\n\nlast = options\n"
+    update = f"# ...\n{new}\n\nlast = options\n"
+    found = texts(update, file)
+    assert f"{above}\n{new}\n\nlast = options\n" in found
+    assert f"{above}\n\n{new}\n\nlast = options\n" not in found
+
+
+def test_a_line_that_stands_alone_as_the_others_do_keeps_its_gap() -> None:
+    file = "export const a = 1\n\nexport const b = 2\n\nexport const d = 4\n"
+    update = "// ...\nexport const c = 3\n\nexport const d = 4\n"
+    expected = file.replace("export const d", "export const c = 3\n\nexport const d")
+    found = texts(update, file)
+    assert expected in found
+    assert expected.replace("2\n\n", "2\n") not in found
+
+
 def test_filled_lines_and_places_count_alike() -> None:
     original = OriginalFacts(FILE.splitlines(), "python")
     assert [original.place_of(number) for number in original.numbers] == [*range(len(original))]
