@@ -6,7 +6,7 @@ from apply_service.apply.outcome import Outcome
 from apply_service.http.compat.schemas import ApplyNote
 from apply_service.http.compat.settings import Review
 from apply_service.http.problems import VerdictError
-from apply_service.http.wire_conversion import finding_body
+from apply_service.http.wire_conversion import choice_body, finding_body
 
 STATUS_HEADER = "X-Apply-Status"
 CONFIDENCE_HEADER = "X-Apply-Confidence"
@@ -39,6 +39,7 @@ def note_of(outcome: Outcome) -> ApplyNote:
         status=outcome.verdict.status,
         confidence=outcome.confidence,
         findings=[finding_body(finding) for finding in outcome.verdict.findings],
+        choices=[choice_body(choice) for choice in outcome.choices],
     )
 
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from apply_service.edit.verdict.verdict import Status
-from apply_service.http.schemas import ChosenId, FindingBody
+from apply_service.http.schemas import ChoiceBody, ChosenId, FindingBody
 
 FinishReason = Literal["stop", "length"]
 
@@ -107,6 +107,7 @@ class ApplyNote(msgspec.Struct, frozen=True, kw_only=True):
     status: Status
     confidence: float | None
     findings: list[FindingBody]
+    choices: list[ChoiceBody]
 
 
 class LogprobToken(msgspec.Struct, frozen=True, kw_only=True):

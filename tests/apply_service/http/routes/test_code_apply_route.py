@@ -60,7 +60,12 @@ def test_the_merged_file_has_both_names(client: httpx.Client) -> None:
     assert answer["model"] == MODEL_NAME
     assert answer["system_fingerprint"] == system_fingerprint("oracle-fingerprint", None)
     confidence = answer["apply"]["confidence"]
-    assert answer["apply"] == {"status": "applied", "confidence": confidence, "findings": []}
+    assert answer["apply"] == {
+        "status": "applied",
+        "confidence": confidence,
+        "findings": [],
+        "choices": [],
+    }
     assert 0.5 < confidence <= 1
     assert response.headers["X-Apply-Status"] == "applied"
 

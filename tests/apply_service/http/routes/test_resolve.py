@@ -177,6 +177,11 @@ def test_results_in_doubt_that_are_accepted_say_what_else_there_is(tiny_model_di
     with TestClient(create_app(service, max_body_bytes=100_000)) as client:
         status, answer = ask(client, "/v1/chat/completions")
         assert (status, answer["apply"]["status"]) == (200, "needs_review")
+        choices = answer["apply"]["choices"]
+        assert len(choices) > 1
+        status, answer = ask(client, "/v1/chat/completions", resolve=choices[1]["id"])
+        assert (status, answer["apply"]["status"]) == (200, "applied")
+        assert answer["apply"]["choices"] == []
 
 
 @given(resolve=st.text(max_size=80) | st.integers() | st.lists(st.text(), max_size=2))
