@@ -1,7 +1,7 @@
 """Remembers the plans of the last edits, so that a repeated edit is not planned again.
 
 A client that got no answer in time sends the same edit once more, and one that did not like the
-answer sends it with another instruction, scope or sampling: planning looks at none of these.
+answer sends it with another scope or sampling: planning looks at neither.
 """
 
 from __future__ import annotations
@@ -66,4 +66,6 @@ def _key_of(edit: EditRequest) -> Hashable:
         edit.path,
         edit.language,
         edit.checks,
+        # A choice may be of an update that by itself has no place.
+        edit.resolve is not None,
     )

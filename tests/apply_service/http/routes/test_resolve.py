@@ -151,6 +151,7 @@ def test_an_update_without_a_place_is_refused_with_choices(client: TestClient[An
     status, answer = ask(client, "/v1/apply", update=update, resolve=problem["choices"][0]["id"])
     assert (status, answer["status"]) == (200, "applied")
     assert "open_again" in answer["merged"]
+    assert ask(client, "/v1/apply", update=update)[0] == 422, "a choice changes no later answer"
 
 
 def test_doubt_ends_as_the_request_or_the_server_says(tiny_model_dir: Path) -> None:
