@@ -102,8 +102,8 @@ def conclude_resolved(plan: EditPlan, resolve: str) -> Outcome:
     chosen = next((lines for lines in merges if choice_id(plan.edit, lines) == resolve), None)
     if chosen is None:
         raise UnknownChoiceError(
-            f"{resolve!r} is no choice of this edit; send the texts, path and language with which"
-            " it was offered, or one of the choices that come with this error",
+            f"{resolve!r} is no choice of this edit; send the texts, instruction, path and language"
+            " with which it was offered, or one of the choices that come with this error",
             choices_of(plan),
         )
     outcome = conclude(plan, Attempt(source="resolved", lines=chosen))

@@ -9,7 +9,6 @@ import msgspec
 from apply_service.apply.errors import (
     BusyError,
     ChoiceError,
-    DoubtfulUpdateError,
     EngineStalledError,
     FileTooLargeError,
     LimitError,
@@ -55,7 +54,6 @@ from batching.errors import (
 
 _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (UnknownChoiceError, 409, "unknown-choice", "The choice does not belong to this edit"),
-    (DoubtfulUpdateError, 422, "no-marker", "The update does not say where it belongs"),
     (EmptySnippetError, 400, "empty-update", "The update is empty"),
     (NothingToKeepError, 400, "markers-without-file", "The original is empty"),
     (NoMarkerError, 422, "no-marker", "The update does not say where it belongs"),
