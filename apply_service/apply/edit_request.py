@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from apply_service.edit.forms.form import FORM_NAMES, UpdateFormat
 from apply_service.edit.text.text_file import TextFile
 from batching.request import Priority
 
@@ -30,6 +31,9 @@ class SamplingOptions:
 class EditRequest:
     """An original, an update and the caller's options.
 
+    `format` is how the update is written, where the caller says so or it is a form: then `update`
+    is its JSON.
+
     `scope` is how much the model may rewrite. Without a fallback the model is asked once and its
     answer is the result, whatever the checks say of it. `constraint` None is the model's default.
     `use_model` "never" is the likeliest merge with its verdict; "auto" takes that merge where it
@@ -54,6 +58,7 @@ class EditRequest:
     prediction: str | None = None
     path: str | None = None
     language: str | None = None
+    format: UpdateFormat | None = None
     scope: Scope = "auto"
     checks: Checks = "on"
     has_fallback: bool = True
@@ -68,6 +73,11 @@ class EditRequest:
     deadline_s: float | None = None
     is_deadline_capped: bool = False
     cache_salt: bytes = b""
+
+    @property
+    def is_form(self) -> bool:
+        """True if the update is a form, which needs no model."""
+        return self.format in FORM_NAMES
 
     @property
     def num_characters(self) -> int:

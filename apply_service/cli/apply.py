@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -17,6 +17,7 @@ from apply_service.cli.choice_prompt import ask_which, can_ask, print_choices
 from apply_service.cli.file_writer import write_result
 from apply_service.cli.suggesting_parser import positive_int
 from apply_service.config import Settings
+from apply_service.edit.forms.form import UpdateFormat
 from apply_service.edit.text.text_file import TextFile, TextFileError
 from apply_service.http.problems import Problem, RejectedError, answer_of, problem_of
 from apply_service.http.schemas import (
@@ -61,6 +62,9 @@ def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument("file", type=Path, metavar="FILE", help="the file to edit, - reads stdin")
     parser.add_argument(
         "--update", required=True, metavar="SNIPPET_FILE", help="the update, - reads stdin"
+    )
+    parser.add_argument(
+        "--format", choices=get_args(UpdateFormat), help="how the update is written, if it is JSON"
     )
     parser.add_argument(
         "--path", metavar="NAME", help="its name for language and diff, by default FILE"
@@ -189,6 +193,7 @@ def _body_of(args: argparse.Namespace, content: bytes) -> ApplyBody:
     return ApplyBody(
         original=Base64Content(content),
         update=_decode(update, args.update),
+        format=args.format,
         instruction=args.instruction,
         path=args.path or _shown_name(args.file),
         scope=args.scope,

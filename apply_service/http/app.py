@@ -29,6 +29,7 @@ from apply_service.http.routes.apply import FORESEEN_ERRORS, apply
 from apply_service.http.routes.batches import batches
 from apply_service.http.routes.chat import chat_completions
 from apply_service.http.routes.code_apply import code_apply
+from apply_service.http.routes.hashlines import hashlines
 from apply_service.observe.request_log import RequestLog
 from apply_service.observe.tracing import Tracing
 from apply_service.service import ApplyService
@@ -66,6 +67,7 @@ def create_app(
             chat_completions,
             code_apply,
             batches,
+            hashlines,
             list_models,
             show_model,
             describe_edit_file,

@@ -12,7 +12,7 @@ from litestar.exceptions import InternalServerException
 
 from apply_service.apply.errors import WithdrawnError
 from apply_service.http.problems import ProblemError, make_problem
-from apply_service.http.schemas import ApplyBody
+from apply_service.http.schemas import ApplyBody, HashlinesBody
 
 T = TypeVar("T")
 
@@ -52,6 +52,12 @@ class ApplyBodyRequest(JsonRequest):
     """A request to `/v1/apply`."""
 
     body_type = ApplyBody
+
+
+class HashlinesRequest(JsonRequest):
+    """A request to `/v1/hashlines`."""
+
+    body_type = HashlinesBody
 
 
 def decode_body(body: bytes, body_type: type[T]) -> T:

@@ -32,6 +32,8 @@ from apply_service.http.problems import Problem
 from apply_service.http.schemas import (
     ApplyBody,
     ApplyResult,
+    Hashlines,
+    HashlinesBody,
     Health,
     ModelCard,
     ModelList,
@@ -47,6 +49,7 @@ Document = dict[str, Any]
 _TYPES: tuple[type[msgspec.Struct], ...] = (
     *(ApplyBody, ApplyResult, RegionEvent, TokenEvent, RegionEndEvent),
     *(BatchEdit, BatchAnswer, ChatBody, ChatCompletion, CodeApplyBody, CodeApplyResult),
+    *(HashlinesBody, Hashlines),
     *(ModelCard, ModelList, OpenAITool, AnthropicTool, McpTool, Health, Readiness),
     *(Problem, OpenAIErrorBody, FlatErrorBody),
 )

@@ -1,11 +1,12 @@
 """The wire format of the native API: what `POST /v1/apply` takes and gives."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from apply_service.apply.outcome import Source
+from apply_service.edit.forms.form import UpdateFormat
 from apply_service.edit.verdict.verdict import Status
 
 PriorityName = Literal["interactive", "batch"]
@@ -41,8 +42,15 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     original: Annotated[str | Base64Content, Meta(description="The whole file as it is now.")]
     update: Annotated[
-        str, Meta(description="Changed code, with markers such as `// ... existing code ...`.")
+        str | dict[str, Any] | list[dict[str, Any]],
+        Meta(
+            description="Changed code, with markers such as `// ... existing code ...`, or another"
+            " form of docs/agent-forms.md."
+        ),
     ]
+    format: Annotated[
+        UpdateFormat | None, Meta(description="How the update is written; unset, by its shape.")
+    ] = None
     instruction: str | None = None
     path: Annotated[str | None, Meta(description="Name of the file, for the diff.")] = None
     language: Annotated[
@@ -112,6 +120,18 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         ]
         | None
     ) = None
+
+
+class HashlinesBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file whose lines are to be named."""
+
+    original: str | Base64Content
+
+
+class Hashlines(msgspec.Struct, frozen=True):
+    """The lines of a file, each as `NUMBER:HASH|TEXT`."""
+
+    lines: list[str]
 
 
 class FindingBody(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,9 @@ from apply_service.apply.edit_request import EditRequest, OnDoubt, SamplingOptio
 from apply_service.apply.events import RegionDone, RegionStarted, RegionText, RunEvent
 from apply_service.apply.outcome import Outcome
 from apply_service.edit.finding import Finding
+from apply_service.edit.forms.form import FORM_NAMES, UpdateFormat
+from apply_service.edit.forms.form_reader import form_of
+from apply_service.edit.read.snippet_error import MalformedSnippetError
 from apply_service.edit.regions import Region
 from apply_service.edit.text.text_edits import text_edits
 from apply_service.edit.text.text_file import TextFile
@@ -50,7 +53,9 @@ def edit_of(
     auto_use_model: UseModel = "auto",
     default_on_doubt: OnDoubt = "ask",
 ) -> EditRequest:
-    """The edit that a body describes, with no more time than the maximum. Raises TextFileError.
+    """The edit that a body describes, with no more time than the maximum.
+
+    Raises TextFileError, or SnippetError for an update of no known form.
 
     `auto_use_model` is what "auto" means for the model that is served.
     """
@@ -65,9 +70,11 @@ def edit_of(
     use_model = body.use_model or default_use_model
     if use_model == "auto" and body.constraint != "none":
         use_model = auto_use_model
+    update, update_format = _update_of(body)
     return EditRequest(
         original=file,
-        update=body.update,
+        update=update,
+        format=update_format,
         instruction=body.instruction,
         prediction=body.prediction,
         path=body.path,
@@ -91,6 +98,19 @@ def edit_of(
         deadline_s=deadline_s if capped_s is None else capped_s,
         is_deadline_capped=capped_s is not None,
     )
+
+
+def _update_of(body: ApplyBody) -> tuple[str, UpdateFormat | None]:
+    """The update as text, and its format if it is known. Raises SnippetError."""
+    update = body.update
+    if isinstance(update, str):
+        return update, body.format
+    if body.format is not None and body.format not in FORM_NAMES:
+        raise MalformedSnippetError(
+            f"an update in the format {body.format} is a text, not JSON; send the text, or name"
+            f" one of {', '.join(FORM_NAMES)}"
+        )
+    return msgspec.json.encode(update).decode(), body.format or form_of(update)
 
 
 def capped_deadline_s(body: ApplyBody, max_deadline_s: float | None) -> float | None:

@@ -153,3 +153,30 @@ def test_without_a_terminal_the_choices_are_told_and_taken_by_id(
     assert run("--write", "--on-doubt", "refuse").returncode == 4
     assert run("--write", "--on-doubt", "best").returncode == 0
     assert "log(self)" in (folder / "a.py").read_text()
+
+
+EDITS = [{"old_string": "self.fd = None", "new_string": "self.fd = log(self)"}]
+
+
+def test_the_python_client_sends_edits_of_strings(url: str) -> None:
+    edit = Edit(FILE, EDITS, path="a.py", options=NO_MODEL)
+    with ApplyClient(url) as client:
+        asked = client.apply_edit(edit)
+        assert symbols_of(asked) == ["A.close", "B.close"]
+        resolved = client.resolve(edit, asked.choices[1])
+    assert resolved.merged == FILE[:-5] + "log(self)\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_command_line_takes_edits_of_strings_as_json(
+    url: str, folder: Path, name: str, is_named: bool
+) -> None:
+    (folder / "update.py").write_text(json.dumps([{**EDITS[0], "replace_all": True}]))
+    flags = ["--format", "old_new"] if is_named else []
+    process = subprocess.run(
+        command(name, *flags), cwd=folder, env=environment(url), capture_output=True, text=True
+    )
+    assert (process.returncode == 0) == is_named, process.stderr
+    if is_named:
+        assert process.stdout == FILE.replace("None", "log(self)")

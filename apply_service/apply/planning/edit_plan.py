@@ -10,14 +10,26 @@ from apply_service.apply.choices import choices_among
 from apply_service.apply.edit_request import EditRequest
 from apply_service.apply.errors import DoubtfulUpdateError, FileTooLargeError
 from apply_service.apply.outcome import Source
+from apply_service.edit.forms.form import FORM_NAMES, UpdateFormat
+from apply_service.edit.forms.form_plan import plan_form
+from apply_service.edit.forms.form_reader import read_form
 from apply_service.edit.place.merge import MergePlan, plan_merge
 from apply_service.edit.place.merge_findings import too_much_to_compare
-from apply_service.edit.read.segment import Snippet
-from apply_service.edit.read.snippet import NoMarkerError, read_snippet
+from apply_service.edit.read.segment import Snippet, SnippetFormat
+from apply_service.edit.read.snippet import read_snippet
+from apply_service.edit.read.snippet_error import MalformedSnippetError, NoMarkerError
 from apply_service.edit.syntax.languages import language_of
 from apply_service.edit.syntax.syntax import SyntaxTree, parse
 from apply_service.edit.text.text_file import TextFile, check_no_lone_surrogate
 from apply_service.edit.text.work_budget import BudgetSpentError, limited_work
+
+# How the reader names what a caller calls so.
+_SNIPPET_FORMATS: dict[UpdateFormat, tuple[SnippetFormat, ...]] = {
+    "lazy": ("lazy", "fragment", "whole"),
+    "search_replace": ("search_replace",),
+    "apply_patch": ("patch",),
+    "diff": ("diff",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +85,7 @@ def plan_edit(
     """
     _check_texts(edit)
     _check_sizes(edit, max_file_bytes)
-    update_file = TextFile.from_text(edit.update)
+    update_file = TextFile.from_text("" if edit.is_form else edit.update)
     plan = EditPlan(
         request_id=_new_request_id(),
         started_at=time.monotonic() if started_at is None else started_at,
@@ -83,6 +95,8 @@ def plan_edit(
     )
     try:
         with limited_work():
+            if edit.is_form:
+                return _plan_form(plan)
             return _understand(plan) if edit.original.lines else _plan_new_file(plan, update_file)
     except BudgetSpentError as error:
         return _unplanned(plan, error)
@@ -129,6 +143,7 @@ def _understand(plan: EditPlan) -> EditPlan:
             choices = choices_among(edit, merge.merges, merge.weights, symbols)
             raise DoubtfulUpdateError(str(error), choices) from error
         return replace(plan, language=language, snippet=merge.snippet, tree=tree, merge=merge)
+    _check_format(edit, snippet)
     if not snippet.segments and not snippet.removals:
         decision = KnownResult(original, "original")
         return replace(plan, language=language, snippet=snippet, decision=decision)
@@ -148,6 +163,33 @@ def _understand(plan: EditPlan) -> EditPlan:
     if plan.is_impossible and edit.checks == "on":
         return replace(plan, decision=KnownResult(original, "original"))
     return plan
+
+
+def _plan_form(plan: EditPlan) -> EditPlan:
+    """Plan edits that say where they are made."""
+    edit, original = plan.edit, plan.original_lines
+    name = next(name for name in FORM_NAMES if name == edit.format)
+    language = language_of(edit.path, edit.language, original)
+    tree = None if language is None else parse(original, language)
+    merge = plan_form(
+        original,
+        read_form(edit.update, name),
+        path=edit.path,
+        language=language,
+        instruction=edit.instruction,
+    )
+    return replace(plan, language=language, tree=tree, merge=merge, snippet=merge.snippet)
+
+
+def _check_format(edit: EditRequest, snippet: Snippet) -> None:
+    """Raise MalformedSnippetError if the update does not read as the caller says."""
+    if edit.format is None or edit.is_form:
+        return
+    if snippet.format not in _SNIPPET_FORMATS[edit.format]:
+        raise MalformedSnippetError(
+            f"the update should be {edit.format}, but reads as {snippet.format}; send it in the"
+            " format that you name, or name none"
+        )
 
 
 def _unplanned(plan: EditPlan, error: BudgetSpentError) -> EditPlan:

@@ -65,6 +65,7 @@ def _key_of(edit: EditRequest) -> Hashable:
         edit.instruction,
         edit.path,
         edit.language,
+        edit.format,
         edit.checks,
         # A choice may be of an update that by itself has no place.
         edit.resolve is not None,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter, itemgetter
 
 from apply_service.edit.place.sent_part import SentPart
 from apply_service.edit.read.segment import Segment
-from apply_service.edit.text.alignment import MAX_GAP_CELLS, matching_blocks, small_blocks
+from apply_service.edit.text.alignment import MAX_GAP_CELLS, Block, matching_blocks, small_blocks
 from apply_service.edit.text.indentation import reindented_by
 from apply_service.edit.text.line_index import LineIndex, indent_of
 
@@ -17,20 +19,27 @@ MAX_MATCHES = 64
 # than what is applied unasked.
 MAX_DOUBTFUL = 0.75
 MAX_MERGES = 8
+# What lines between a heading and its block begin with; "" are blank ones.
+_BORDERS = ("", ")", "]", "}", "{")
 _SIGNS = ("=======", "<<<<<<<", ">>>>>>>", "-------", "+++++++")
 # The log odds of the place that a hunk's line number names against one 200 lines away; agents'
 # line numbers are often wrong.
 MAX_HINT_GAIN, HINT_REACH = 3.0, 200
+_start_of = attrgetter("start")
 
 
 @dataclass(frozen=True, slots=True)
 class ExactPlace:
-    """`lines` replace lines `[start, end)`; `cost` is how far off the hunk's line number is."""
+    """`lines` replace lines `[start, end)`; `cost` is how far off the hunk's line number is.
+
+    `is_doubtful` if the hunk says that it stands elsewhere.
+    """
 
     start: int
     end: int
     lines: tuple[str, ...]
     cost: float
+    is_doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +59,13 @@ class OverlapError(Exception):
     """Every segment has its place, but not beside the others."""
 
 
-def exact_merges(original_lines: Sequence[str], segments: Sequence[Segment]) -> ExactMerges | None:
-    """None if the old lines of a segment are not all in the file. Raises OverlapError."""
+def exact_merges(
+    original_lines: Sequence[str], segments: Sequence[Segment], *, is_ordered: bool = False
+) -> ExactMerges | None:
+    """None if the old lines of a segment are not all in the file. Raises OverlapError.
+
+    `is_ordered` if the segments should come in the order of the file, as hunks do.
+    """
     search = _ExactPlaces(original_lines)
     places: list[list[ExactPlace]] = []
     for segment in segments:
@@ -59,14 +73,15 @@ def exact_merges(original_lines: Sequence[str], segments: Sequence[Segment]) -> 
         if not found:
             return None
         places.append(found)
-    ways = _best_ways(places)
+    ways = _best_ways(places, is_ordered=is_ordered)
     if not ways:
         raise OverlapError
     merges: dict[tuple[str, ...], float] = {}
     for way in ways:
         merges.setdefault(_spliced(original_lines, way), -sum(one.cost for one in way))
     total = math.log(sum(map(math.exp, merges.values())))
-    is_only = len(ways) == 1 and not any(map(search.has_stray_sign, segments))
+    has_doubt = any(one.is_doubtful for one in ways[0])
+    is_only = len(merges) == 1 and not has_doubt and not any(map(search.has_stray_sign, segments))
     weights = tuple(weight - total for weight in merges.values())
     return ExactMerges(
         merges=tuple(merges),
@@ -76,18 +91,53 @@ def exact_merges(original_lines: Sequence[str], segments: Sequence[Segment]) -> 
     )
 
 
-def _best_ways(places: Sequence[Sequence[ExactPlace]]) -> list[tuple[ExactPlace, ...]]:
-    """A place for each segment, in the order of the file; at most `MAX_MERGES` ways."""
-    order = sorted(range(len(places)), key=lambda number: places[number][0].start)
+def merge_in_turn(
+    original_lines: Sequence[str], segments: Sequence[Segment]
+) -> tuple[str, ...] | None:
+    """The text if each segment has one place in what those before it made; None if not."""
+    lines = tuple(original_lines)
+    for segment in segments:
+        found = exact_merges(lines, [segment])
+        if found is None or found.certainty < 1:
+            return None
+        lines = found.merges[0]
+    return lines
+
+
+def merge_everywhere(original_lines: Sequence[str], segment: Segment) -> tuple[str, ...] | None:
+    """The text with a segment in all of its places that do not overlap; None without one."""
+    way: list[ExactPlace] = []
+    for place in _ExactPlaces(original_lines).of(segment):
+        if not way or place.start >= way[-1].end:
+            way.append(place)
+    return _spliced(original_lines, way) if way else None
+
+
+def _best_ways(
+    places: Sequence[Sequence[ExactPlace]], *, is_ordered: bool
+) -> list[tuple[ExactPlace, ...]]:
+    """A place for each segment, in the order of the file; at most `MAX_MERGES` ways.
+
+    Where segments come in the order of the file, others are looked at only if there is no such way.
+    """
     ways: list[tuple[float, tuple[ExactPlace, ...]]] = [(0.0, ())]
-    for number in order:
-        longer = [
-            (cost + one.cost, (*way, one))
-            for cost, way in ways
-            for one in places[number]
-            if not way or one.start >= way[-1].end
+    for found in places:
+        longer: list[tuple[float, int, int, ExactPlace]] = []
+        for number, (cost, way) in enumerate(ways):
+            for one in found:
+                at = bisect_right(way, one.start, key=_start_of)
+                is_free = (not at or way[at - 1].end <= one.start) and (
+                    at == len(way) or one.end <= way[at].start
+                )
+                if is_free and (at == len(way) or not is_ordered):
+                    longer.append((cost + one.cost, number, at, one))
+        longer.sort(key=itemgetter(0))
+        ways = [
+            (cost, (*ways[number][1][:at], one, *ways[number][1][at:]))
+            for cost, number, at, one in longer[:MAX_MERGES]
         ]
-        ways = sorted(longer, key=lambda one: one[0])[:MAX_MERGES]
+    if is_ordered and not ways:
+        return _best_ways(places, is_ordered=False)
     return [way for _, way in ways]
 
 
@@ -118,14 +168,23 @@ class _ExactPlaces:
         spans = [(start, start + len(old)) for start in self._places(stripped)]
         exact = [span for span in spans if list(self._index.lines[span[0] : span[1]]) == old]
         found = exact or spans or self._without_blanks(stripped)
-        written: dict[tuple[str, ...], tuple[str, ...]] = {}
+        if not segment.has_gap_after:
+            found = [span for span in found if not any(self._index.stripped[span[1] :])] or found
+        heading = segment.old_line_hint if segment.is_below_hint else None
+        below = [] if heading is None else [span for span in found if span[1] >= heading]
+        if heading is not None and below and self._is_in_block(heading - 1, below[0][0]):
+            found = below[:1]
+        is_doubtful = heading is not None and not below
+        written: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
         places = []
         for start, end in found:
             present = tuple(self._index.lines[start:end])
             if present not in written:
-                written[present] = tuple(self._written(segment, present))
+                written[present] = self._written(segment, present)
             cost = _hint_cost(segment, start)
-            places.append(ExactPlace(start, end, written[present], cost))
+            places += [
+                ExactPlace(start, end, lines, cost, is_doubtful) for lines in written[present]
+            ]
         return sorted(places, key=lambda one: (one.cost, one.start))
 
     def has_stray_sign(self, segment: Segment) -> bool:
@@ -133,6 +192,14 @@ class _ExactPlaces:
         return any(
             text.startswith(_SIGNS) and not self._index.places(text.strip())
             for text in segment.texts
+        )
+
+    def _is_in_block(self, heading: int, place: int) -> bool:
+        """Whether a line stands in the block below a heading; both from 0."""
+        depth = len(indent_of(self._index.lines[heading]))
+        return all(
+            len(indent_of(line)) > depth or line.strip()[:1] in _BORDERS
+            for line in self._index.lines[heading + 1 : place + 1]
         )
 
     def _places(self, stripped: Sequence[str]) -> list[int]:
@@ -165,23 +232,48 @@ class _ExactPlaces:
                     break
         return found
 
-    def _written(self, segment: Segment, lines: Sequence[str]) -> list[str]:
-        """The new lines, indented as the file is; lines that stay are those of the file."""
+    def _written(self, segment: Segment, lines: Sequence[str]) -> list[tuple[str, ...]]:
+        """The new lines, indented as the file is; lines that stay are those of the file.
+
+        In several ways where lines with one indentation have several in the file.
+        """
         texts, old = segment.texts, list(segment.old or ())
+        if list(lines) == texts:
+            return [tuple(texts)]
         present = [line for line in lines if line.strip()]
         filled = [place for place, text in enumerate(old) if text.strip()]
-        pairs = {
-            indent_of(old[place]): indent_of(line)
-            for place, line in zip(filled, present, strict=False)
-        }
-        written = reindented_by(texts, pairs)
         stands = dict(zip(filled, present, strict=False))
-        is_small = len(old) * len(texts) <= MAX_GAP_CELLS
-        for block in (small_blocks if is_small else matching_blocks)(old, texts):
-            for step in range(block.length):
-                if block.old_start + step in stands:
-                    written[block.new_start + step] = stands[block.old_start + step]
-        return written
+        kept = list(_kept_rows(old, texts))
+        seen = [(indent_of(old[place]), indent_of(line)) for place, line in stands.items()]
+        pairs = dict(seen)
+        found: dict[tuple[str, ...], None] = {}
+        if list(map(str.strip, texts)) == list(map(str.strip, old)) and list(lines) != old:
+            found[tuple(texts)] = None  # an indentation is sent, and the old one was another
+        for sent, meant in (*pairs.items(), *seen):
+            written = reindented_by(texts, {**pairs, sent: meant})
+            for place, row, is_same in kept:
+                if is_same and len(lines) == len(old):
+                    written[row] = lines[place]
+                elif is_same and place in stands:
+                    written[row] = stands[place]
+                elif place in stands and indent_of(old[place]) == indent_of(texts[row]):
+                    written[row] = indent_of(stands[place]) + texts[row].lstrip()
+            found.setdefault(tuple(written))
+        return list(found)
+
+
+def _kept_rows(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, bool]]:
+    """Old lines with the new ones that they are, or that stand in their place one for one."""
+    is_small = len(old) * len(new) <= MAX_GAP_CELLS
+    blocks = (small_blocks if is_small else matching_blocks)(old, new)
+    old_end = new_end = 0
+    for block in (*blocks, Block(len(old), len(new), 0)):
+        if block.old_start - old_end == block.new_start - new_end:
+            for step in range(block.old_start - old_end):
+                yield old_end + step, new_end + step, False
+        for step in range(block.length):
+            yield block.old_start + step, block.new_start + step, True
+        old_end, new_end = block.old_start + block.length, block.new_start + block.length
 
 
 def _hint_cost(segment: Segment, start: int) -> float:

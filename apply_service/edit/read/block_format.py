@@ -32,6 +32,8 @@ _END = re.compile(r"\s*(?:>{5,9}|\+{5,9})\s*(?:REPLACE|UPDATED?)\s*")
 # One dialect writes where the block begins, and a rule, before the old lines.
 _START_LINE = re.compile(r"\s*:(?P<name>start_line|end_line):\s*(?P<number>\d{1,9})\s*")
 _RULE = re.compile(r"-{7}\s*")
+# What a model says before and after a block.
+_SENTENCE = re.compile(r"[A-Z][^{}();=<>\[\]]*\s[^{}();=<>\[\]]*[:.!?]\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,14 @@ class BlockReader:
         return blocks
 
     def _check_outside(self, line: SegmentLine) -> None:
-        """Check that only paths, fences and markers stand outside blocks: nothing gets lost."""
+        """Check that only paths, fences, markers and sentences stand outside blocks.
+
+        So nothing gets lost.
+        """
         text = line.text.strip()
         if not text or is_fence(line.text) or self._scan.is_marker(line.text):
+            return
+        if _SENTENCE.fullmatch(line.text):
             return
         if not is_path_line(text):
             raise MalformedSnippetError(

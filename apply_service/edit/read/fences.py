@@ -114,10 +114,14 @@ def _info(fence: str) -> str:
 def check_file_name(name: str, path: str | None, *, number: int) -> None:
     """Raise UnsupportedOperationError if line `number` of the update names another file.
 
-    Folders may differ: agents write paths from the root of the project or of the disk.
+    One path may be the end of the other: agents write them from the root of the project or of the
+    disk.
     """
-    base_name = _base_name(name)
-    if path is None or "." not in base_name or base_name == _base_name(path):
+    if path is None or "." not in _parts(name)[-1]:
+        return
+    if all(
+        ours == theirs for ours, theirs in zip(_parts(name)[::-1], _parts(path)[::-1], strict=False)
+    ):
         return
     raise UnsupportedOperationError(
         f"line {number} of the update names the file {name}, but the request edits {path}; send"
@@ -125,5 +129,7 @@ def check_file_name(name: str, path: str | None, *, number: int) -> None:
     )
 
 
-def _base_name(name: str) -> str:
-    return re.split(r"[/\\]", name.strip("`*\"'# :\t"))[-1]
+def _parts(name: str) -> list[str]:
+    """The folders and the name of a path, without the first folder that a diff makes up."""
+    parts = [part for part in re.split(r"[/\\]", name.strip("`*\"'# :\t")) if part not in ("", ".")]
+    return parts[1:] if len(parts) > 1 and parts[0] in ("a", "b") else parts or [""]

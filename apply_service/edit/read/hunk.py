@@ -47,8 +47,8 @@ class HeaderReader:
         self._original = original
         self._num_searches = 0
 
-    def line_hint(self, header: str, *, after: int = 1) -> int | None:
-        """The line that a header names, from 1 and not before `after`, or None.
+    def line_hint(self, header: str, *, after: int | None = None) -> int | None:
+        """The line that a header names, from 1, or None; of a heading the first one from `after`.
 
         A heading that stands in several lines says nothing. Numbers are taken as they are: the
         first old line, or the line before which a hunk without old lines stands.
@@ -61,17 +61,22 @@ class HeaderReader:
         text = (heading["text"] or "").strip() if heading is not None else ""
         return self.find_heading(text, after=after) if is_telling(text) else None
 
-    def find_heading(self, text: str, *, after: int = 1) -> int | None:
-        """The only line from `after` on that is `text`, or else contains it; from 1."""
+    def find_heading(self, text: str, *, after: int | None = None) -> int | None:
+        """The line that is `text`, or else contains it; from 1.
+
+        The only one, or the first from `after` on.
+        """
         stripped = self._original.stripped
+        start = 0 if after is None else after - 1
         if text in self._original.counts:
-            found = [place for place in self._original.places[text] if place + 1 >= after]
+            found = [place for place in self._original.places[text] if place >= start]
         elif self._num_searches < MAX_SEARCHES:
             self._num_searches += 1
-            found = [place for place in range(after - 1, len(stripped)) if text in stripped[place]]
+            found = [place for place in range(start, len(stripped)) if text in stripped[place]]
         else:
             return None
-        return found[0] + 1 if len(found) == 1 else None
+        is_told = len(found) == 1 or (bool(found) and after is not None)
+        return found[0] + 1 if is_told else None
 
 
 class HunkLine(msgspec.Struct, frozen=True, gc=False):
@@ -83,10 +88,14 @@ class HunkLine(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedHunk:
-    """Consecutive signed lines; `line_hint` is the line that the header names, from 1."""
+    """Consecutive signed lines; `line_hint` is the line that the header names, from 1.
+
+    `is_below_hint` if that is a heading above them.
+    """
 
     lines: tuple[SegmentLine, ...]
     line_hint: int | None = None
+    is_below_hint: bool = False
     is_at_end: bool = False
 
 
@@ -110,7 +119,9 @@ class HunkReader:
             return []
         pieces = self._split(signed)
         segments = [_segment(piece) for piece in pieces]
-        segments[0] = replace(segments[0], old_line_hint=hunk.line_hint)
+        segments[0] = replace(
+            segments[0], old_line_hint=hunk.line_hint, is_below_hint=hunk.is_below_hint
+        )
         segments[-1] = replace(segments[-1], has_gap_after=not hunk.is_at_end)
         return segments
 

@@ -6,7 +6,13 @@ import re
 from collections.abc import Sequence
 
 from apply_service.edit.read.fences import check_file_name
-from apply_service.edit.read.hunk import HeaderReader, HunkReader, SignedHunk, is_hunk_header
+from apply_service.edit.read.hunk import (
+    HeaderReader,
+    HunkReader,
+    SignedHunk,
+    has_numbers,
+    is_hunk_header,
+)
 from apply_service.edit.read.lazy_format import LazyReader
 from apply_service.edit.read.marker_scan import MarkerScan
 from apply_service.edit.read.original_index import OriginalIndex
@@ -16,6 +22,8 @@ from apply_service.edit.read.snippet_error import MalformedSnippetError, Unsuppo
 _BEGIN = re.compile(r"\*\*\* Begin Patch\s*")
 _END = re.compile(r"\*\*\* End Patch\s*")
 _END_OF_FILE = re.compile(r"\*\*\* End of File\s*")
+# Agents call the command that applies patches, with a here-document.
+_COMMAND = re.compile(r"\s*(?:\w+ )*apply_patch\s*<<-?\s*(['\"]?)(?P<word>\w+)\1\s*")
 _OPERATION = re.compile(r"\*\*\* (?P<verb>Update|Add|Delete|Move) (?:File|to): *(?P<name>.*?)\s*")
 
 
@@ -38,7 +46,7 @@ class PatchReader:
 
     def is_patch(self, lines: Sequence[SegmentLine]) -> bool:
         """True if the first filled line begins a patch or a file section of one."""
-        first = next((line.text for line in lines if line.text.strip()), "")
+        first = next((line.text for line in _unwrapped(lines) if line.text.strip()), "")
         return bool(_BEGIN.fullmatch(first) or _OPERATION.fullmatch(first))
 
     def read(self, lines: Sequence[SegmentLine]) -> Snippet:
@@ -67,7 +75,7 @@ class PatchReader:
         """The lines between begin and end."""
         body: list[SegmentLine] = []
         has_begin = is_ended = False
-        for line in lines:
+        for line in _unwrapped(lines):
             if _BEGIN.fullmatch(line.text):
                 has_begin, is_ended = True, False
             elif _END.fullmatch(line.text):
@@ -109,25 +117,48 @@ class PatchReader:
         hunks: list[SignedHunk] = []
         body: list[SegmentLine] = []
         hint: int | None = None
+        is_below, last = False, None
         for line in lines:
             is_end = bool(_END_OF_FILE.fullmatch(line.text))
             is_header = is_hunk_header(line.text)
             if is_end or is_header or self._is_cut(line.text):
                 is_stacked = is_header and not any(one.text.strip() for one in body)
                 if not is_stacked:
-                    hunks.append(SignedHunk(lines=tuple(body), line_hint=hint, is_at_end=is_end))
+                    hunks.append(
+                        SignedHunk(
+                            lines=tuple(body),
+                            line_hint=hint,
+                            is_below_hint=is_below,
+                            is_at_end=is_end,
+                        )
+                    )
                 outer = hint if is_stacked else None
-                inner = self._headers.line_hint(line.text, after=outer or 1) if is_header else None
-                hint, body = inner or outer, []
+                hint = outer
+                if is_header:
+                    # A heading that stands in several lines is below the one before.
+                    after = outer or (None if self._headers.line_hint(line.text) else last)
+                    hint = self._headers.line_hint(line.text, after=after) or outer
+                    last = hint or last
+                is_below = hint is not None and not has_numbers(line.text)
+                body = []
             else:
                 body.append(line)
-        hunks.append(SignedHunk(lines=tuple(body), line_hint=hint))
+        hunks.append(SignedHunk(lines=tuple(body), line_hint=hint, is_below_hint=is_below))
         return [hunk for hunk in hunks if any(line.text.strip() for line in hunk.lines)]
 
     def _is_cut(self, text: str) -> bool:
         if _OPERATION.fullmatch(text) or self._scan.is_marker(text):
             return True
         return text[:1] in ("+", "-") and self._scan.is_marker(text[1:])
+
+
+def _unwrapped(lines: Sequence[SegmentLine]) -> Sequence[SegmentLine]:
+    """The lines inside a here-document, if they are one."""
+    filled = [place for place, line in enumerate(lines) if line.text.strip()]
+    command = _COMMAND.fullmatch(lines[filled[0]].text) if filled else None
+    if command is None or lines[filled[-1]].text.strip() != command["word"]:
+        return lines
+    return lines[filled[0] + 1 : filled[-1]]
 
 
 def _added_file(body: Sequence[SegmentLine]) -> Snippet:

@@ -36,7 +36,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     file; likewise after. `next_indent` are the columns of white space before the marker that
     follows, if one does, and `outer_indent` those before a further marker directly behind that
     one, if they are fewer. `old_line_hint` is the line number of a hunk header, from 1; agents
-    often get it wrong.
+    often get it wrong. `is_below_hint` if it is that of a heading above the lines.
     """
 
     lines: tuple[SegmentLine, ...]
@@ -44,6 +44,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     has_gap_before: bool = True
     has_gap_after: bool = True
     old_line_hint: int | None = None
+    is_below_hint: bool = False
     next_indent: int | None = None
     outer_indent: int | None = None
 

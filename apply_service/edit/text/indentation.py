@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 from apply_service.edit.text.line_index import LineIndex, indent_of, indent_unit
 
@@ -34,12 +35,34 @@ def reindented(texts: Sequence[str], old: Sequence[str], index: LineIndex) -> li
 def reindented_by(texts: Sequence[str], pairs: dict[str, str]) -> list[str]:
     """Indent `texts` so that each indentation in the keys of `pairs` becomes its value.
 
-    Where no shift by a constant amount does so, steps are made wider or narrower.
+    Where no shift by a constant amount does so, steps are made wider or narrower, and where that
+    does not either, what is deeper than a key is as much deeper than its value.
     """
     shifted = _shifted(texts, pairs)
     if shifted is None:
         shifted = _try_in_units(texts, pairs, None)
-    return list(texts) if shifted is None else shifted
+    return _beyond_keys(texts, pairs) if shifted is None else shifted
+
+
+def _beyond_keys(texts: Sequence[str], pairs: dict[str, str]) -> list[str]:
+    """Each line with the value of the longest key that its indentation begins with."""
+    keys = sorted(pairs, key=len)
+    width, unit = 0, ""
+    for low, high in pairwise(keys):
+        if high.startswith(low) and pairs[high].startswith(pairs[low]):
+            width, unit = len(high) - len(low), pairs[high][len(pairs[low]) :]
+    shifted = []
+    for text in texts:
+        indent = indent_of(text)
+        key = next((key for key in reversed(keys) if indent.startswith(key)), None)
+        if key is None or not text.strip():
+            shifted.append(text)
+            continue
+        rest = indent[len(key) :]
+        num_steps = len(rest) // width if width else 0
+        deeper = unit * num_steps + rest[num_steps * width :]
+        shifted.append(pairs[key] + deeper + text[len(indent) :])
+    return shifted
 
 
 def lacks_first_indent(texts: Sequence[str], old: Sequence[str]) -> bool:

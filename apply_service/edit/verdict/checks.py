@@ -35,13 +35,17 @@ def _check_nothing_changed(comparison: Comparison) -> Iterator[Finding]:
 
 
 def _check_marker_left(comparison: Comparison) -> Iterator[Finding]:
-    """Check that the result has no marker; the original's marker lines are no more frequent."""
+    """Check that the result has no marker; the original's marker lines are no more frequent.
+
+    A marker among old lines that an edit names is text of the file.
+    """
     known = Counter(map(str.strip, comparison.original))
     texts = frozenset(known)
+    named = {text.strip() for segment in comparison.snippet.segments for text in segment.old or ()}
     for number, line in enumerate(comparison.result, start=1):
         text = line.strip()
         known[text] -= 1
-        if known[text] >= 0:
+        if known[text] >= 0 or text in named:
             continue
         is_repeated = text in texts
         marker = parse_marker(line) if is_repeated else comparison.reader.read(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal
 
@@ -10,6 +11,18 @@ import msgspec
 from apply_client.protocol.wire import Content
 
 Priority = Literal["interactive", "batch"]
+UpdateFormat = Literal[
+    "old_new",
+    "hashline",
+    "line_range",
+    "json_patch",
+    "lazy",
+    "search_replace",
+    "apply_patch",
+    "diff",
+]
+# A lazy update, or another form of the service's docs/agent-forms.md as decoded JSON.
+Update = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -51,14 +64,16 @@ DEFAULT_OPTIONS = ApplyOptions()
 
 @dataclass(frozen=True, slots=True)
 class Edit(Generic[Content]):
-    """A file as it is now, a lazy update of it, and options.
+    """A file as it is now, an update of it, and options.
 
     The original is text, or bytes in any text encoding, which come back in the same encoding.
+    `format` says how the update is written; without it the service looks.
     `resolve` is the id of a choice that the same edit was answered with.
     """
 
     original: Content
-    update: str
+    update: Update
+    format: UpdateFormat | None = field(default=None, kw_only=True)
     path: str | None = field(default=None, kw_only=True)
     instruction: str | None = field(default=None, kw_only=True)
     options: ApplyOptions = field(default=DEFAULT_OPTIONS, kw_only=True)
@@ -72,6 +87,8 @@ def members_of(edit: Edit[Content]) -> dict[str, Any]:
         "original": {"base64": original} if isinstance(original, bytes) else original,
         "update": edit.update,
     }
+    if edit.format is not None:
+        members["format"] = edit.format
     if edit.path is not None:
         members["path"] = edit.path
     if edit.instruction is not None:

@@ -23,7 +23,19 @@ export interface Sampling {
 /** What is sent to `POST /v1/apply`; the service's own default holds for all that is left out. */
 export interface ApplyBody {
   original: string | Base64Content;
-  update: string;
+  /** Changed code with markers, or another form of the service's docs/agent-forms.md. */
+  update: string | Record<string, unknown> | Record<string, unknown>[];
+  /** How the update is written; left out, by its shape. */
+  format?:
+    | "old_new"
+    | "hashline"
+    | "line_range"
+    | "json_patch"
+    | "lazy"
+    | "search_replace"
+    | "apply_patch"
+    | "diff"
+    | null;
   instruction?: string | null;
   /** Name of the file, for the diff. */
   path?: string | null;

@@ -104,7 +104,7 @@ def test_a_loss_is_seen(snapshot: dict[str, Any], change: Change, loss: str) -> 
         lambda schemas, _: schemas["ApplyBody"]["required"].remove("update"),
         lambda schemas, _: schemas["ApplyBody"]["properties"]["scope"]["enum"].append("hunk"),
         lambda schemas, _: schemas["SamplingBody"]["properties"]["temperature"].update(maximum=3),
-        lambda schemas, _: schemas["ApplyBody"]["properties"]["update"].update(
+        lambda schemas, _: schemas["ChatMessageBody"]["properties"]["role"].update(
             anyOf=[{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
         ),
     ],

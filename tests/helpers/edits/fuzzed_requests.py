@@ -23,12 +23,21 @@ from apply_service.http.routes.apply import apply
 from apply_service.http.routes.batches import batches
 from apply_service.http.routes.chat import chat_completions
 from apply_service.http.routes.code_apply import code_apply
+from apply_service.http.routes.hashlines import hashlines
 
 # No request of these takes longer, whatever deadline it asks for.
 HANG_S = 60.0
 
 BATCH_PATHS = sorted(batches.paths)
-POST_PATHS = sorted({*apply.paths, *chat_completions.paths, *code_apply.paths, *BATCH_PATHS})
+POST_PATHS = sorted(
+    {
+        *apply.paths,
+        *chat_completions.paths,
+        *code_apply.paths,
+        *hashlines.paths,
+        *BATCH_PATHS,
+    }
+)
 GET_PATHS = [
     *("/v1/models", "/v1/models/{name}", "/v1/tools/edit_file", "/health/live", "/health/ready"),
     *("/metrics", "/schema", "/schema/openapi.json", "/nothing"),
@@ -54,6 +63,9 @@ _EDITS: list[dict[str, Any]] = [
         "k": 8,
         "checks": "off",
     },
+    {**_EDIT, "update": [{"old_string": "return 0", "new_string": "return 1"}]},
+    {**_EDIT, "update": {"start_line": 5, "end_line": 5, "new_string": "    return 1"}},
+    {**_EDIT, "update": [{"op": "append", "lines": ["x = 1"]}], "format": "hashline"},
     {**_EDIT, "original": {"base64": "YSA9IDEK"}, "update": "a = 2\n", "deadline_s": 5.0},
 ]
 _CHATS: list[dict[str, Any]] = [
@@ -157,6 +169,8 @@ def _seed_bodies(route: str) -> list[dict[str, Any]]:
         return _EDITS
     if route in code_apply.paths:
         return _FIELDS
+    if route in hashlines.paths:
+        return [{"original": _FILE}]
     return _CHATS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -13,7 +13,7 @@ from apply_client.cli.exit_codes import DESCRIPTION, EXIT_REJECTED, exit_code_of
 from apply_client.cli.service_flags import add_edit_flags, retry_policy_of
 from apply_client.cli.suggesting_parser import positive_int
 from apply_client.client import ApplyClient
-from apply_client.edit import ApplyOptions, Edit, Sampling
+from apply_client.edit import ApplyOptions, Edit, Sampling, UpdateFormat
 from apply_client.errors import (
     APIStatusError,
     EditRejectedError,
@@ -40,6 +40,9 @@ def add_apply_command(subparsers: Any) -> None:
     parser.add_argument("file", metavar="FILE", help="the file to edit, - reads stdin")
     parser.add_argument(
         "--update", required=True, metavar="SNIPPET_FILE", help="the update, - reads stdin"
+    )
+    parser.add_argument(
+        "--format", choices=get_args(UpdateFormat), help="how the update is written, if it is JSON"
     )
     parser.add_argument("--instruction", help="one sentence that says what the edit is for")
     parser.add_argument(
@@ -75,6 +78,7 @@ def run_apply(args: argparse.Namespace) -> int:
     edit = Edit(
         original,
         read_update(args.update),
+        format=args.format,
         path=None if opened is None else opened.label,
         instruction=args.instruction,
         options=_options(args),

@@ -254,7 +254,7 @@ def test_a_request_may_leave_the_model_out(
     [
         ({"originall": "x"}, "unknown-field", "originall", "originall"),
         ({"sampling": {"temp": 1}}, "unknown-field", "sampling.temp", "temp"),
-        ({"update": 5}, "invalid-field", "update", "`str`"),
+        ({"update": 5}, "invalid-field", "update", "str"),
         ({"k": "8"}, "invalid-field", "k", "`int"),
         ({"k": 0}, "invalid-field", "k", ">= 1"),
         ({"sampling": {"temperature": 3}}, "invalid-field", "sampling.temperature", "<= 2"),
