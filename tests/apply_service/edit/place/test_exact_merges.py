@@ -8,11 +8,14 @@ from difflib import SequenceMatcher
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from apply_service.edit.place.exact_merges import (
     MAX_DOUBTFUL,
     OverlapError,
     exact_merges,
+    merge_everywhere,
+    merge_in_turn,
 )
 from apply_service.edit.read.segment import Segment, SegmentLine
 
@@ -104,3 +107,96 @@ def test_a_sign_of_the_format_among_new_lines_is_in_doubt() -> None:
     found = exact_merges(FILE, [hunk(["stop()"], ["end()", "======="])])
     assert found is not None
     assert found.certainty == MAX_DOUBTFUL
+
+
+def test_hunks_in_the_order_of_the_file_take_their_places_in_that_order() -> None:
+    """The second hunk also fits above the first one: where order counts, that is not meant."""
+    hunks = [hunk(["start()", "    go()", "stop()"], ["end()"]), hunk(["    go()"], ["    run()"])]
+    file = ["    go()", *FILE[3:], "    go()"]
+    ordered = exact_merges(file, hunks, is_ordered=True)
+    assert ordered is not None
+    assert ordered.merges == (("    go()", "end()", "    run()"),)
+    assert ordered.certainty == 1.0
+    free = exact_merges(file, hunks)
+    assert free is not None
+    assert set(free.merges) == {*ordered.merges, ("    run()", "end()", "    go()")}
+    assert free.certainty <= MAX_DOUBTFUL
+
+
+def test_equal_hunks_for_all_equal_places_leave_no_doubt() -> None:
+    found = exact_merges(FILE, [hunk(["    go()"], ["    run()"])] * 2, is_ordered=True)
+    assert found is not None
+    assert found.merges == (tuple(line.replace("go", "run") for line in FILE),)
+    assert found.certainty == 1.0
+
+
+CLASSES = ["class A:", "    def f(self):", "        go()", "", "class B:", "    def f(self):"]
+CLASSES += ["        go()", "", "def g():", "    pass"]
+
+
+@pytest.mark.parametrize(
+    ("heading", "place", "is_certain"), [(1, 2, True), (6, 6, True), (9, 2, False)]
+)
+def test_lines_below_a_heading_are_those_of_its_block(
+    heading: int, place: int, *, is_certain: bool
+) -> None:
+    below = replace(hunk(["        go()"], ["        run()"], heading), is_below_hint=True)
+    found = exact_merges(CLASSES, [below])
+    assert found is not None
+    assert (found.certainty == 1.0) == is_certain
+    if is_certain:
+        assert [merge.index("        run()") for merge in found.merges] == [place]
+
+
+def test_a_line_that_stands_above_the_heading_alone_is_in_doubt() -> None:
+    below = replace(hunk(["class A:"], ["class C:"], 9), is_below_hint=True)
+    found = exact_merges(CLASSES, [below])
+    assert found is not None
+    assert found.certainty == MAX_DOUBTFUL
+
+
+def test_lines_at_the_end_of_the_file_are_the_last_ones() -> None:
+    last = replace(hunk(["    go()"], ["    run()"]), has_gap_after=False)
+    found = exact_merges([*FILE[:5], ""], [last])
+    assert found is not None
+    assert found.merges == ((*FILE[:4], "    run()", ""),)
+    assert found.certainty == 1.0
+
+
+def test_lost_indentation_is_read_from_the_lines_that_were_replaced() -> None:
+    """A line that takes the place of another one stands as deep; of others the depth is open."""
+    old = ["if a:", "go()", "stop()"]
+    file = ["    if a:", "        go()", "    stop()"]
+    found = exact_merges(file, [hunk(old, ["if a:", "run()", "stop()"])])
+    assert found is not None
+    assert found.merges == (("    if a:", "        run()", "    stop()"),)
+    assert found.certainty == 1.0
+    found = exact_merges(file, [hunk(old, ["if a:", "go()", "run()", "stop()"])])
+    assert found is not None
+    assert {merge[2] for merge in found.merges} == {"        run()", "    run()"}
+    assert found.certainty <= MAX_DOUBTFUL
+
+
+def test_blank_lines_of_the_context_stay_as_the_file_has_them() -> None:
+    found = exact_merges(["a", "  ", "b"], [hunk(["a", "", "b"], ["a", "", "c"])])
+    assert found is not None
+    assert found.merges == (("a", "  ", "c"),)
+
+
+def test_lines_that_stand_there_already_change_nothing() -> None:
+    found = exact_merges(["    a", "    b"], [hunk(["  a", "  b"], ["    a", "    b"])])
+    assert found is not None
+    assert found.merges == (("    a", "    b"),)
+
+
+def test_blocks_follow_one_another() -> None:
+    turns = [hunk(["one()"], ["two()"]), hunk(["two()", "four()"], ["three()"])]
+    assert merge_in_turn(["one()", "four()"], turns) == ("three()",)
+    assert merge_in_turn(["one()", "one()"], turns) is None
+
+
+def test_a_block_goes_everywhere() -> None:
+    block = hunk(["go()"], ["run()"])
+    meant = tuple(line.replace("go", "run") for line in FILE)
+    assert merge_everywhere(FILE, block) == meant
+    assert merge_everywhere(["stop()"], block) is None

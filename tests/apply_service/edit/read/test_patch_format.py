@@ -101,3 +101,34 @@ def test_a_patch_of_another_file_is_refused() -> None:
 def test_a_broken_patch_is_refused(update: str, message: str) -> None:
     with pytest.raises(MalformedSnippetError, match=message):
         read_snippet(update.splitlines(), ORIGINAL, path="x.py")
+
+
+def test_a_heading_in_several_places_is_the_one_below_the_last_heading() -> None:
+    first, second = read(
+        "@@ class Writer:\n-        return 2\n+        return 4\n"
+        "@@ def stop(self):\n-        return 3\n+        return 5",
+        [*ORIGINAL, "", "class Idler:", "    def stop(self):", "        return 3"],
+    ).segments
+    assert (first.old_line_hint, second.old_line_hint) == (6, 10)
+    assert first.is_below_hint
+    assert second.is_below_hint
+
+
+def test_a_patch_may_stand_in_a_here_document() -> None:
+    patch = "*** Begin Patch\n*** Update File: x.py\n@@\n-        return 2\n+        return 4\n"
+    update = f"apply_patch <<'EOF'\n{patch}*** End Patch\nEOF"
+    snippet = read_snippet(update.splitlines(), ORIGINAL, path="lib/x.py")
+    assert snippet.format == "patch"
+    assert [segment.old for segment in snippet.segments] == [("        return 2",)]
+
+
+@pytest.mark.parametrize("name", ["/home/me/app/lib/x.py", "x.py", "./lib/x.py", "b/lib/x.py"])
+def test_a_path_may_be_the_end_of_another_one(name: str) -> None:
+    update = f"*** Begin Patch\n*** Update File: {name}\n-        return 2\n*** End Patch"
+    assert read_snippet(update.splitlines(), ORIGINAL, path="lib/x.py").segments
+
+
+def test_a_patch_of_a_file_with_the_same_name_elsewhere_is_refused() -> None:
+    update = "*** Begin Patch\n*** Update File: app/x.py\n-        return 2\n*** End Patch"
+    with pytest.raises(UnsupportedOperationError, match=r"names the file app/x\.py"):
+        read_snippet(update.splitlines(), ORIGINAL, path="lib/x.py")
