@@ -10,7 +10,13 @@ from operator import attrgetter, itemgetter
 
 from apply_service.edit.place.sent_part import SentPart
 from apply_service.edit.read.segment import Segment
-from apply_service.edit.text.alignment import MAX_GAP_CELLS, Block, matching_blocks, small_blocks
+from apply_service.edit.text.alignment import (
+    MAX_GAP_CELLS,
+    Block,
+    changed_hunks,
+    matching_blocks,
+    small_blocks,
+)
 from apply_service.edit.text.indentation import reindented_by
 from apply_service.edit.text.line_index import LineIndex, indent_of
 
@@ -62,10 +68,41 @@ class OverlapError(Exception):
 def exact_merges(
     original_lines: Sequence[str], segments: Sequence[Segment], *, is_ordered: bool = False
 ) -> ExactMerges | None:
-    """None if the old lines of a segment are not all in the file. Raises OverlapError.
+    """None if the old lines of a segment are not in the file, nor in what others have made of it.
 
     `is_ordered` if the segments should come in the order of the file, as hunks do.
+
+    Raises OverlapError.
     """
+    try:
+        found = _together(original_lines, segments, is_ordered=is_ordered)
+    except OverlapError:
+        in_turn = _in_turn(original_lines, segments)
+        if in_turn is None:
+            raise
+        return in_turn
+    return _in_turn(original_lines, segments) if found is None else found
+
+
+def _in_turn(original_lines: Sequence[str], segments: Sequence[Segment]) -> ExactMerges | None:
+    """The merge if each segment has one place in what those before it have made."""
+    lines = tuple(original_lines)
+    for segment in segments:
+        found = _together(lines, [segment])
+        if found is None or found.certainty < 1:
+            return None
+        lines = found.merges[0]
+    parts = tuple(
+        SentPart(start=hunk.old_start, end=hunk.old_end, lines=lines[hunk.new_start : hunk.new_end])
+        for hunk in changed_hunks(original_lines, lines)
+    )
+    return ExactMerges(merges=(lines,), weights=(0.0,), parts=parts, certainty=1.0)
+
+
+def _together(
+    original_lines: Sequence[str], segments: Sequence[Segment], *, is_ordered: bool = False
+) -> ExactMerges | None:
+    """The merges in which each segment has a place in the original. Raises OverlapError."""
     search = _ExactPlaces(original_lines)
     places: list[list[ExactPlace]] = []
     for segment in segments:
@@ -89,19 +126,6 @@ def exact_merges(
         parts=tuple(SentPart(start=one.start, end=one.end, lines=one.lines) for one in ways[0]),
         certainty=1.0 if is_only else min(math.exp(weights[0]), MAX_DOUBTFUL),
     )
-
-
-def merge_in_turn(
-    original_lines: Sequence[str], segments: Sequence[Segment]
-) -> tuple[str, ...] | None:
-    """The text if each segment has one place in what those before it made; None if not."""
-    lines = tuple(original_lines)
-    for segment in segments:
-        found = exact_merges(lines, [segment])
-        if found is None or found.certainty < 1:
-            return None
-        lines = found.merges[0]
-    return lines
 
 
 def merge_everywhere(original_lines: Sequence[str], segment: Segment) -> tuple[str, ...] | None:

@@ -10,12 +10,7 @@ from functools import cached_property
 from itertools import takewhile
 
 from apply_service.edit.finding import Finding
-from apply_service.edit.place.exact_merges import (
-    MAX_DOUBTFUL,
-    OverlapError,
-    exact_merges,
-    merge_in_turn,
-)
+from apply_service.edit.place.exact_merges import MAX_DOUBTFUL, OverlapError, exact_merges
 from apply_service.edit.place.lattice.layers import layers_of
 from apply_service.edit.place.merge_findings import (
     anchor_not_found,
@@ -32,7 +27,6 @@ from apply_service.edit.read.segment import EXPLICIT_FORMATS, Segment, Snippet
 from apply_service.edit.syntax.definitions import find_definitions
 from apply_service.edit.syntax.languages import language_of
 from apply_service.edit.syntax.syntax import parse
-from apply_service.edit.text.alignment import changed_hunks
 
 MAX_SEGMENTS = 400
 # Of merges that the scores say are right with this probability, so many are: chosen on edits that
@@ -161,11 +155,8 @@ def plan_merge(
         return _without_merge(original_lines, snippet, finding)
     if snippet is not None and snippet.format in EXPLICIT_FORMATS:
         try:
-            exact = exact_merges(
-                original_lines,
-                snippet.segments,
-                is_ordered=snippet.format in ("diff", "patch"),
-            )
+            is_ordered = snippet.format in ("diff", "patch")
+            exact = exact_merges(original_lines, snippet.segments, is_ordered=is_ordered)
         except OverlapError:
             return _without_merge(original_lines, snippet, no_common_order(snippet))
         if exact is not None:
@@ -175,23 +166,6 @@ def plan_merge(
                 weights=exact.weights,
                 certainty=exact.certainty,
                 parts=exact.parts,
-                snippet=snippet,
-            )
-        in_turn = merge_in_turn(original_lines, snippet.segments)
-        if in_turn is not None:
-            return MergePlan(
-                original_lines=original_lines,
-                merges=(in_turn,),
-                weights=(0.0,),
-                certainty=1.0,
-                parts=tuple(
-                    SentPart(
-                        start=hunk.old_start,
-                        end=hunk.old_end,
-                        lines=in_turn[hunk.new_start : hunk.new_end],
-                    )
-                    for hunk in changed_hunks(original_lines, in_turn)
-                ),
                 snippet=snippet,
             )
     scores = load_scores()

@@ -12,7 +12,7 @@ from typing import Self
 import httpx
 
 from apply_client.address import resolve_address
-from apply_client.edit import DEFAULT_OPTIONS, ApplyOptions, Edit
+from apply_client.edit import DEFAULT_OPTIONS, ApplyOptions, Edit, Update
 from apply_client.errors import ApplyClientError
 from apply_client.protocol.answers import REQUEST_ID_HEADER, check_status, models_of, result_of
 from apply_client.protocol.events import EventReader, StreamEvent
@@ -83,7 +83,7 @@ class ApplyClient:
     def apply(
         self,
         original: Content,
-        update: str,
+        update: Update,
         *,
         path: str | None = None,
         instruction: str | None = None,
@@ -112,7 +112,7 @@ class ApplyClient:
     def apply_file(
         self,
         path: PathLike,
-        update: str,
+        update: Update,
         *,
         policy: WritePolicy = DRY_RUN,
         instruction: str | None = None,

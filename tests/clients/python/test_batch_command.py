@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from apply_client.__main__ import main
 from apply_client.batch.journal import Journal, JournalHead, StepOutcome
+from apply_client.update_text import DiskError
 from oracle_service import OracleService
 from server_thread import serving
 
@@ -462,3 +463,102 @@ def test_two_runs_at_once_are_refused(repository: Path, capfd: pytest.CaptureFix
         assert run("--write") == 2
     assert "is in use by another run" in capfd.readouterr().err
     assert (repository / "a.py").read_text() == source(2)
+
+
+TWICE = "class A:\n    def f(self):\n        go()\n\n\nclass B:\n    def f(self):\n        go()\n"
+EITHER = {"path": "t.py", "update": "# ...\n    def f(self):\n        log()\n        go()\n# ...\n"}
+
+
+def questions() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path("q.jsonl").read_text().splitlines()]
+
+
+def answer(question: dict[str, Any], symbol: str) -> None:
+    """Write the question with an answer, as a person would."""
+    chosen = next(one for one in question["choices"] if one["where"]["symbol"] == symbol)
+    Path("a.jsonl").write_text("\n" + json.dumps({**question, "resolve": chosen["id"]}) + "\n")
+
+
+@pytest.mark.parametrize("goal", [["--write"], ["--patch", "all.patch"]])
+def test_doubts_are_questions_whose_answers_the_same_command_takes(
+    goal: list[str], repository: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (repository / "t.py").write_text(TWICE)
+    write_edits(EITHER, edit("b.py", 20))
+    command = [*goal, "--questions", "q.jsonl"]
+    assert run(*command) == 3
+    assert "q.jsonl: 1 questions\n" in capfd.readouterr().err
+    (question,) = questions()
+    assert (question["step"], question["path"]) == ("1", "t.py")
+    answer(question, "B.f")
+    assert run(*command, "--answers", "a.jsonl") == 0
+    assert "2 edits: 2 applied" in capfd.readouterr().err
+    assert questions() == []
+    if goal == ["--write"]:
+        meant = TWICE.replace(
+            "class B:\n    def f(self):\n", "class B:\n    def f(self):\n        log()\n"
+        )
+        assert (repository / "t.py").read_text() == meant
+    else:
+        assert "+        log()" in Path("all.patch").read_text()
+    assert run(*command, "--answers", "a.jsonl") == 0, "an answer counts once"
+
+
+def test_an_answer_to_what_the_file_is_no_more_is_a_new_question(
+    repository: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (repository / "t.py").write_text(TWICE)
+    write_edits(EITHER)
+    command = ["--write", "--questions", "q.jsonl"]
+    assert run(*command) == 3
+    answer(questions()[0], "B.f")
+    (repository / "t.py").write_text("# new\n" + TWICE)
+    assert run(*command, "--answers", "a.jsonl") == 3
+    assert "the answer is none of the choices" in capfd.readouterr().err
+    assert (repository / "t.py").read_text() == "# new\n" + TWICE
+    answer(questions()[0], "A.f")
+    assert run(*command, "--answers", "a.jsonl") == 0
+    assert (repository / "t.py").read_text().index("log") < TWICE.index("class B")
+
+
+def test_a_dry_run_asks_and_the_first_run_takes_the_answers(repository: Path) -> None:
+    (repository / "t.py").write_text(TWICE)
+    write_edits(EITHER)
+    assert run("--questions", "q.jsonl") == 3
+    answer(questions()[0], "A.f")
+    assert run("--write", "--answers", "a.jsonl") == 0
+    assert "log()" in (repository / "t.py").read_text()
+
+
+@pytest.mark.parametrize("text", ["no", '{"step": 1}', '{"step": "9", "resolve": "x"}'])
+def test_bad_answers_do_nothing(
+    text: str, repository: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_edits(edit("b.py", 20))
+    Path("a.jsonl").write_text(text)
+    assert run("--write", "--answers", "a.jsonl") == 2
+    assert "write a question's `step`" in capfd.readouterr().err
+    assert (repository / "b.py").read_text() == source(2)
+
+
+def test_an_answer_whose_write_was_interrupted_is_told_from_the_file(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk was full after the file was written: the next run knows, even without answers."""
+    (repository / "t.py").write_text(TWICE)
+    write_edits(EITHER)
+    command = ["--write", "--questions", "q.jsonl"]
+    assert run(*command) == 3
+    answer(questions()[0], "B.f")
+    ending = Journal.end
+
+    def killed(self: Journal, *_arguments: Any, **_members: Any) -> None:
+        raise DiskError("no room")
+
+    monkeypatch.setattr(Journal, "end", killed)
+    assert run(*command, "--answers", "a.jsonl") == 1
+    monkeypatch.setattr(Journal, "end", ending)
+    assert "log()" in (repository / "t.py").read_text()
+    assert run(*command) == 0
+    assert questions() == []
+    assert (repository / "t.py").read_text().count("log()") == 1

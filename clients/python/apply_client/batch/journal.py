@@ -4,8 +4,8 @@ The file has one JSON object a line, each flushed to the disk before the work go
 says which batch it is. A step that writes a file has two lines: `begin`, before the file is
 replaced, with the hash of the file `before` and `after`, and `end`, when the file is replaced.
 After a kill between the two the file itself shows which of them holds. All other steps have `end`
-alone, in a batch for a patch with the `content` of the file. A last line that a kill cut off does
-not count.
+alone, in a batch for a patch with the `content` of the file. A step in doubt that is answered later
+has one more `end`, which counts. A last line that a kill cut off does not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import msgspec
 
 from apply_client.careful_files.file_lock import try_lock
 from apply_client.errors import ApplyClientError
-from apply_client.protocol.wire import Finding
+from apply_client.protocol.wire import Choice, Finding
 from apply_client.update_text import DiskError, InputError, file_error
 
 FORMAT = "apply-client batch journal 1"
@@ -57,7 +57,8 @@ class JournalHead(msgspec.Struct, frozen=True, kw_only=True):
 class StepOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The outcome of a finished step.
 
-    `before` and `after` are hashes of the file, null where there was or is none.
+    `before` and `after` are hashes of the file, null where there was or is none. `choices` are what
+    a doubtful update may mean.
     """
 
     status: StepStatus
@@ -66,6 +67,11 @@ class StepOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     is_written: bool = False
     message: str | None = None
     findings: tuple[Finding, ...] = ()
+    choices: tuple[Choice, ...] = ()
+
+    def is_answered_by(self, choice_id: str | None) -> bool:
+        """True if the step was left in doubt, and this is one of its choices."""
+        return not self.is_written and choice_id in {choice.id for choice in self.choices}
 
 
 class JournalLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -87,7 +87,7 @@ def write_patch(
         sys.stdout.flush()
         return conflicts
     try:
-        with _whole_file(Path(os.path.realpath(target))) as stream:
+        with whole_file(Path(os.path.realpath(target))) as stream:
             _write_changes(stream, sorted(paths), journal, workspace, conflicts)
     except OSError as error:
         raise file_error(f"write {target}", error) from error
@@ -95,7 +95,7 @@ def write_patch(
 
 
 @contextmanager
-def _whole_file(path: Path) -> Iterator[BinaryIO]:
+def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A stream whose bytes become the file at the end, in one step; an error changes nothing.
 
     An existing file hands on its owner and its mode. A pipe or a device is written to.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from apply_client.async_client import AsyncApplyClient
 from apply_client.batch.edits_file import BatchFile, Step, StepEdit
 from apply_client.batch.journal import Journal, StepOutcome
 from apply_client.batch.store import BatchStore
-from apply_client.edit import ApplyOptions
+from apply_client.edit import ApplyOptions, Edit
 from apply_client.errors import (
     APIConnectionError,
     ApplyClientError,
@@ -19,6 +18,7 @@ from apply_client.errors import (
     RateLimitError,
     ServerError,
     TooLargeError,
+    UnknownChoiceError,
     UnprocessableEditError,
 )
 from apply_client.workspace.errors import ContentConflictError, FileAccessError, WorkspaceError
@@ -32,7 +32,10 @@ Report = Callable[[StepEdit, StepOutcome | ApplyClientError], None]
 
 
 class BatchWork:
-    """Does the steps that the journal lacks; `report` hears of each, in any order."""
+    """Does the steps that the journal lacks; `report` hears of each, in any order.
+
+    `answers` are ids of choices by step: a step in doubt that has one is done again.
+    """
 
     def __init__(
         self,
@@ -44,6 +47,7 @@ class BatchWork:
         policy: WritePolicy,
         options: ApplyOptions,
         report: Report,
+        answers: Mapping[str, str] | None = None,
     ) -> None:
         self._client = client
         self._batch = batch
@@ -52,6 +56,7 @@ class BatchWork:
         self._policy = policy
         self._options = options
         self._report = report
+        self._answers = answers or {}
         self._is_stopped = False
         self._stop_error: ApplyClientError | None = None
 
@@ -80,7 +85,10 @@ class BatchWork:
 
     async def _is_over(self, step: Step) -> bool:
         """Do a step unless it is done; true if the next one of its file may begin."""
-        if step.key in self._journal.outcomes:
+        known = self._journal.outcomes.get(step.key)
+        is_answered = known is not None and known.is_answered_by(self._answers.get(step.key))
+        is_interrupted = self._journal.begun(step.key) is not None
+        if known is not None and not (is_answered or is_interrupted):
             return True
         edit = self._batch.read(step)
         try:
@@ -100,18 +108,20 @@ class BatchWork:
         try:
             before = await asyncio.to_thread(self._store.read, step.path)
             self._check_expected(step, edit, before)
-            outcome, content = await self._result(edit, before)
+            outcome, content = await self._result(edit, before, self._answers.get(step.key))
             if outcome.is_written:
                 return await asyncio.to_thread(self._store.change, step, outcome, content)
         except UNFINISHED_ERRORS:
             raise
+        except UnknownChoiceError as error:
+            outcome = _question(error, before)
         except (BadRequestError, TooLargeError, UnprocessableEditError, WorkspaceError) as error:
             outcome = _failure(error, before)
         await asyncio.to_thread(self._journal.end, step.key, step.path, outcome)
         return outcome
 
     async def _result(
-        self, edit: StepEdit, before: bytes | None
+        self, edit: StepEdit, before: bytes | None, resolve: str | None
     ) -> tuple[StepOutcome, bytes | None]:
         """The outcome of a change, and the changed file. Raises ApplyClientError."""
         change = edit.change
@@ -125,12 +135,15 @@ class BatchWork:
         before_sha256 = sha256_of(before)
         if change.action == "delete":
             return StepOutcome(status="removed", before=before_sha256, is_written=True), None
-        result = await self._client.apply(
-            before,
-            change.text,
-            path=change.path,
-            instruction=edit.instruction,
-            options=self._options,
+        result = await self._client.apply_edit(
+            Edit(
+                before,
+                change.text,
+                path=change.path,
+                instruction=edit.instruction,
+                options=self._options,
+                resolve=resolve,
+            )
         )
         is_written = self._policy.would_write(result.status)
         outcome = StepOutcome(
@@ -139,6 +152,7 @@ class BatchWork:
             after=sha256_of(result.merged) if is_written else before_sha256,
             is_written=is_written,
             findings=result.findings,
+            choices=() if is_written else result.choices,
         )
         return outcome, result.merged
 
@@ -171,7 +185,21 @@ def _failure(error: ApplyClientError, before: bytes | None) -> StepOutcome:
     if isinstance(error, ContentConflictError):
         return StepOutcome(status="content_conflict", before=sha256, message=str(error))
     if isinstance(error, EditRejectedError):
-        return StepOutcome(status="rejected", before=sha256, findings=error.findings)
-    is_rejected = isinstance(error, UnprocessableEditError)
-    status: Literal["rejected", "failed"] = "rejected" if is_rejected else "failed"
-    return StepOutcome(status=status, before=sha256, message=str(error))
+        return StepOutcome(
+            status="rejected", before=sha256, findings=error.findings, choices=error.choices
+        )
+    if isinstance(error, UnprocessableEditError):
+        return StepOutcome(
+            status="rejected", before=sha256, message=str(error), choices=error.choices
+        )
+    return StepOutcome(status="failed", before=sha256, message=str(error))
+
+
+def _question(error: UnknownChoiceError, before: bytes | None) -> StepOutcome:
+    """The outcome of a step whose answer does not fit what the file is now."""
+    return StepOutcome(
+        status="needs_review",
+        before=None if before is None else sha256_of(before),
+        message="the answer is none of the choices that the edit has now",
+        choices=error.choices,
+    )

@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from apply_client.batch.edits_file import BatchFile
 from apply_client.batch.journal import Journal, JournalHead
 from apply_client.batch.patch_writer import write_patch
 from apply_client.batch.progress import BatchProgress, summary_of
+from apply_client.batch.questions import read_answers, write_questions
 from apply_client.batch.store import BatchStore, DiskStore, PatchStore
 from apply_client.batch.work import BatchWork
 from apply_client.cli.exit_codes import (
@@ -77,6 +78,12 @@ def add_batch_command(subparsers: Any) -> None:
         metavar="FILE",
         help="what is done so far (default: EDITS with .journal behind it)",
     )
+    parser.add_argument(
+        "--questions", type=Path, metavar="OUT", help="write the edits in doubt with their choices"
+    )
+    parser.add_argument(
+        "--answers", type=Path, metavar="FILE", help="the choices that are meant, step by step"
+    )
     add_edit_flags(parser, timeout_s=_DEFAULT_TIMEOUT_S)
     parser.set_defaults(run=run_batch)
 
@@ -88,10 +95,15 @@ def run_batch(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise InputError(f"--concurrency: {error}") from error
     workspace = _workspace(args.root)
+    answers = {} if args.answers is None else read_answers(args.answers)
     with BatchFile(args.edits, workspace) as batch, _journal(args, batch, workspace) as journal:
         kind = DiskStore if args.write else PatchStore
         store: BatchStore = kind(workspace, journal)
-        asyncio.run(_work(args, batch, journal, store))
+        _check_answers(answers, batch)
+        asyncio.run(_work(args, batch, journal, store, answers))
+        if args.questions is not None:
+            num_questions = write_questions(args.questions, batch, journal.outcomes)
+            print(f"{args.questions}: {num_questions} questions", file=sys.stderr)
         exit_code = _exit_code(batch, journal)
         if args.patch is not None:
             conflicts = write_patch(args.patch, batch.steps_by_path, journal, workspace)
@@ -103,12 +115,31 @@ def run_batch(args: argparse.Namespace) -> int:
     return exit_code
 
 
+def _check_answers(answers: Mapping[str, str], batch: BatchFile) -> None:
+    """Raise InputError for an answer to a step that the batch does not have."""
+    known = {step.key for steps in batch.steps_by_path.values() for step in steps}
+    strange = sorted(answers.keys() - known)
+    if strange:
+        raise InputError(
+            f"--answers: the edits have no step {strange[0]!r}; write a question's `step`, such as"
+            f" {next(iter(known), '1')!r}"
+        )
+
+
 async def _work(
-    args: argparse.Namespace, batch: BatchFile, journal: Journal, store: BatchStore
+    args: argparse.Namespace,
+    batch: BatchFile,
+    journal: Journal,
+    store: BatchStore,
+    answers: Mapping[str, str],
 ) -> None:
     retry = retry_policy_of(args.timeout, max_retries=_MAX_RETRIES)
+    done = journal.outcomes
+    num_open = sum(
+        done[key].is_answered_by(choice) for key, choice in answers.items() if key in done
+    )
     progress = BatchProgress(
-        Console(stderr=True), num_steps=batch.num_steps, num_done=len(journal.outcomes)
+        Console(stderr=True), num_steps=batch.num_steps, num_done=len(done) - num_open
     )
     async with AsyncApplyClient(args.url, retry=retry) as client:
         work = BatchWork(
@@ -121,6 +152,7 @@ async def _work(
                 scope=args.scope, use_model=args.use_model, model=args.model, priority="batch"
             ),
             report=progress.report,
+            answers=answers,
         )
         with progress:
             watching = asyncio.create_task(_tell_if_away(client, progress, args.timeout))

@@ -15,7 +15,6 @@ from apply_service.edit.place.exact_merges import (
     OverlapError,
     exact_merges,
     merge_everywhere,
-    merge_in_turn,
 )
 from apply_service.edit.read.segment import Segment, SegmentLine
 
@@ -191,8 +190,10 @@ def test_lines_that_stand_there_already_change_nothing() -> None:
 
 def test_blocks_follow_one_another() -> None:
     turns = [hunk(["one()"], ["two()"]), hunk(["two()", "four()"], ["three()"])]
-    assert merge_in_turn(["one()", "four()"], turns) == ("three()",)
-    assert merge_in_turn(["one()", "one()"], turns) is None
+    found = exact_merges(["one()", "four()"], turns)
+    assert found is not None
+    assert (found.merges, found.certainty) == ((("three()",),), 1.0)
+    assert exact_merges(["one()", "one()"], turns) is None
 
 
 def test_a_block_goes_everywhere() -> None:
