@@ -120,7 +120,7 @@ calibrate: $(VENV)/training.stamp $(VENV)/model.stamp
 
 merge-scores: $(VENV)/training.stamp
 	$(BIN)/python -m training.blind build
-	$(BIN)/python -m training.corpus --share 0.1 --out build/commits
+	$(BIN)/python -m training.corpus --share 0.5 --out build/commits
 	$(BIN)/python -m training.fit_merges --out apply_service/edit/place/score/merge_scores.msgpack $(ARGS)
 
 clean:

@@ -159,6 +159,7 @@ def whole_case(case: BlindCase, original: str) -> Case:
         instruction=case.instruction,
         style=case.kind,
         must_refuse=case.treat != "merge",
+        package=case.source.package if case.source else None,
     )
 
 

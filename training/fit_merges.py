@@ -1,9 +1,9 @@
 """Fits the scores of `edit/place/score`: `python -m training.fit_merges --out FILE`.
 
-Every score is fitted to what the one before it has not seen (two folds, edits of one file in one
-fold): candidates by themselves, candidates behind others, whole merges, and how certain the first
-merge is. What is written then is fitted to all cases; but for generated lines without a place,
-which are counted alone: certainty learns from them to doubt a line that was changed.
+Every score is fitted to what the one before it has not seen (two folds, edits of one package or
+file in one fold): candidates by themselves, candidates behind others, whole merges, and how certain
+the first merge is. What is written then is fitted to all cases; but for generated lines without a
+place, which are counted alone: certainty learns from them to doubt a line that was changed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ FIT_FILES = (
     "tests/cases/further_agent_edits.jsonl.gz",
 )
 NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS, NUM_SMALL, NUM_CLONES = 300, 900, 1250, 600, 600
-NUM_COMMITS = 600
+NUM_COMMITS = 1500
 NUM_TREES = {"candidate": 300, "step": 200, "merge": 250, "certainty": 120}
 MERGE_PARAMETERS = {
     "learning_rate": 0.05,

@@ -74,8 +74,8 @@ class MergedCase:
 
 
 def fold_of(case: Case, num_folds: int = NUM_FOLDS) -> int:
-    """The part of the data that a case belongs to: edits of one file stay together."""
-    return zlib.crc32(case.original.encode()) % num_folds
+    """The part of the data that a case belongs to: edits of one package, or file, stay together."""
+    return zlib.crc32((case.package or case.original).encode()) % num_folds
 
 
 class CaseExamples:

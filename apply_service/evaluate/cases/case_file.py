@@ -29,7 +29,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `original`, `update` and `expected` are whole texts; those in `also` are as right as `expected`.
     `style` says how the update was written; figures are reported by it. `must_refuse` marks an
     update that has no right answer: it is to be refused or flagged. With `also` it has several, and
-    the caller must be asked.
+    the caller must be asked. `package` is where the file is from.
     """
 
     id: str
@@ -42,6 +42,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     style: str | None = None
     language: str | None = None
     must_refuse: bool = False
+    package: str | None = None
 
     @property
     def results(self) -> tuple[str, ...]:

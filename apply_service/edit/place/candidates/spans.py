@@ -29,6 +29,7 @@ MAX_STARTS = 110
 MAX_ENDS_PER_START = 10
 MAX_ALIGNED = 80
 MAX_RUNS = 60
+MAX_INSERTED = 16
 MAX_BLOCKS = 24
 MAX_FRAMED = 48
 MAX_FRAME_LINES = 60
@@ -80,6 +81,8 @@ class SpanSearch:
         for span in aligned:
             spans.add(span, "alignment")
         for span in sorted(runs, key=self._run_key)[:MAX_RUNS]:
+            spans.add(span, "run")
+        for span in self._inserted():
             spans.add(span, "run")
         for span in blocks[:MAX_BLOCKS]:
             spans.add(span, "block")
@@ -143,6 +146,24 @@ class SpanSearch:
                 equal = matcher.run_length(row, line, step, 1.0)
                 for size in {*range(1, min(length, 4) + 1), equal, length, length - 1} - {0, -1}:
                     yield (line, line + size) if step > 0 else (line + 1 - size, line + 1)
+
+    def _inserted(self) -> list[tuple[int, int]]:
+        """First and last rows that stand next to each other, so that all rows between are new."""
+        equal, num_lines = self._matcher.is_equal, len(self._original)
+        num_rows = len(self._rows)
+        heads, tails = (np.zeros(num_lines + 1, np.int64) for _ in range(2))
+        head = tail = np.ones(num_lines + 1, bool)
+        for size in range(1, min(num_rows - 1, MAX_BORDER_ROWS, num_lines) + 1):
+            # [start] of `size` lines that are the first rows, and [end] of those that are the last.
+            head = head[:-1] & equal[size - 1, size - 1 :]
+            tail = tail[1:] & equal[num_rows - size, : num_lines - size + 1]
+            heads[size:][head] = size
+            tails[: num_lines - size + 1][tail] = size
+        weights = np.concatenate([[0.0], np.cumsum(self._matcher.row_weights)])
+        found = np.nonzero((heads > 0) & (tails > 0) & (heads + tails < num_rows))[0]
+        shown = weights[heads[found]] + weights[-1] - weights[num_rows - tails[found]]
+        order = np.argsort(-shown, kind="stable")[:MAX_INSERTED]
+        return [(int(at - heads[at]), int(at + tails[at])) for at in found[order]]
 
     def _run_key(self, span: tuple[int, int]) -> float:
         return -float(self._matcher.evidence[:, span[0] : span[1]].max(axis=0).sum())

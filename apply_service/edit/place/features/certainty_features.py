@@ -134,6 +134,9 @@ for _name in (
     "all_num_kept_lines",
     "all_num_unequal",
     "all_num_other_heads",
+    "num_idle",
+    "edge_kept",
+    "edge_lost",
 ):
     _of_merge(_name)
 for _name in (
@@ -153,5 +156,8 @@ for _name in (
     "all_num_restored",
     "num_unsaid",
     "num_unsaid_lost",
+    "num_idle",
+    "edge_kept",
+    "edge_lost",
 ):
     _more_than_next(_name)

@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
+from apply_service.edit.place.candidates.candidate import Candidate
 from apply_service.edit.place.candidates.original_facts import OriginalFacts
 from apply_service.edit.place.candidates.way import Way
 from apply_service.edit.place.features.candidate_features import CANDIDATE_FEATURES
@@ -27,9 +29,15 @@ _BINDING = re.compile(
 _COLUMNS = {name: column for column, name in enumerate(CANDIDATE_FEATURES.names)}
 
 
+_start_of, _end_of = attrgetter("start"), attrgetter("end")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """One way to read the update, with what its merges have in common."""
+    """One way to read the update, with what its merges have in common.
+
+    `is_open` where no marker stands at its beginning, and at its end.
+    """
 
     number: int
     snippet: Snippet
@@ -37,6 +45,7 @@ class Reading:
     noted: frozenset[str]
     num_markers: int
     shape: UpdateShape
+    is_open: tuple[bool, bool]
 
 
 class MergeView:
@@ -75,6 +84,12 @@ class MergeView:
         """A feature of all its segments."""
         column = _COLUMNS[name]
         return [float(row[column]) for row in self._rows] or [0.0]
+
+    @cached_property
+    def edges(self) -> tuple[Candidate, Candidate]:
+        """The candidates that stand first and last in the file."""
+        candidates = self.way.candidates
+        return min(candidates, key=_start_of), max(candidates, key=_end_of)
 
     @cached_property
     def gone(self) -> Counter[str]:

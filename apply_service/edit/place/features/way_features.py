@@ -165,6 +165,34 @@ def takes_guess(view: MergeView) -> float:
     return float(all(taken)) if taken else -1.0
 
 
+@_add
+def num_idle(view: MergeView) -> float:
+    """Parts that change nothing where they stand."""
+    changes = zip(view.of_candidates("num_added"), view.of_candidates("num_removed"), strict=True)
+    return sum(not any(change) for change in changes)
+
+
+@_add
+def edge_kept(view: MergeView) -> float:
+    """Lines that stay before or behind all parts, though no marker stands for them."""
+    top, bottom = view.edges
+    is_open_above, is_open_below = view.reading.is_open
+    return is_open_above * top.start + is_open_below * (len(view.original) - bottom.end)
+
+
+@_add
+def edge_lost(view: MergeView) -> float:
+    """Lines lost above the first or below the last one that was sent, where no marker stands."""
+    top, bottom = view.edges
+    is_open_above, is_open_below = view.reading.is_open
+    lost = 0.0
+    if is_open_above and top.pairs:
+        lost += top.pairs[0][1] - top.start
+    if is_open_below and bottom.pairs:
+        lost += bottom.end - 1 - bottom.pairs[-1][1]
+    return lost
+
+
 def _of_candidates(name: str, fold: str) -> None:
     folds: dict[str, Callable[[Iterable[float]], float]] = {"least": min, "most": max, "all": sum}
 

@@ -25,6 +25,7 @@ from apply_service.edit.place.lattice.moved_definitions import Move, moves_of
 from apply_service.edit.place.sent_part import SentPart
 from apply_service.edit.read.fences import fenced_parts
 from apply_service.edit.read.marker_scan import MarkerScan
+from apply_service.edit.read.markers import parse_marker
 from apply_service.edit.read.original_index import OriginalIndex
 from apply_service.edit.read.readings import readings_of
 from apply_service.edit.read.segment import (
@@ -121,14 +122,14 @@ class MergeSource:
                 snippet = self._one_segment(update, path, language)
             except SnippetError:
                 continue
-            self._add(_reading(number, snippet), snippet, local, step)
+            self._add(_reading(number, snippet, update), snippet, local, step)
         for move in moves_of(update_lines, self.original, MarkerScan(index, language=language)):
             try:
                 snippet = read_snippet(move.lines, original_lines, path=path, language=language)
             except SnippetError:
                 continue
             snippet = _with_move(snippet, move)
-            self._add(_reading(NUM_OF_MOVES, snippet), snippet, local, step)
+            self._add(_reading(NUM_OF_MOVES, snippet, move.lines), snippet, local, step)
 
     def _add(
         self, reading: Reading, snippet: Snippet, local: Scorer | None, step: Scorer | None
@@ -230,8 +231,12 @@ def _with_move(snippet: Snippet, move: Move) -> Snippet:
     )
 
 
-def _reading(number: int, snippet: Snippet) -> Reading:
+def _reading(number: int, snippet: Snippet, update_lines: Sequence[str]) -> Reading:
     shape = UpdateShape(snippet)
+    sent = [line for line in update_lines if line.strip()]
+    ends = (sent[0], sent[-1]) if sent else ("", "")
+    is_lazy = snippet.format not in EXPLICIT_FORMATS
+    first, last = (is_lazy and parse_marker(line) is None for line in ends)
     return Reading(
         number=number,
         snippet=snippet,
@@ -239,4 +244,5 @@ def _reading(number: int, snippet: Snippet) -> Reading:
         noted=frozenset(removal.name for removal in snippet.removals),
         num_markers=sum(segment.has_gap_before for segment in snippet.segments),
         shape=shape,
+        is_open=(first, last),
     )
