@@ -59,6 +59,8 @@ FIT_FILES = (
 NUM_WRAPS, NUM_SLOPPY, NUM_DEFINITIONS, NUM_SMALL, NUM_CLONES = 300, 900, 1250, 600, 600
 NUM_COMMITS = 1500
 NUM_TREES = {"candidate": 300, "step": 200, "merge": 250, "certainty": 120}
+# Merges and certainty have few cases; candidates and steps have rows enough.
+NUM_FORESTS = 3
 MERGE_PARAMETERS = {
     "learning_rate": 0.05,
     "num_leaves": 15,
@@ -151,6 +153,7 @@ def fit_merge_scores(cases: Sequence[MergedCase]) -> list[TreeScore]:
                 num_trees=NUM_TREES["merge"],
                 ranks=True,
                 parameters=MERGE_PARAMETERS,
+                num_forests=NUM_FORESTS,
             )
         )
     return found
@@ -199,6 +202,7 @@ def fit_certainty(
             CERTAINTY_FEATURES.names,
             num_trees=NUM_TREES["certainty"],
             parameters=CERTAINTY_PARAMETERS,
+            num_forests=NUM_FORESTS,
         )
 
     unseen = np.zeros(len(cases))

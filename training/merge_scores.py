@@ -41,13 +41,15 @@ def fit(
     num_trees: int,
     ranks: bool = False,
     parameters: Mapping[str, Any] | None = None,
+    num_forests: int = 1,
 ) -> TreeScore:
     """Fit trees to rows of which some are right; the rows of a group compete.
 
     `weights` say how much each row counts, before groups are made equal.
 
     The sum of the trees is the log odds that a row is right. With `ranks` it only orders the rows
-    of each group (LambdaMART, Burges 2010).
+    of each group (LambdaMART, Burges 2010). The mean of several forests, each from its own seed,
+    depends less on chance.
     """
     order = np.argsort(groups, kind="stable")
     rows, is_right, weights = rows[order], is_right[order], weights[order]
@@ -62,8 +64,11 @@ def fit(
         group=sizes if ranks else None,
         feature_name=list(names),
     )
-    booster = lightgbm.train(chosen, data, num_boost_round=num_trees)
-    trees = trees_of(booster, num_digits=NUM_DIGITS)
+    trees: list[Tree] = []
+    for number in range(num_forests):
+        parameters = {**chosen, "seed": PARAMETERS["seed"] + number}
+        booster = lightgbm.train(parameters, data, num_boost_round=num_trees)
+        trees += trees_of(booster, num_digits=NUM_DIGITS, share=1 / num_forests)
     return TreeScore(list(names), trees)
 
 
@@ -76,13 +81,16 @@ def shares_of(score: TreeScore) -> dict[str, float]:
     return dict(zip(score.features, counts / max(counts.sum(), 1), strict=True))
 
 
-def trees_of(booster: lightgbm.Booster, *, num_digits: int) -> list[Tree]:
-    """LightGBM's trees in the stored form, their numbers cut to so many digits."""
+def trees_of(booster: lightgbm.Booster, *, num_digits: int, share: float = 1.0) -> list[Tree]:
+    """LightGBM's trees in the stored form, their numbers cut to so many digits.
+
+    Their values are multiplied by a share.
+    """
     roots = [info["tree_structure"] for info in booster.dump_model()["tree_info"]]
-    return [_tree_of(root, num_digits) for root in roots]
+    return [_tree_of(root, num_digits, share) for root in roots]
 
 
-def _tree_of(root: Mapping[str, Any], num_digits: int) -> Tree:
+def _tree_of(root: Mapping[str, Any], num_digits: int, share: float) -> Tree:
     tree = Tree([], [], [], [], [])
 
     def shortened(value: float) -> float:
@@ -91,7 +99,7 @@ def _tree_of(root: Mapping[str, Any], num_digits: int) -> Tree:
     def add(node: Mapping[str, Any]) -> int:
         """The number of a node or leaf, once it and all below it are in the tree."""
         if "leaf_value" in node:
-            tree.values.append(shortened(node["leaf_value"]))
+            tree.values.append(shortened(share * node["leaf_value"]))
             return -len(tree.values)
         number = len(tree.features)
         tree.features.append(node["split_feature"])

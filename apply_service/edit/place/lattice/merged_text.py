@@ -80,8 +80,12 @@ class _Writer:
         numbers = self._original.numbers
         above = self._original.all_lines[self._next : numbers[candidate.start]]
         num_kept = len(above)
+        num_sent = part.rows[0].num_blank
         if self._takes_gap_below(part, candidate):
-            num_kept = min(num_kept, part.rows[0].num_blank)
+            num_kept = min(num_kept, num_sent)
+        elif not above and candidate.start and _begins_new(candidate):
+            above = [""] * min(num_sent, 2)
+            num_kept = len(above)
         self._lines += above[:num_kept]
         self._next = numbers[candidate.end - 1] + 1
         self._lines += written
@@ -185,6 +189,11 @@ class _Writer:
         if not is_block or not is_definition or not place or original.opens(place - 1):
             return 0
         return original.usual_gap(part.first_indent + candidate.shift)
+
+
+def _begins_new(candidate: Candidate) -> bool:
+    """Whether rows stand before the one that is the first line to give way."""
+    return any(row and line == candidate.start for row, line in candidate.pairs)
 
 
 def _blank(known: Sequence[str], number: int) -> list[str]:
