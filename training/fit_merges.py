@@ -91,8 +91,8 @@ CERTAINTY_PARAMETERS = {
         (name in RISES_WITH) - (name in FALLS_WITH) for name in CERTAINTY_FEATURES.names
     ],
 }
-# Cases whose writer had not seen the rules count so often.
-BLIND_WEIGHT = 5.0
+# Cases whose writer had not seen the rules count so often: their candidates, and their merges.
+BLIND_WEIGHT, BLIND_MERGE_WEIGHT = 5.0, 9.0
 
 
 class RankedCase:
@@ -281,6 +281,8 @@ def main() -> int:
     steps = cross_fit(pool.steps(candidates), STEP_FEATURES.names, NUM_TREES["step"])
     say("steps fitted")
     merged = [case for case in pool.merged(candidates, steps) if len(case.rows)]
+    for case in merged:
+        case.weight = BLIND_MERGE_WEIGHT if case.case_id in blind else 1.0
     merges = fit_merge_scores(merged)
     ranked = [RankedCase(case, merges[case.fold]) for case in merged]
     say("merges fitted")

@@ -31,7 +31,7 @@ from apply_service.edit.syntax.syntax import parse
 MAX_SEGMENTS = 400
 # Of merges that the scores say are right with this probability, so many are: chosen on edits that
 # the fit has not seen, so that no more wrong ones are applied than before; docs/benchmarks.md.
-MIN_CERTAINTY = 0.8
+MIN_CERTAINTY = 0.78
 # Where the first merge is wrong, another one is right in so many of the blind cases.
 OTHERS_SHARE = 0.6
 MIN_PROBABILITY = 1e-4

@@ -19,12 +19,12 @@ from apply_service.evaluate.cases.case_file import read_cases
 @pytest.mark.parametrize(
     ("name", "step", "num_right", "num_silent"),
     [
-        ("agent_edits", 3, 69, 0),
-        ("fitting_agent_edits", 11, 148, 2),
-        ("unseen_agent_edits", 2, 47, 0),
+        ("agent_edits", 3, 68, 0),
+        ("fitting_agent_edits", 11, 149, 2),
+        ("unseen_agent_edits", 2, 47, 1),
         # An instruction in a comment stays in the file ("# Add the permission for pushing here").
-        ("further_agent_edits", 3, 31, 2),
-        ("later_agent_edits", 4, 109, 2),
+        ("further_agent_edits", 3, 31, 1),
+        ("later_agent_edits", 4, 114, 2),
         pytest.param("agent_edits", 1, 195, 3, marks=pytest.mark.slow),
         pytest.param("fitting_agent_edits", 1, 1600, 40, marks=pytest.mark.slow),
         pytest.param("unseen_agent_edits", 1, 95, 3, marks=pytest.mark.slow),

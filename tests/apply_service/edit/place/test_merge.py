@@ -88,7 +88,7 @@ def test_a_whole_definition_replaces_the_one_of_its_name() -> None:
 
 def test_a_lone_import_goes_to_the_imports() -> None:
     found = plan("# ... existing code ...\nimport math\n# ... existing code ...\n")
-    assert merged(found).index("import math") in (1, 2)
+    assert merged(found).index("import math") < 3
 
 
 def test_a_segment_that_fits_twice_has_both_merges_and_no_certainty() -> None:

@@ -513,7 +513,14 @@ UNCLEAR = {
 }
 
 
-HELD = {name: PLACED.pop(name) for name in ("methods with their comments, a new one between",)}
+HELD = {
+    name: PLACED.pop(name)
+    for name in (
+        "methods with their comments, a new one between",
+        "a method without the annotation above it",
+        "the end of a function, its first line like the old one",
+    )
+}
 CONTAINER = UNCLEAR.pop("keys of two containers")
 
 

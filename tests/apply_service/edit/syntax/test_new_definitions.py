@@ -150,6 +150,13 @@ def best_merge(original: str, update: str, language: str) -> str:
     return "\n".join(best) + "\n"
 
 
+def assert_asked_about(original: str, update: str, meant: str) -> None:
+    """Nothing is certain, and one of the two likeliest merges is what is meant."""
+    plan = plan_merge(original.splitlines(), update.splitlines(), language="python")
+    assert not plan.is_certain
+    assert tuple(meant.splitlines()) in plan.merges[:2]
+
+
 def behind(original: str, line: str, added: str) -> str:
     """The original with `added` behind the first block that ends with `line`."""
     head, tail = original.split(line, 1)
@@ -218,13 +225,14 @@ def test_some_new_definitions_go_behind_the_last_one_like_them() -> None:
         best_merge(original, update, language) == added_to(original, update, last, gap)
         for original, update, language, last, gap in ADDED.values()
     ]
-    assert sum(right) >= 4
+    assert sum(right) >= 7
 
 
-def test_a_definition_before_the_first_marker_goes_behind_the_imports() -> None:
+def test_a_definition_before_the_first_marker_may_go_behind_the_imports() -> None:
+    """Or to the end of the file: it is asked about."""
     added = "def port():\n    return 80\n"
-    merged = best_merge(ROUTES, f"{added}# ... existing code ...\n", "python")
-    assert merged == ROUTES.replace('@app.route("/")\n', f'{added}\n\n@app.route("/")\n')
+    meant = ROUTES.replace('@app.route("/")\n', f'{added}\n\n@app.route("/")\n')
+    assert_asked_about(ROUTES, f"{added}# ... existing code ...\n", meant)
 
 
 @pytest.mark.parametrize(
@@ -240,13 +248,12 @@ def test_a_definition_may_get_another_name(old: str, new: str) -> None:
     assert best_merge(ROUTES, update, "python") == ROUTES.replace(old, new)
 
 
-def test_a_comment_of_its_own_tells_which_definition_is_meant() -> None:
+def test_a_comment_of_its_own_may_tell_which_definition_is_meant() -> None:
     old = '    def scale(self, by):\n        """Make it wider."""\n        self.width *= by\n'
     new = '    def widen(self, by):\n        """Make it wider."""\n        self._width = by\n'
     below = "\n    def draw(self):\n"
     original = f"class Box:\n{old}{below}        pass\n"
-    merged = best_merge(original, f"# ...\n{new}{below}# ...\n", "python")
-    assert merged == original.replace(old, new)
+    assert_asked_about(original, f"# ...\n{new}{below}# ...\n", original.replace(old, new))
 
 
 def test_a_header_inside_a_text_is_no_definition_but_a_place() -> None:
