@@ -294,10 +294,8 @@ def test_limits_and_broken_bodies(
 ) -> None:
     too_large = refusal(client, tagged(original="x" * 20_001))
     assert (too_large.status_code, too_large.code) == (413, "file_too_large")
-    steps = [f"    step({number}, {number * 7_919})" for number in range(400)]
-    head, tail = ["try:", "    start(a)"], ["    finish(a)", "finally:", "    close(a)", ""]
-    losing = "\n".join(["# ...", *head, steps[0], *steps[250:252], *tail])
-    messages = tagged("\n".join([*head, *steps, *tail]), losing)
+    steps = "".join(f"step({number}, {number * 7_919})\n" for number in range(400))
+    messages = tagged(UNSURE_ORIGINAL, f"# ...\na = 1\n{steps}# ...\n")
     unasked = refusal(client, messages)
     assert (unasked.status_code, unasked.code) == (422, "needs_review")
     assert "place_unconfirmed" in str(unasked.body)
