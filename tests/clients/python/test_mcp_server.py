@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import mcp.types as types
 import pytest
 from apply_client.mcp_server.tools import EDIT_FILE, EDIT_FILES
 from apply_client.workspace.folder import sha256_of
@@ -578,3 +579,53 @@ def test_a_server_that_cannot_start_says_why(
     assert process.stdout == ""
     assert message in process.stderr
     assert "Traceback" not in process.stderr
+
+
+@pytest.mark.parametrize(
+    ("action", "mode"),
+    [
+        *((action, "auto") for action in ("accept", "decline", "cancel", "nonsense")),
+        *((action, "legacy") for action in ("accept", "decline", "cancel", "nonsense", "error")),
+    ],
+)
+def test_a_client_that_can_ask_a_person_is_asked(
+    url: str, tmp_path: Path, action: str, mode: str
+) -> None:
+    """Any answer but a choice leaves the question to the model, as without a person."""
+    asked: list[types.ElicitRequestFormParams] = []
+
+    async def answer(
+        _context: Any, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
+        assert isinstance(params, types.ElicitRequestFormParams)
+        asked.append(params)
+        if action == "error":
+            return types.ErrorData(code=-32603, message="nobody there")
+        if action in ("decline", "cancel"):
+            return types.ElicitResult.model_validate({"action": action})
+        ids = params.requested_schema["properties"]["choice"]["enum"]
+        chosen = ids[1] if action == "accept" else "none of them"
+        return types.ElicitResult(action="accept", content={"choice": chosen})
+
+    root, errors = tmp_path / "shop", tmp_path / "errors.txt"
+    root.mkdir()
+    (root / "twice.py").write_text(TWICE)
+    with mcp_session(root, url=url, errors=errors, asked=answer, mode=mode) as session:
+        result = session.call(
+            EDIT_FILE, target_file="twice.py", instructions="Add c.", code_edit=UNSURE
+        )
+        (question,) = asked
+        named = question.requested_schema["properties"]["choice"]
+        assert "twice.py may mean" in question.message
+        assert "+c = 3" in question.message
+        assert len(named["enum"]) == len(named["enumNames"]) >= 2
+        if action == "accept":
+            assert not result.is_error
+            lines = (root / "twice.py").read_text().split("\n")
+            lines.remove("c = 3")
+            assert "\n".join(lines) == TWICE
+        else:
+            assert result.is_error
+            assert "with `resolve` and its id" in text_of(result)
+            assert (root / "twice.py").read_text() == TWICE
+    assert errors.read_text() == ""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp import Client, StdioServerParameters
+from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult, TextContent
 
@@ -24,8 +25,16 @@ Work = Callable[[Client], Awaitable[Any]]
 class McpSession:
     """Calls of one client, which lives in a task of a thread; made by `mcp_session`."""
 
-    def __init__(self, answer_limit_s: float = ANSWER_LIMIT_S) -> None:
+    def __init__(
+        self,
+        answer_limit_s: float = ANSWER_LIMIT_S,
+        *,
+        asked: ElicitationFnT | None = None,
+        mode: str = "auto",
+    ) -> None:
         self.answer_limit_s = answer_limit_s
+        self.asked = asked
+        self.mode = mode
         self.loop = asyncio.new_event_loop()
         self.queue: asyncio.Queue[tuple[Work, concurrent.futures.Future[Any]] | None]
         self.queue = asyncio.Queue()
@@ -46,7 +55,12 @@ class McpSession:
         """Run the requested calls until None comes."""
         with errors.open("w") as stream:
             transport = stdio_client(parameters, errlog=stream)
-            async with Client(transport, read_timeout_seconds=self.answer_limit_s) as client:
+            async with Client(
+                transport,
+                read_timeout_seconds=self.answer_limit_s,
+                elicitation_callback=self.asked,
+                mode=self.mode,
+            ) as client:
                 while (item := await self.queue.get()) is not None:
                     work, future = item
                     try:
@@ -56,12 +70,22 @@ class McpSession:
 
 
 def mcp_session(
-    root: Path, *flags: str, url: str, errors: Path
+    root: Path,
+    *flags: str,
+    url: str,
+    errors: Path,
+    asked: ElicitationFnT | None = None,
+    mode: str = "auto",
 ) -> AbstractContextManager[McpSession]:
-    """A client of a server for the files below `root`; the server's stderr goes into `errors`."""
+    """A client of a server for the files below `root`; the server's stderr goes into `errors`.
+
+    With `asked` the client can ask a person; `mode` "legacy" speaks the protocol before 2026.
+    """
     command = [sys.executable, "-m", "apply_client", "mcp", "--root", str(root), "--url", url]
     environment = {"PYTHONPATH": str(ROOT / "clients" / "python")}
-    return mcp_process([*command, *flags], environment=environment, errors=errors)
+    return mcp_process(
+        [*command, *flags], environment=environment, errors=errors, asked=asked, mode=mode
+    )
 
 
 @contextmanager
@@ -71,12 +95,14 @@ def mcp_process(
     environment: Mapping[str, str],
     errors: Path,
     answer_limit_s: float = ANSWER_LIMIT_S,
+    asked: ElicitationFnT | None = None,
+    mode: str = "auto",
 ) -> Iterator[McpSession]:
     """A client of the server that a command starts, with few of our environment variables."""
     parameters = StdioServerParameters(
         command=command[0], args=list(command[1:]), env=dict(environment)
     )
-    session = McpSession(answer_limit_s)
+    session = McpSession(answer_limit_s, asked=asked, mode=mode)
     thread = threading.Thread(
         target=session.loop.run_until_complete, args=(session.serve(parameters, errors),)
     )

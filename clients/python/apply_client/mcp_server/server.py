@@ -5,6 +5,7 @@ Stdout belongs to the protocol. Errors of a call are told to the model, in the a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import mcp.types as types
@@ -15,7 +16,8 @@ from apply_client.address import Address
 from apply_client.async_client import AsyncApplyClient
 from apply_client.errors import ApplyClientError
 from apply_client.mcp_server.edit_answer import answer_text
-from apply_client.mcp_server.tools import orders_of, tool_schemas
+from apply_client.mcp_server.elicitation import ask, chosen_before
+from apply_client.mcp_server.tools import EDIT_FILE, orders_of, tool_schemas
 from apply_client.mcp_server.transport import answering_stdio
 from apply_client.protocol.exchange import RetryPolicy
 from apply_client.workspace.edits import WorkspaceEditor
@@ -54,15 +56,25 @@ def make_server(editor: WorkspaceEditor, *, root: str, url: str) -> Server[dict[
         )
 
     async def call_tool(
-        _context: ServerRequestContext[dict[str, Any]], params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+        context: ServerRequestContext[dict[str, Any]], params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         if params.name not in schemas:
             return _result(f"there is no tool {params.name!a:.100}; call {' or '.join(schemas)}")
         try:
             orders, is_dry_run = orders_of(params.name, params.arguments or {})
         except ApplyClientError as error:
             return _result(str(error))
+        may_ask = params.name == EDIT_FILE and orders[0].resolve is None
+        if may_ask:
+            orders = [replace(orders[0], resolve=chosen_before(params))]
         reports = await editor.carry_out(orders, is_dry_run=is_dry_run)
+        if may_ask and len(reports) == 1:
+            chosen = await ask(context, params, reports[0])
+            if isinstance(chosen, types.InputRequiredResult):
+                return chosen
+            if chosen is not None:
+                orders = [replace(orders[0], resolve=chosen)]
+                reports = await editor.carry_out(orders, is_dry_run=is_dry_run)
         is_error = any(report.is_failure for report in reports)
         return _result(answer_text(reports, url=url), is_error=is_error)
 
