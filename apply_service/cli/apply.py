@@ -64,7 +64,10 @@ def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
         "--update", required=True, metavar="SNIPPET_FILE", help="the update, - reads stdin"
     )
     parser.add_argument(
-        "--format", choices=get_args(UpdateFormat), help="how the update is written, if it is JSON"
+        "--format",
+        choices=get_args(UpdateFormat),
+        metavar="FORMAT",
+        help="how the update is written, such as old_new for JSON of old and new strings",
     )
     parser.add_argument(
         "--path", metavar="NAME", help="its name for language and diff, by default FILE"

@@ -86,6 +86,7 @@ FULL_OPTIONS = apply_client.ApplyOptions(
 FULL_EDIT = apply_client.Edit(
     "a = 1\nb = 1\na = 1\nc = 1\n",
     "# ...\na = 1\nprint(a)\n# ...\n",
+    format="lazy",
     path="a.py",
     instruction="Print it.",
     options=FULL_OPTIONS,

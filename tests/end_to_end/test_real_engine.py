@@ -70,11 +70,7 @@ def test_a_random_model_is_never_trusted(service: ApplyService) -> None:
     assert (bound["status"], bound["source"], bound["merged"]) == ("needs_review", "model", merged)
     assert raw["status"] in ("needs_review", "rejected")
     assert (raw["source"], raw["merged"] == merged) == ("model", False)
-    assert (checked["status"], checked["source"], checked["merged"]) == (
-        "needs_review",
-        "merge",
-        merged,
-    )
+    assert (checked["status"], checked["source"], checked["merged"]) == ("applied", "merge", merged)
     assert checked["usage"]["completion_tokens"] > 0
 
 

@@ -14,6 +14,7 @@ const SIMPLE = {
   [ts.SyntaxKind.StringKeyword]: "string",
   [ts.SyntaxKind.NumberKeyword]: "number",
   [ts.SyntaxKind.BooleanKeyword]: "boolean",
+  [ts.SyntaxKind.UnknownKeyword]: "unknown",
 };
 
 const source = ts.createSourceFile("wire.d.ts", readFileSync(PATH, "utf8"), ts.ScriptTarget.ES2022);

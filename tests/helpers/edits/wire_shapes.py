@@ -1,6 +1,6 @@
 """Reduces types of a wire format to one plain form, so that different descriptions compare equal.
 
-A shape is the name of a simple type ("string", "integer", "number", "boolean", "null"),
+A shape is the name of a simple type ("string", "integer", "number", "boolean", "null", "unknown"),
 {"const": value}, {"array": shape}, {"map": shape}, {"any": shapes in order}, or {"object": shapes
 by name}, where a name that ends with "?" may be missing.
 """
@@ -30,6 +30,8 @@ def shape_of(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Shape:
         return any_of(["null" if one is None else {"const": one} for one in schema["enum"]])
     if "const" in schema:
         return {"const": schema["const"]}
+    if "type" not in schema:
+        return "unknown"
     if isinstance(schema["type"], list):
         return any_of([shape_of({**schema, "type": one}, schemas) for one in schema["type"]])
     if schema["type"] == "array":
@@ -41,7 +43,7 @@ def shape_of(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Shape:
 
 def _object_shape(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Shape:
     if "properties" not in schema:
-        return {"map": shape_of(schema["additionalProperties"], schemas)}
+        return {"map": shape_of(schema.get("additionalProperties", {}), schemas)}
     required = schema.get("required", [])
     return {
         "object": {

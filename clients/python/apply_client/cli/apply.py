@@ -42,7 +42,10 @@ def add_apply_command(subparsers: Any) -> None:
         "--update", required=True, metavar="SNIPPET_FILE", help="the update, - reads stdin"
     )
     parser.add_argument(
-        "--format", choices=get_args(UpdateFormat), help="how the update is written, if it is JSON"
+        "--format",
+        choices=get_args(UpdateFormat),
+        metavar="FORMAT",
+        help="how the update is written, such as old_new for JSON of old and new strings",
     )
     parser.add_argument("--instruction", help="one sentence that says what the edit is for")
     parser.add_argument(

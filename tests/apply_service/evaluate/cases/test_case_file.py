@@ -25,7 +25,7 @@ def write_lines(path: Path, *lines: bytes) -> Path:
 def test_cases_are_read_in_order_and_unknown_keys_ignored(tmp_path: Path) -> None:
     path = write_lines(
         tmp_path / "cases.jsonl",
-        line_of(id="one", generator_version=3, package={"name": "p"}),
+        line_of(id="one", generator_version=3, project={"name": "p"}),
         b"",
         line_of(id="two", instruction="do", style="whole", original="é\r\n…"),
         b"",
