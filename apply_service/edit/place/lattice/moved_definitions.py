@@ -60,7 +60,7 @@ def _sent_definitions(
     while row < len(lines):
         line = lines[row]
         name = definition_name(line) if line.strip() and columns(line) == least else None
-        definition = known.get(name or "")
+        definition = None if name is None else known.get(name)
         if definition is None:
             row += 1
             continue

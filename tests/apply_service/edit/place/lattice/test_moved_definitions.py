@@ -76,3 +76,12 @@ def test_a_longest_rising_subsequence_is_as_long_as_brute_force_finds(numbers: l
         chosen = [numbers[place] for place in sorted(places)]
         assert chosen == sorted(chosen)
         assert len(chosen) == best
+
+
+def test_a_definition_without_a_name_is_none_that_was_sent() -> None:
+    """An empty key names a function; blank lines of an update have no name either."""
+    lines = 'var h = {\n  "": function () {\n    return 1\n  },\n};'.split("\n")
+    original = OriginalFacts(lines, "javascript")
+    assert original.names[""] == 1
+    scan = MarkerScan(OriginalIndex(lines), language="javascript")
+    assert list(moves_of(["", "var h = {", "// ...", "};", ""], original, scan)) == []
