@@ -159,7 +159,7 @@ def may_conclude_alone(plan: EditPlan) -> bool:
 
     Judges by the plan alone, without a verdict.
     """
-    if plan.decision is not None or plan.edit.resolve is not None or plan.edit.is_form:
+    if plan.decision is not None or plan.edit.resolve is not None:
         return True
     use_model, merge = plan.edit.use_model, plan.merge
     if use_model == "always" or merge is None:
@@ -186,7 +186,7 @@ def try_conclude_alone(plan: EditPlan) -> Outcome | None:
     if outcome is None:
         return _conclude_unmerged(plan, plan.merge)
     is_good = outcome.verdict.status in ("applied", "unchanged")
-    return outcome if is_good or plan.edit.use_model == "never" or plan.edit.is_form else None
+    return outcome if is_good or plan.edit.use_model == "never" else None
 
 
 def try_conclude_merge(plan: EditPlan) -> Outcome | None:

@@ -76,7 +76,7 @@ class EditRequest:
 
     @property
     def is_form(self) -> bool:
-        """True if the update is a form, which needs no model."""
+        """True if the update is a form; its caller asks for no model."""
         return self.format in FORM_NAMES
 
     @property

@@ -71,6 +71,8 @@ def edit_of(
     if use_model == "auto" and body.constraint != "none":
         use_model = auto_use_model
     update, update_format = _update_of(body)
+    if update_format in FORM_NAMES:
+        use_model = "never"
     return EditRequest(
         original=file,
         update=update,

@@ -129,6 +129,7 @@ def _understand(plan: EditPlan) -> EditPlan:
             plan.update_lines, original, path=edit.path, language=language, tree=tree
         )
     except NoMarkerError as error:
+        _check_format(edit, "fragment")
         merge = plan_merge(
             original,
             plan.update_lines,
@@ -143,7 +144,7 @@ def _understand(plan: EditPlan) -> EditPlan:
             choices = choices_among(edit, merge.merges, merge.weights, symbols)
             raise DoubtfulUpdateError(str(error), choices) from error
         return replace(plan, language=language, snippet=merge.snippet, tree=tree, merge=merge)
-    _check_format(edit, snippet)
+    _check_format(edit, snippet.format)
     if not snippet.segments and not snippet.removals:
         decision = KnownResult(original, "original")
         return replace(plan, language=language, snippet=snippet, decision=decision)
@@ -181,13 +182,11 @@ def _plan_form(plan: EditPlan) -> EditPlan:
     return replace(plan, language=language, tree=tree, merge=merge, snippet=merge.snippet)
 
 
-def _check_format(edit: EditRequest, snippet: Snippet) -> None:
+def _check_format(edit: EditRequest, found: SnippetFormat) -> None:
     """Raise MalformedSnippetError if the update does not read as the caller says."""
-    if edit.format is None or edit.is_form:
-        return
-    if snippet.format not in _SNIPPET_FORMATS[edit.format]:
+    if edit.format is not None and found not in _SNIPPET_FORMATS[edit.format]:
         raise MalformedSnippetError(
-            f"the update should be {edit.format}, but reads as {snippet.format}; send it in the"
+            f"the update should be {edit.format}, but reads as {found}; send it in the"
             " format that you name, or name none"
         )
 
@@ -204,6 +203,8 @@ def _plan_new_file(plan: EditPlan, update_file: TextFile) -> EditPlan:
     """Plan the update as the whole file, when there is no original."""
     snippet = read_snippet(plan.update_lines, (), path=plan.edit.path, language=plan.edit.language)
     lines = tuple(line for segment in snippet.segments for line in segment.texts)
+    if lines == plan.update_lines:
+        _check_format(plan.edit, "whole")
     original = plan.edit.original
     new_file = replace(
         update_file, encoding=original.encoding, byte_order_mark=original.byte_order_mark

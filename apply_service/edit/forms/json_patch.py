@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from apply_service.edit.forms.form import PatchOperation
 from apply_service.edit.forms.reading import FormError, Reading, lines_of, refused, text_of
 from apply_service.edit.syntax.grammars import try_load_grammar
+from apply_service.edit.text.work_budget import spend
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -26,6 +27,7 @@ def patch_readings(
     """The text after all operations, made one after another. Raises FormError."""
     text = text_of(original)
     for number, operation in enumerate(operations, start=1):
+        spend(len(original))
         text = _Document(text, number, operation).patched()
     return [Reading(lines_of(text))]
 

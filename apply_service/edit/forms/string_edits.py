@@ -11,6 +11,7 @@ from apply_service.edit.forms.reading import FormError, Reading, lines_of, refus
 from apply_service.edit.place.exact_merges import MAX_DOUBTFUL, exact_merges, merge_everywhere
 from apply_service.edit.place.merge_findings import anchor_not_found
 from apply_service.edit.read.segment import Segment, SegmentLine
+from apply_service.edit.text.work_budget import spend
 
 # Places of an old string that are looked at, and texts that are kept.
 MAX_PLACES, MAX_READINGS = 64, 8
@@ -47,14 +48,17 @@ def _replaced(lines: tuple[str, ...], edit: StringEdit, search_alike: SearchAlik
     text = text_of(lines)
     if not edit.old:
         return [] if lines else [Reading(lines_of(edit.new))]
+    spend(len(lines))
     places = list(islice(_places(text, edit.old), MAX_PLACES))
     if places and edit.is_everywhere:
         return [Reading(lines_of(text.replace(edit.old, edit.new)))]
     if places:
-        texts = dict.fromkeys(
-            text[:place] + edit.new + text[place + len(edit.old) :] for place in places
-        )
-        return [Reading(lines_of(one), 1 / len(texts)) for one in texts]
+        made = (text[:at] + edit.new + text[at + len(edit.old) :] for at in places)
+        texts: dict[str, None] = {}
+        while len(texts) < MAX_READINGS and (one := next(made, None)) is not None:
+            texts[one] = None
+        num_meant = len(texts) if next(made, None) is None else len(places)
+        return [Reading(lines_of(one), 1 / num_meant) for one in texts]
     old, new = lines_of(edit.old), lines_of(edit.new)
     if edit.is_everywhere:
         everywhere = merge_everywhere(lines, _segment(old, new))

@@ -87,6 +87,10 @@ def exact_merges(
 def _in_turn(original_lines: Sequence[str], segments: Sequence[Segment]) -> ExactMerges | None:
     """The merge if each segment has one place in what those before it have made."""
     lines = tuple(original_lines)
+    made = (line for segment in segments for line in segment.texts)
+    known = {"", *(line.strip() for line in (*lines, *made))}
+    if any(old.strip() not in known for segment in segments for old in segment.old or ()):
+        return None
     for segment in segments:
         found = _together(lines, [segment])
         if found is None or found.certainty < 1:
@@ -129,12 +133,20 @@ def _together(
 
 
 def merge_everywhere(original_lines: Sequence[str], segment: Segment) -> tuple[str, ...] | None:
-    """The text with a segment in all of its places that do not overlap; None without one."""
+    """The text with a segment in all of its places that do not overlap.
+
+    None without a place, with more than are looked at, or if one can be written in several ways.
+    """
     way: list[ExactPlace] = []
-    for place in _ExactPlaces(original_lines).of(segment):
+    places = _ExactPlaces(original_lines).of(segment)
+    if len({one.start for one in places}) in (0, MAX_MATCHES):
+        return None
+    for place in places:
+        if way and place.start == way[-1].start:
+            return None
         if not way or place.start >= way[-1].end:
             way.append(place)
-    return _spliced(original_lines, way) if way else None
+    return _spliced(original_lines, way)
 
 
 def _best_ways(
@@ -273,7 +285,7 @@ class _ExactPlaces:
         found: dict[tuple[str, ...], None] = {}
         if list(map(str.strip, texts)) == list(map(str.strip, old)) and list(lines) != old:
             found[tuple(texts)] = None  # an indentation is sent, and the old one was another
-        for sent, meant in (*pairs.items(), *seen):
+        for sent, meant in dict.fromkeys((*pairs.items(), *seen)):
             written = reindented_by(texts, {**pairs, sent: meant})
             for place, row, is_same in kept:
                 if is_same and len(lines) == len(old):

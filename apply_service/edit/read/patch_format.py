@@ -135,9 +135,10 @@ class PatchReader:
                 outer = hint if is_stacked else None
                 hint = outer
                 if is_header:
-                    # A heading that stands in several lines is below the one before.
-                    after = outer or (None if self._headers.line_hint(line.text) else last)
-                    hint = self._headers.line_hint(line.text, after=after) or outer
+                    hint = self._headers.line_hint(line.text, after=outer) or outer
+                    if hint is None and last is not None:
+                        # A heading that stands in several lines is below the one before.
+                        hint = self._headers.line_hint(line.text, after=last)
                     last = hint or last
                 is_below = hint is not None and not has_numbers(line.text)
                 body = []

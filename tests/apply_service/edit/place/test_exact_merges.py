@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from apply_service.edit.place.exact_merges import (
     MAX_DOUBTFUL,
+    MAX_MATCHES,
     OverlapError,
     exact_merges,
     merge_everywhere,
@@ -201,3 +202,10 @@ def test_a_block_goes_everywhere() -> None:
     meant = tuple(line.replace("go", "run") for line in FILE)
     assert merge_everywhere(FILE, block) == meant
     assert merge_everywhere(["stop()"], block) is None
+
+
+def test_a_block_goes_nowhere_if_a_place_was_not_looked_at_or_its_depth_is_open() -> None:
+    many = [f"{' ' * (number % 3 + 1)}go()" for number in range(MAX_MATCHES + 1)]
+    assert merge_everywhere(many, hunk(["go()"], ["run()"])) is None
+    flat = hunk(["if a:", "go()"], ["if a:", "go()", "run()"])
+    assert merge_everywhere(["if a:", "    go()"], flat) is None

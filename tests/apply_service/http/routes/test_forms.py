@@ -119,6 +119,8 @@ def test_edits_are_taken_in_batches(client: TestClient[Any]) -> None:
         ({"update": {"old_string": "a", "new_string": "b"}, "format": "diff"}, "is a text"),
         ({"update": "a = 2", "format": "old_new"}, "is no JSON"),
         ({"update": "# ...\na = 2\n# ...\n", "format": "apply_patch"}, "should be apply_patch"),
+        ({"update": "c = 4\n", "format": "diff"}, "should be diff"),
+        ({"update": "c = 4\n", "format": "diff", "original": ""}, "should be diff"),
     ],
 )
 def test_an_update_of_another_format_is_refused(

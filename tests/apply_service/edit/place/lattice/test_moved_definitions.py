@@ -80,7 +80,7 @@ def test_a_longest_rising_subsequence_is_as_long_as_brute_force_finds(numbers: l
 
 def test_a_definition_without_a_name_is_none_that_was_sent() -> None:
     """An empty key names a function; blank lines of an update have no name either."""
-    lines = ['var h = {', '  "": function () {', '    return 1', '  },', '};']
+    lines = ["var h = {", '  "": function () {', "    return 1", "  },", "};"]
     original = OriginalFacts(lines, "javascript")
     assert original.names[""] == 1
     scan = MarkerScan(OriginalIndex(lines), language="javascript")
