@@ -5,5 +5,6 @@
 `edit` understands an update as text; `prompts` turns it into tokens for a model.
 `models` finds, prepares and loads models; `observe` logs, counts and traces.
 `evaluate` measures accuracy, latency and settings on the user's own code.
-`service` joins them in one server; `config` holds the settings, `version` names both.
+`service` joins them in one server, which `__main__` starts; `config` holds the settings, `version`
+names both.
 """

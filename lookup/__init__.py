@@ -4,7 +4,6 @@ Drafts: `proposer` is the border to the engine. `edit_proposer` follows a cursor
 `reference` along the way of `segment_plan`; `suffix_automaton` finds it again when it is lost.
 How long a draft is, if nobody fixed it: `draft_budget`, from `acceptance` (how often they held).
 Constraint: `constraint` binds an answer; `merge_grammar` binds it to the valid merges of
-`merge_rules`, which `merge_automaton` reads (`merge_track`, `merge_choices`, `placement_table`,
-`merge_prediction`). `byte_merge_grammar` is the same for tokens that cross lines (`byte_plan`,
-`vocabulary_index`).
+`merge_rules`, which `merge_automaton` reads. `byte_merge_grammar` is the same for tokens that cross
+lines (`byte_plan`, `vocabulary_index`).
 """

@@ -4,5 +4,5 @@
 `config_docs`.
 `apply` works here (`local`) or on a server (`remote`) and writes with `file_writer`, whose promises
 `careful_files` keeps. `demo` is `make demo`.
-Terminal: `suggesting_parser`, `standard_streams`.
+Terminal: `suggesting_parser`, `standard_streams`, `choice_prompt` (a question in doubt).
 """

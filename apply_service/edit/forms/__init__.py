@@ -1,4 +1,6 @@
 """Edits in the forms of agents' tools: old and new strings, named lines, JSON Patch.
 
-`read_form` makes edits of what was sent, `plan_form` finds what they may mean. No model is needed.
+`form_reader` makes a `form` of what was sent, `form_plan` finds what it may mean. No model is
+needed. Kinds: `string_edits`, `line_edits` (by number or hash), `json_patch`; each returns a
+`reading`.
 """

@@ -1,6 +1,7 @@
 """Whether a result may be trusted: a status and findings, each with a hint.
 
-`verdict` is the entrance. For a merge of the plan `place_checks` ask how certain it is; for other
-texts `checks`, `loss_checks` and `double_checks` compare original, update and result
+`verdict` is the entrance. A hint stands where its finding is made.
+For a merge of the plan `place_checks` ask how certain it is; for other texts `checks`,
+`loss_checks`, `reach_checks` and `double_checks` compare original, update and result
 (`comparison`).
 """

@@ -2,6 +2,7 @@
 
 - apply.py, batch.py, status.py, mcp.py  one command each
 - service_flags.py                       flags of several commands
+- choice_prompt.py                       a question in doubt, at a terminal
 - exit_codes.py                          exit codes
 - suggesting_parser.py                   a parser that suggests the word that was meant
 - standard_streams.py                    streams that are closed, full or not UTF-8
