@@ -20,6 +20,15 @@ from apply_service.http.compat.error_shapes import (
     flat_error,
     shape_of,
 )
+from apply_service.http.compat.responses.schemas import (
+    ItemEvent,
+    PartEvent,
+    ResponseEvent,
+    ResponseObject,
+    ResponsesBody,
+    TextDeltaEvent,
+    TextDoneEvent,
+)
 from apply_service.http.compat.schemas import (
     ChatBody,
     ChatCompletion,
@@ -49,7 +58,8 @@ Document = dict[str, Any]
 _TYPES: tuple[type[msgspec.Struct], ...] = (
     *(ApplyBody, ApplyResult, RegionEvent, TokenEvent, RegionEndEvent),
     *(BatchEdit, BatchAnswer, ChatBody, ChatCompletion, CodeApplyBody, CodeApplyResult),
-    *(HashlinesBody, Hashlines),
+    *(ResponsesBody, ResponseObject, ResponseEvent, ItemEvent, PartEvent, TextDeltaEvent),
+    *(TextDoneEvent, HashlinesBody, Hashlines),
     *(ModelCard, ModelList, OpenAITool, AnthropicTool, McpTool, Health, Readiness),
     *(Problem, OpenAIErrorBody, FlatErrorBody),
 )
@@ -59,7 +69,7 @@ _KEY: Document = {
     "scheme": "bearer",
     "description": "An API key. All addresses but /health need it once the server has keys.",
 }
-_STREAMING_ENDS = ("/apply", "/chat/completions")
+_STREAMING_ENDS = ("/apply", "/chat/completions", "/responses")
 _EVENTS: Document = {
     "schema": {"type": "string", "description": "Server-sent events, if `stream` is true."}
 }

@@ -137,6 +137,10 @@ def run_openai(bench: Bench, snippet: PageSnippet) -> None:
     assert "def greet(name, mark='!'):\n    print('Hello ' + name + mark)\n" in printed
 
 
+def run_question(bench: Bench, snippet: PageSnippet) -> None:
+    assert bench.python(snippet) in ("a = 3\n\nb = 2\n\na = 1\n\n", "a = 1\n\nb = 2\n\na = 3\n\n")
+
+
 def run_fields(bench: Bench, snippet: PageSnippet) -> None:
     assert json.loads(bench.shell(snippet))["merged_code"] == "a = 1\nb = 5\nc = 3\n"
 
@@ -225,6 +229,7 @@ RUN_HERE: dict[tuple[str, str], Callable[[Bench, PageSnippet], None] | None] = {
     ("README.md", ".venv/bin/apply-service apply"): run_apply,
     ("README.md", "from openai"): run_openai,
     ("docs/compatibility.md", "from openai"): run_openai,
+    ("docs/compatibility.md", "import openai"): run_question,
     ("docs/compatibility.md", "curl -s http://127.0.0.1:8722/v1/code/apply"): run_fields,
     ("docs/compatibility.md", "<instruction>"): run_message_form,
     ("docs/agent-prompt.md", "curl -s"): run_tool,

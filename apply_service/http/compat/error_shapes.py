@@ -41,8 +41,9 @@ _OF_TEXTS = frozenset(
 )
 _MESSAGE_NAMES = "in the message, <code> is the original and <update> is the update"
 _FIELD_NAMES = "`initial_code` is the original, `edit_snippet` is the update"
-# Ends of OpenAI's addresses, those included that are not here: clients read the 404 as well.
+# OpenAI's addresses, those included that are not here: clients read the 404 as well.
 _OPENAI_ENDS = ("/completions", "/responses", "/embeddings")
+_OPENAI_FOLDERS = ("/v1/models/", "/v1/responses/")
 
 
 class ErrorMembers(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +69,7 @@ class OpenAIError(ErrorMembers, frozen=True, kw_only=True):
 
 
 class OpenAIErrorBody(msgspec.Struct, frozen=True):
-    """The body of an error of /v1/chat/completions."""
+    """The body of an error of /v1/chat/completions and /v1/responses."""
 
     error: OpenAIError
 
@@ -86,7 +87,7 @@ Shape = Callable[[Problem], OpenAIErrorBody | FlatErrorBody]
 def shape_of(path: str) -> Shape | None:
     """The shape of errors at an address, None where they are problem details."""
     path = path.rstrip("/")
-    if path.endswith(_OPENAI_ENDS) or "/v1/models/" in path:
+    if path.endswith(_OPENAI_ENDS) or any(folder in path for folder in _OPENAI_FOLDERS):
         return openai_error
     return flat_error if path.endswith("/code/apply") else None
 

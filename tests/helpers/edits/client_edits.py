@@ -69,3 +69,6 @@ DOUBTFUL = ClientEdit(
     None,
     "Count the changes.",
 )
+# The doubtful edit means this definition, as its writer knows, and makes this file.
+MEANT = "Gate.shut"
+RESOLVED = DOUBTFUL.original + "            self.num_changes += 1\n"

@@ -24,6 +24,7 @@ from apply_service.http.routes.batches import batches
 from apply_service.http.routes.chat import chat_completions
 from apply_service.http.routes.code_apply import code_apply
 from apply_service.http.routes.hashlines import hashlines
+from apply_service.http.routes.responses import responses
 
 # No request of these takes longer, whatever deadline it asks for.
 HANG_S = 60.0
@@ -33,6 +34,7 @@ POST_PATHS = sorted(
     {
         *apply.paths,
         *chat_completions.paths,
+        *responses.paths,
         *code_apply.paths,
         *hashlines.paths,
         *BATCH_PATHS,
@@ -89,6 +91,28 @@ _CHATS: list[dict[str, Any]] = [
         "tools": [{"type": "function", "function": {"name": "f", "parameters": {"a": {"b": {}}}}}],
     },
     {"messages": [{"role": "user", "content": "What is a merge?"}], "logprobs": True},
+]
+_RESPONSES: list[dict[str, Any]] = [
+    {"model": None, "input": _MESSAGE, "stream": False, "metadata": {"a": "b"}},
+    {
+        "input": [
+            {"role": "developer", "content": "merge"},
+            {
+                "type": "message",
+                "role": "user",
+                "content": [{"type": "input_text", "text": _MESSAGE}],
+            },
+        ],
+        "instructions": "Be exact.",
+        "stream": True,
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "max_output_tokens": 50,
+        "text": {"format": {"type": "text"}, "verbosity": "medium"},
+        "reasoning": {"effort": "none"},
+    },
+    {"input": "What is a merge?", "include": ["message.output_text.logprobs"], "tools": []},
+    {"input": [{"role": "user", "content": _MESSAGE}], "previous_response_id": "resp_1"},
 ]
 _FIELDS: list[dict[str, Any]] = [
     {"initial_code": _FILE, "edit_snippet": _UPDATE, "stream": False},
@@ -171,6 +195,8 @@ def _seed_bodies(route: str) -> list[dict[str, Any]]:
         return _FIELDS
     if route in hashlines.paths:
         return [{"original": _FILE}]
+    if route in responses.paths:
+        return _RESPONSES
     return _CHATS
 
 
