@@ -30,6 +30,7 @@ from apply_service.http.routes.batches import batches
 from apply_service.http.routes.chat import chat_completions
 from apply_service.http.routes.code_apply import code_apply
 from apply_service.http.routes.hashlines import hashlines
+from apply_service.http.routes.messages import messages
 from apply_service.http.routes.responses import responses
 from apply_service.observe.request_log import RequestLog
 from apply_service.observe.tracing import Tracing
@@ -67,6 +68,7 @@ def create_app(
             apply,
             chat_completions,
             responses,
+            messages,
             code_apply,
             batches,
             hashlines,

@@ -14,10 +14,23 @@ from litestar import Request
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from apply_service.http.batch_lines import BatchAnswer, BatchEdit
+from apply_service.http.compat.anthropic.schemas import (
+    AnthropicMessage,
+    BlockDelta,
+    BlockStart,
+    BlockStop,
+    MessageDelta,
+    MessagesBody,
+    MessageStart,
+    MessageStop,
+)
 from apply_service.http.compat.error_shapes import (
+    AnthropicErrorBody,
     FlatErrorBody,
     OpenAIErrorBody,
+    anthropic_error,
     flat_error,
+    openai_error,
     shape_of,
 )
 from apply_service.http.compat.responses.schemas import (
@@ -59,17 +72,24 @@ _TYPES: tuple[type[msgspec.Struct], ...] = (
     *(ApplyBody, ApplyResult, RegionEvent, TokenEvent, RegionEndEvent),
     *(BatchEdit, BatchAnswer, ChatBody, ChatCompletion, CodeApplyBody, CodeApplyResult),
     *(ResponsesBody, ResponseObject, ResponseEvent, ItemEvent, PartEvent, TextDeltaEvent),
-    *(TextDoneEvent, HashlinesBody, Hashlines),
+    *(TextDoneEvent, MessagesBody, AnthropicMessage, MessageStart, BlockStart, BlockDelta),
+    *(BlockStop, MessageDelta, MessageStop, HashlinesBody, Hashlines),
     *(ModelCard, ModelList, OpenAITool, AnthropicTool, McpTool, Health, Readiness),
-    *(Problem, OpenAIErrorBody, FlatErrorBody),
+    *(Problem, OpenAIErrorBody, FlatErrorBody, AnthropicErrorBody),
 )
+_ERROR_BODIES: dict[Any, type[msgspec.Struct]] = {
+    None: Problem,
+    openai_error: OpenAIErrorBody,
+    anthropic_error: AnthropicErrorBody,
+    flat_error: FlatErrorBody,
+}
 _REFERENCE = "#/components/schemas/{name}"
 _KEY: Document = {
     "type": "http",
     "scheme": "bearer",
     "description": "An API key. All addresses but /health need it once the server has keys.",
 }
-_STREAMING_ENDS = ("/apply", "/chat/completions", "/responses")
+_STREAMING_ENDS = ("/apply", "/chat/completions", "/responses", "/messages")
 _EVENTS: Document = {
     "schema": {"type": "string", "description": "Server-sent events, if `stream` is true."}
 }
@@ -123,9 +143,7 @@ def _error_of(path: str) -> Document:
     """Every other answer at a path is an error, in its one shape."""
     shape = shape_of(path)
     media_type = MEDIA_TYPE if shape is None else "application/json"
-    body = FlatErrorBody if shape is flat_error else OpenAIErrorBody
-    name = (Problem if shape is None else body).__name__
-    reference = {"$ref": _REFERENCE.format(name=name)}
+    reference = {"$ref": _REFERENCE.format(name=_ERROR_BODIES[shape].__name__)}
     return {
         "description": "An error; `Retry-After` says when to come back after 429 and 503",
         "content": {media_type: {"schema": reference}},

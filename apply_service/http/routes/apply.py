@@ -16,7 +16,7 @@ from apply_service.apply.errors import ApplyError
 from apply_service.apply.event_stream import EventStream
 from apply_service.apply.events import NO_READER, EventSink
 from apply_service.apply.outcome import Outcome
-from apply_service.apply.tenant import cache_salt_of
+from apply_service.apply.tenant import cache_salt_of, sent_key_of
 from apply_service.edit.read.snippet_error import SnippetError
 from apply_service.edit.text.text_file import TextFileError
 from apply_service.http.errors import log_failure
@@ -72,12 +72,12 @@ async def apply(
     request: ApplyBodyRequest, data: JSONBody[ApplyBody], service: NamedDependency[ApplyService]
 ) -> Response[ApplyResult]:
     """Answer an edit; all errors of the request come before the first event."""
-    authorization = request.headers.get("authorization")
+    sent_key = sent_key_of(request.headers)
     try:
         if not data.stream:
-            work = _whole_answer(data, service, authorization)
+            work = _whole_answer(data, service, sent_key)
             return Response(await finish_for_client(request.receive, work))
-        events = await _begin(request, data, service, authorization)
+        events = await _begin(request, data, service, sent_key)
     except FORESEEN_ERRORS as error:
         service.telemetry.count_problem(problem_of(error).code)
         raise
@@ -91,7 +91,7 @@ async def apply(
 async def run_body(
     body: ApplyBody,
     service: ApplyService,
-    authorization: str | None,
+    sent_key: str | None,
     events: EventSink = NO_READER,
 ) -> Outcome:
     """The outcome of an edit, in the name of its owner. Raises one of FORESEEN_ERRORS."""
@@ -105,16 +105,16 @@ async def run_body(
         auto_use_model=service.auto_use_model,
         default_on_doubt=service.default_on_doubt,
     )
-    edit = replace(edit, cache_salt=cache_salt_of(authorization, service.cache_sharing))
+    edit = replace(edit, cache_salt=cache_salt_of(sent_key, service.cache_sharing))
     return await service.apply(edit, events)
 
 
 async def _begin(
-    request: ApplyBodyRequest, body: ApplyBody, service: ApplyService, authorization: str | None
+    request: ApplyBodyRequest, body: ApplyBody, service: ApplyService, sent_key: str | None
 ) -> EventStream:
     """An edit on its way, with something to tell. Raises one of FORESEEN_ERRORS."""
     events = EventStream()
-    events.start(run_body(body, service, authorization, events))
+    events.start(run_body(body, service, sent_key, events))
     try:
         await finish_for_client(request.receive, events.wait_until_begun())
     except BaseException:
@@ -124,10 +124,10 @@ async def _begin(
 
 
 async def _whole_answer(
-    body: ApplyBody, service: ApplyService, authorization: str | None
+    body: ApplyBody, service: ApplyService, sent_key: str | None
 ) -> ApplyResult:
     """The answer to a body, without the events before it."""
-    return await edit_result(body, service, await run_body(body, service, authorization))
+    return await edit_result(body, service, await run_body(body, service, sent_key))
 
 
 async def edit_result(body: ApplyBody, service: ApplyService, outcome: Outcome) -> ApplyResult:

@@ -18,6 +18,7 @@ from litestar.types import HTTPResponseBodyEvent, Receive, Send
 
 from apply_service.apply.events import RunEvent
 from apply_service.apply.outcome import Outcome
+from apply_service.apply.tenant import sent_key_of
 from apply_service.http.batch_lines import BatchAnswer, BatchEdit, BatchLine
 from apply_service.http.batch_run import BatchRun
 from apply_service.http.errors import log_failure
@@ -103,7 +104,7 @@ async def batches(
     """Answer lines while they come; only a service that is not ready refuses all of them."""
     service.check_ready()
     max_line_bytes = request.app.request_max_body_size
-    edits = _BatchEdits(service, request.headers.get("authorization"), max_line_bytes)
+    edits = _BatchEdits(service, sent_key_of(request.headers), max_line_bytes)
     limits = service.batch_limits
     run = BatchRun(
         request.receive,
@@ -137,11 +138,9 @@ class _Begun:
 class _BatchEdits:
     """Does what one line asks for, in the name of the batch's owner."""
 
-    def __init__(
-        self, service: ApplyService, authorization: str | None, max_line_bytes: Any
-    ) -> None:
+    def __init__(self, service: ApplyService, sent_key: str | None, max_line_bytes: Any) -> None:
         self._service = service
-        self._authorization = authorization
+        self._sent_key = sent_key
         self._allowance = current_allowance()
         self.max_line_bytes = max_line_bytes if isinstance(max_line_bytes, int) else 1 << 62
 
@@ -198,7 +197,7 @@ class _BatchEdits:
         wait_s = _FIRST_WAIT_S
         while True:
             try:
-                return await run_body(body, self._service, self._authorization, begun)
+                return await run_body(body, self._service, self._sent_key, begun)
             except QueueFullError:
                 if begun.is_set or time.monotonic() + wait_s >= give_up_at:
                     raise

@@ -17,7 +17,7 @@ from litestar.response import Stream
 
 from apply_service.apply.edit_request import EditRequest
 from apply_service.apply.outcome import Outcome
-from apply_service.apply.tenant import cache_salt_of
+from apply_service.apply.tenant import cache_salt_of, sent_key_of
 from apply_service.http.compat.answer_form import (
     AnswerEnd,
     AnswerForm,
@@ -97,7 +97,7 @@ async def settle_edit(
         on_doubt=service.default_on_doubt,
         resolve=resolve,
         deadline_s=service.deadline_of("interactive"),
-        cache_salt=cache_salt_of(request.headers.get("authorization"), service.cache_sharing),
+        cache_salt=cache_salt_of(sent_key_of(request.headers), service.cache_sharing),
     )
     outcome = await finish_for_client(request.receive, service.apply(edit))
     check_verdict(outcome, service.compat.review)
@@ -140,7 +140,7 @@ async def _answer_chat(
     served = await finish_for_client(request.receive, service.wait_for_model())
     if served.chat is None:
         raise no_edit_problem(served.name, field=conversation.messages_field)
-    salt = cache_salt_of(request.headers.get("authorization"), service.cache_sharing)
+    salt = cache_salt_of(sent_key_of(request.headers), service.cache_sharing)
     run = await served.chat.start(
         ChatRequest(
             conversation=conversation,

@@ -24,6 +24,7 @@ from apply_service.http.routes.batches import batches
 from apply_service.http.routes.chat import chat_completions
 from apply_service.http.routes.code_apply import code_apply
 from apply_service.http.routes.hashlines import hashlines
+from apply_service.http.routes.messages import messages
 from apply_service.http.routes.responses import responses
 
 # No request of these takes longer, whatever deadline it asks for.
@@ -35,6 +36,7 @@ POST_PATHS = sorted(
         *apply.paths,
         *chat_completions.paths,
         *responses.paths,
+        *messages.paths,
         *code_apply.paths,
         *hashlines.paths,
         *BATCH_PATHS,
@@ -113,6 +115,21 @@ _RESPONSES: list[dict[str, Any]] = [
     },
     {"input": "What is a merge?", "include": ["message.output_text.logprobs"], "tools": []},
     {"input": [{"role": "user", "content": _MESSAGE}], "previous_response_id": "resp_1"},
+]
+_MESSAGES: list[dict[str, Any]] = [
+    {"model": None, "max_tokens": 50, "messages": [{"role": "user", "content": _MESSAGE}]},
+    {
+        "system": [{"type": "text", "text": "merge"}],
+        "messages": [{"role": "user", "content": [{"type": "text", "text": _MESSAGE}]}],
+        "stream": True,
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "top_k": 20,
+        "stop_sequences": ["\n\n\n"],
+        "thinking": {"type": "disabled"},
+        "tool_choice": {"type": "auto"},
+    },
+    {"messages": [{"role": "user", "content": "What is a merge?"}], "tools": [{"name": "f"}]},
 ]
 _FIELDS: list[dict[str, Any]] = [
     {"initial_code": _FILE, "edit_snippet": _UPDATE, "stream": False},
@@ -197,6 +214,8 @@ def _seed_bodies(route: str) -> list[dict[str, Any]]:
         return [{"original": _FILE}]
     if route in responses.paths:
         return _RESPONSES
+    if route in messages.paths:
+        return _MESSAGES
     return _CHATS
 
 

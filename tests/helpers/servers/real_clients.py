@@ -52,7 +52,7 @@ class Task:
     edit: ClientEdit
     folder: Path
     is_streamed: bool = False
-    # The definition that an edit in doubt means, for clients that can answer.
+    # A line beside the place that an edit in doubt means, for clients that can answer.
     chosen: str | None = None
 
     @property
@@ -331,6 +331,14 @@ CLIENTS = [
         "openai",
         "node",
         node_driver("openai.mjs", "responses"),
+        can_stream=True,
+        can_resolve=True,
+    ),
+    RealClient(
+        "Anthropic, Python",
+        "anthropic",
+        "clients",
+        python_driver("anthropic_python.py"),
         can_stream=True,
         can_resolve=True,
     ),

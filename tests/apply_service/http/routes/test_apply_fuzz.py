@@ -19,6 +19,7 @@ from apply_service.http.app import create_app
 from apply_service.http.routes.apply import apply
 from apply_service.http.routes.chat import chat_completions
 from apply_service.http.routes.code_apply import code_apply
+from apply_service.http.routes.messages import messages
 from apply_service.http.routes.responses import responses
 from apply_service.http.schemas import ApplyBody
 
@@ -120,7 +121,11 @@ def test_any_bytes(client: TestClient[Any], content: bytes) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    sorted({*apply.paths, *chat_completions.paths, *code_apply.paths, *responses.paths}),
+    sorted(
+        path
+        for route in (apply, chat_completions, code_apply, messages, responses)
+        for path in route.paths
+    ),
 )
 @pytest.mark.parametrize("depth", [100, 1_000, 20_000])
 def test_deep_json(client: TestClient[Any], path: str, depth: int) -> None:

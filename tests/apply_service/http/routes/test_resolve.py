@@ -27,6 +27,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/apply": {"original": FILE, "update": UPDATE, "language": "python"},
     "/v1/chat/completions": {"model": "auto", "messages": tagged(FILE, UPDATE)},
     "/v1/responses": {"model": "auto", "input": tagged(FILE, UPDATE)},
+    "/v1/messages": {"model": "auto", "max_tokens": 99, "messages": tagged(FILE, UPDATE)},
     "/v1/code/apply": {"initial_code": FILE, "edit_snippet": UPDATE},
 }
 
@@ -53,6 +54,8 @@ def text_of(path: str, answer: dict[str, Any]) -> str:
         return str(answer["choices"][0]["message"]["content"])
     if path == "/v1/responses":
         return str(answer["output"][0]["content"][0]["text"])
+    if path == "/v1/messages":
+        return str(answer["content"][0]["text"])
     return str(answer["merged" if path == "/v1/apply" else "mergedCode"])
 
 

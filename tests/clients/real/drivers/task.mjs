@@ -22,7 +22,8 @@ export async function answer(task, ask, ErrorType) {
     tell({ text: pieces.join(''), pieces: pieces.length });
   } catch (error) {
     if (!(error instanceof ErrorType)) throw error;
-    const choice = (error.error?.choices ?? []).find((one) => one.where.symbol === task.chosen);
+    const choices = error.error?.choices ?? [];
+    const choice = choices.find((one) => task.chosen && one.diff.includes(task.chosen));
     if (!choice) return tell({ error: error.message });
     await writeFile(join(task.folder, task.file), (await ask({ resolve: choice.id })).join(''));
     tell({ text: null });

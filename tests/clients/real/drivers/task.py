@@ -18,7 +18,7 @@ class Task:
     update: str
     instruction: str
     stream: bool
-    # The definition that an edit in doubt means; without it, a question is an error.
+    # A line beside the place that an edit in doubt means; without it, a question is an error.
     chosen: str | None = None
 
     @property
@@ -49,7 +49,7 @@ def answer(
         tell_pieces(list(ask({})))
     except error_type as error:
         choices = (error.body.get("error") or error.body).get("choices") or []
-        ids = [choice["id"] for choice in choices if choice["where"]["symbol"] == task.chosen]
+        ids = [choice["id"] for choice in choices if task.chosen and task.chosen in choice["diff"]]
         if not ids:
             tell_error(error)
             return
