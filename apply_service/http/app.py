@@ -25,10 +25,11 @@ from apply_service.http.routes.about import (
     ready,
     show_model,
 )
-from apply_service.http.routes.apply import FORESEEN_ERRORS, apply
+from apply_service.http.routes.apply import apply
 from apply_service.http.routes.batches import batches
 from apply_service.http.routes.chat import chat_completions
 from apply_service.http.routes.code_apply import code_apply
+from apply_service.http.routes.edit_run import FORESEEN_ERRORS
 from apply_service.http.routes.hashlines import hashlines
 from apply_service.http.routes.messages import messages
 from apply_service.http.routes.responses import responses

@@ -50,7 +50,9 @@ from apply_service.http.compat.schemas import (
 )
 from apply_service.http.edit_tool import AnthropicTool, McpTool, OpenAITool
 from apply_service.http.errors import MEDIA_TYPE
+from apply_service.http.files_body import FilesBody, FilesResult
 from apply_service.http.problems import Problem
+from apply_service.http.routes.apply import apply
 from apply_service.http.schemas import (
     ApplyBody,
     ApplyResult,
@@ -69,7 +71,7 @@ Document = dict[str, Any]
 
 # Everything else that goes over the wire is a part of one of these.
 _TYPES: tuple[type[msgspec.Struct], ...] = (
-    *(ApplyBody, ApplyResult, RegionEvent, TokenEvent, RegionEndEvent),
+    *(ApplyBody, ApplyResult, FilesBody, FilesResult, RegionEvent, TokenEvent, RegionEndEvent),
     *(BatchEdit, BatchAnswer, ChatBody, ChatCompletion, CodeApplyBody, CodeApplyResult),
     *(ResponsesBody, ResponseObject, ResponseEvent, ItemEvent, PartEvent, TextDeltaEvent),
     *(TextDoneEvent, MessagesBody, AnthropicMessage, MessageStart, BlockStart, BlockDelta),
@@ -129,8 +131,18 @@ def _complete_operation(path: str, operation: Document) -> None:
     for status in [status for status in responses if _is_foreign_error(responses[status])]:
         del responses[status]
     responses["default"] = _error_of(path)
+    if path in apply.paths:
+        _name_both_bodies(operation)
     if "requestBody" in operation and path.endswith(_STREAMING_ENDS):
         responses["200"]["content"]["text/event-stream"] = _EVENTS
+
+
+def _name_both_bodies(operation: Document) -> None:
+    """Say that the address takes one edit or several; a handler's parameter has one type."""
+    sent = operation["requestBody"]["content"]["application/json"]
+    received = operation["responses"]["200"]["content"]["application/json"]
+    for media, kinds in ((sent, (ApplyBody, FilesBody)), (received, (ApplyResult, FilesResult))):
+        media["schema"] = {"oneOf": [{"$ref": _REFERENCE.format(name=k.__name__)} for k in kinds]}
 
 
 def _is_foreign_error(response: Document) -> bool:

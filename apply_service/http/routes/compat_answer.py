@@ -34,8 +34,8 @@ from apply_service.http.compat.review import check_verdict, headers_of, note_of
 from apply_service.http.compat.schemas import LogprobToken
 from apply_service.http.errors import log_failure
 from apply_service.http.problems import problem_of
-from apply_service.http.routes.apply import FORESEEN_ERRORS, PROBLEM_RESPONSES
 from apply_service.http.routes.disconnect import finish_for_client
+from apply_service.http.routes.edit_run import FORESEEN_ERRORS, PROBLEM_RESPONSES
 from apply_service.service import ApplyService
 
 # What the APIs do where a request does not say.
