@@ -145,6 +145,12 @@ def run_fields(bench: Bench, snippet: PageSnippet) -> None:
     assert json.loads(bench.shell(snippet))["merged_code"] == "a = 1\nb = 5\nc = 3\n"
 
 
+def run_several_files(bench: Bench, snippet: PageSnippet) -> None:
+    answer = json.loads(bench.shell(snippet))
+    assert (answer["status"], answer["in_doubt"]) == ("applied", [])
+    assert [file["result"]["merged"] for file in answer["files"]] == ["a = 2\n", "b = 2\n"]
+
+
 def run_tool(bench: Bench, snippet: PageSnippet) -> None:
     assert json.loads(bench.shell(snippet))["name"] == "edit_file"
 
@@ -239,6 +245,7 @@ RUN_HERE: dict[tuple[str, str], Callable[[Bench, PageSnippet], None] | None] = {
     ("docs/batch.md", '{"id": "second"'): None,
     ("docs/configuration.md", "port = 9000"): run_settings,
     ("docs/integrations.md", "client-venv/bin/apply-client status"): run_status,
+    ("docs/integrations.md", "curl -sS http://127.0.0.1:8722/v1/apply -H"): run_several_files,
     ("docs/security.md", "apply-service key create"): run_keys,
     ("docs/security.md", "curl http://127.0.0.1:8722/v1/models"): run_models,
     ("docs/security.md", "{"): None,

@@ -298,18 +298,19 @@ def test_who_leaves_gives_all_files_up(
 def test_each_file_counts_as_a_request_before_it_is_worked_on(
     tiny_model_dir: Path, tmp_path: Path
 ) -> None:
-    service = OracleService(tiny_model_dir, deadline_s=2.0).service
+    service = OracleService(tiny_model_dir, deadline_s=30.0).service
     service.default_use_model = "never"
     rules = AccessRules(is_private=False, allows_anonymous=True, metrics_need_key=True)
     limits = RateLimits(
-        RateLimitSettings(requests_per_minute=5, tokens_per_minute=0, max_concurrent=2)
+        RateLimitSettings(requests_per_minute=5, tokens_per_minute=0, max_concurrent=2),
+        clock=lambda: 1000.0,  # the next one is let in later than the deadline
     )
     files = [{**SURE, "path": str(number)} for number in range(5)]
     with (
         guarded(service, tmp_path, rules=rules, limits=limits) as server,
         server.client() as client,
     ):
-        answer = client.post("/v1/apply", json={"files": files, "deadline_s": 1.0}).json()
+        answer = client.post("/v1/apply", json={"files": files}).json()
     done = [file for file in answer["files"] if "result" in file]
     refused = [file["problem"]["code"] for file in answer["files"] if "problem" in file]
     assert len(done) == 4, "the request itself is the fifth"
