@@ -17,6 +17,7 @@ _GIT = "diff --git "
 _MISSING = "/dev/null"
 _RENAME = re.compile(r"rename (?P<side>from|to) (?P<name>.+?)\s*")
 _BINARY = re.compile(r"GIT binary patch|Binary files .* differ")
+_NO_NEWLINE = re.compile(r"\\ No newline at end of file\s*")
 _EMPTY = re.compile(r"(?P<kind>new|deleted) file mode \d+")
 
 
@@ -81,7 +82,13 @@ def _section(number: int, lines: Sequence[str]) -> FileSection:
     body = tuple(lines[named + 2 :])
     if old == _MISSING:
         added = tuple(line[1:] for line in body if line.startswith("+"))
-        return FileSection(action="add", path=new, number=number, lines=added)
+        return FileSection(
+            action="add",
+            path=new,
+            number=number,
+            lines=added,
+            has_final_newline=not any(map(_NO_NEWLINE.fullmatch, body)),
+        )
     if new == _MISSING:
         return FileSection(action="delete", path=old, number=number, lines=())
     if len(renames) == 2:

@@ -13,7 +13,7 @@ class FileSection:
     """The part of one file, which begins at line `number` of the update, from 1.
 
     `lines` stand below the heads: hunks, or for `add` the lines of the file without their signs. A
-    file that moves may be changed as well.
+    file that moves may be changed as well. `has_final_newline` is that of a new file.
     """
 
     action: FileAction
@@ -21,6 +21,7 @@ class FileSection:
     number: int
     lines: tuple[str, ...]
     new_path: str | None = None
+    has_final_newline: bool = True
 
     @property
     def is_changed(self) -> bool:

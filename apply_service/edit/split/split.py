@@ -133,7 +133,9 @@ def _update_of(
     if update_format == "diff":
         return "\n".join([f"--- a/{path}", f"+++ b/{path}", *lines])
     head = "*** Add File" if first.action == "add" else "*** Update File"
-    return "\n".join(["*** Begin Patch", f"{head}: {path}", *lines, "*** End Patch"])
+    patch = "\n".join(["*** Begin Patch", f"{head}: {path}", *lines, "*** End Patch"])
+    # The newline at the end of an update is that of a new file.
+    return f"{patch}\n" if first.has_final_newline else patch
 
 
 def _without_fence(lines: list[str]) -> list[str]:

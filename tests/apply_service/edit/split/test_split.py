@@ -84,7 +84,7 @@ def test_a_patch_is_cut_at_its_files() -> None:
     ]
     updated, added, deleted, moved, blank = changes
     assert updated.update is not None
-    assert updated.update.split("\n")[2:-1] == [
+    assert updated.update.split("\n")[2:-2] == [
         "@@ def f",
         "-x = 1",
         "+x = 2",
@@ -92,8 +92,8 @@ def test_a_patch_is_cut_at_its_files() -> None:
         "+y = 3",
     ]
     assert added.update is not None
-    assert added.update.split("\n")[2:-1] == ["+a", "+", "+b"]
-    assert moved.update == "*** Begin Patch\n*** Update File: b.py\n@@\n-1\n+2\n*** End Patch"
+    assert added.update.split("\n")[2:-2] == ["+a", "+", "+b"]
+    assert moved.update == "*** Begin Patch\n*** Update File: b.py\n@@\n-1\n+2\n*** End Patch\n"
     assert (deleted.update, blank.update) == (None, None)
 
 
@@ -110,7 +110,14 @@ def test_a_diff_is_cut_at_its_files() -> None:
         "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,2 +1,2 @@\n--- old\n+++ new\n kept"
     )
     assert (changes[1].update, changes[4].update) == (None, None)
-    assert changes[2].update == "*** Begin Patch\n*** Add File: new.py\n+one\n+\n*** End Patch"
+    assert changes[2].update == "*** Begin Patch\n*** Add File: new.py\n+one\n+\n*** End Patch\n"
+
+
+def test_a_new_file_has_the_final_newline_that_its_diff_says() -> None:
+    update = "--- /dev/null\n+++ b/n.py\n@@ -0,0 +1 @@\n+x\n"
+    (ended,) = split_update(update, has_text=SENT)
+    (cut,) = split_update(f"{update}\\ No newline at end of file\n", has_text=SENT)
+    assert (ended.update, cut.update) == (f"{cut.update}\n", (ended.update or "").rstrip("\n"))
 
 
 def test_a_plain_diff_behind_an_empty_file_of_git_s_is_another_file() -> None:
