@@ -33,8 +33,8 @@ export interface ApplyResult<C extends Content = Content> extends Omit<WireResul
   merged: Merged<C>;
 }
 
-/** Whether the checks found nothing that a person should look at. */
-export function isSure(result: { status: Status }): boolean {
+/** Whether the checks found nothing that a person should look at, in any file. */
+export function isSure(result: { status: Status | WireFilesResult["status"] }): boolean {
   return result.status === "applied" || result.status === "unchanged";
 }
 
