@@ -72,6 +72,35 @@ _EDITS: list[dict[str, Any]] = [
     {**_EDIT, "update": [{"op": "append", "lines": ["x = 1"]}], "format": "hashline"},
     {**_EDIT, "original": {"base64": "YSA9IDEK"}, "update": "a = 2\n", "deadline_s": 5.0},
 ]
+_PATCH = """\
+*** Begin Patch
+*** Update File: names.py
+@@ def size(path):
+-    return 0
++    return 1
+*** Add File: pkg/new.py
++x = 1
+*** Delete File: old.py
+*** Update File: moved.py
+*** Move to: there.py
+@@
+-a = 1
++a = 2
+*** End Patch
+"""
+_MOVED = {"path": "moved.py", "original": "a = 1\n"}
+_SEVERAL: list[dict[str, Any]] = [
+    {"files": [_EDIT, {**_MOVED, "update": "a = 2\n"}], "atomic": True, "use_model": "never"},
+    {"files": [{**_EDIT, "format": "lazy"}], "stream": False, "on_doubt": "best", "k": 8},
+    {
+        "files": [{"path": "names.py", "original": _FILE}, _MOVED],
+        "update": _PATCH,
+        "format": "apply_patch",
+        "instruction": "lower",
+        "deadline_s": 5.0,
+    },
+    {"files": [_MOVED], "update": "--- a/moved.py\n+++ b/moved.py\n@@ -1 +1 @@\n-a = 1\n+a = 2\n"},
+]
 _CHATS: list[dict[str, Any]] = [
     {"model": None, "messages": [{"role": "user", "content": _MESSAGE}], "stream": False},
     {
@@ -207,7 +236,7 @@ def _seed_bodies(route: str) -> list[dict[str, Any]]:
     if route in BATCH_PATHS:
         return [{"id": str(number), **body, "stream": False} for number, body in enumerate(_EDITS)]
     if route in apply.paths:
-        return _EDITS
+        return [*_EDITS, *_SEVERAL]
     if route in code_apply.paths:
         return _FIELDS
     if route in hashlines.paths:
