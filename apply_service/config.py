@@ -237,8 +237,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     compat_review: Annotated[
         Literal["refuse", "accept"],
         Meta(
-            description="What /v1/chat/completions and /v1/code/apply do with a result that needs"
-            " review: refuse answers 422, accept returns it with its findings."
+            description="What the APIs of other services do with a result that needs review: refuse"
+            " answers 422, accept returns it with its findings."
         ),
     ] = "refuse"
     max_file_bytes: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Literal
 
 from apply_service.http.guard.keys.caller import current_caller
@@ -10,7 +11,12 @@ from apply_service.http.guard.keys.caller import current_caller
 CacheSharing = Literal["key", "all"]
 
 
-def cache_salt_of(authorization: str | None, sharing: CacheSharing) -> bytes:
+def sent_key_of(headers: Mapping[str, str]) -> str | None:
+    """What a request sends in the place of a key; `Authorization` comes before `x-api-key`."""
+    return headers.get("authorization") or headers.get("x-api-key")
+
+
+def cache_salt_of(sent_key: str | None, sharing: CacheSharing) -> bytes:
     """The salt of a caller: from the verified API key, or one salt for all.
 
     While a server needs no keys, any text that is sent as a key keeps callers apart. The speed of a
@@ -22,9 +28,9 @@ def cache_salt_of(authorization: str | None, sharing: CacheSharing) -> bytes:
     caller = current_caller()
     if caller is not None and caller.key_sha256 is not None:
         return _digest(b"key", caller.key_sha256)
-    if not authorization:
+    if not sent_key:
         return b""
-    _, _, key = authorization.strip().rpartition(" ")
+    _, _, key = sent_key.strip().rpartition(" ")
     return _digest(b"text", key)
 
 

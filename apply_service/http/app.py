@@ -25,11 +25,14 @@ from apply_service.http.routes.about import (
     ready,
     show_model,
 )
-from apply_service.http.routes.apply import FORESEEN_ERRORS, apply
+from apply_service.http.routes.apply import apply
 from apply_service.http.routes.batches import batches
 from apply_service.http.routes.chat import chat_completions
 from apply_service.http.routes.code_apply import code_apply
+from apply_service.http.routes.edit_run import FORESEEN_ERRORS
 from apply_service.http.routes.hashlines import hashlines
+from apply_service.http.routes.messages import messages
+from apply_service.http.routes.responses import responses
 from apply_service.observe.request_log import RequestLog
 from apply_service.observe.tracing import Tracing
 from apply_service.service import ApplyService
@@ -65,6 +68,8 @@ def create_app(
         route_handlers=[
             apply,
             chat_completions,
+            responses,
+            messages,
             code_apply,
             batches,
             hashlines,

@@ -84,8 +84,8 @@ def error_answer(path: str, problem: Problem) -> ErrorAnswer:
     else:
         media_type, body = "application/json", msgspec.json.encode(shape(problem))
     headers = {}
-    if problem.code == "deadline-exceeded":
-        # OpenAI's clients would ask again at once, twice, and wait as long each time.
+    if problem.code in ("deadline-exceeded", "unknown-choice"):
+        # OpenAI's and Anthropic's clients would ask again at once, twice, in vain.
         headers["X-Should-Retry"] = "false"
     if problem.status in (429, 503):
         seconds = RETRY_AFTER_S if problem.retry_after_s is None else problem.retry_after_s

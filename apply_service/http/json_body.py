@@ -9,8 +9,10 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 from litestar import Request
 from litestar.exceptions import InternalServerException
+from msgspec import UNSET, UnsetType
 
 from apply_service.apply.errors import WithdrawnError
+from apply_service.http.files_body import FilesBody
 from apply_service.http.problems import ProblemError, make_problem
 from apply_service.http.schemas import ApplyBody, HashlinesBody
 
@@ -49,15 +51,36 @@ class JsonRequest(Request[Any, Any, Any]):
 
 
 class ApplyBodyRequest(JsonRequest):
-    """A request to `/v1/apply`."""
+    """A request to `/v1/apply`, for one file or, with a member `files`, for several."""
 
     body_type = ApplyBody
+
+    async def json(self) -> Any:
+        """An `ApplyBody` or a `FilesBody`. Raises ProblemError (400)."""
+        body = await self.body()
+        return decode_body(body, FilesBody if _has_files(body) else ApplyBody)
 
 
 class HashlinesRequest(JsonRequest):
     """A request to `/v1/hashlines`."""
 
     body_type = HashlinesBody
+
+
+class _Peek(msgspec.Struct):
+    """What tells the two bodies apart."""
+
+    files: msgspec.Raw | UnsetType = UNSET
+
+
+def _has_files(body: bytes) -> bool:
+    """True if a body is an object with a member `files`, as far as it can be read."""
+    if b'"files"' not in body or _is_too_deep(body):
+        return False
+    try:
+        return msgspec.json.decode(body, type=_Peek).files is not UNSET
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
 
 
 def decode_body(body: bytes, body_type: type[T]) -> T:

@@ -37,25 +37,23 @@ ChosenId = Annotated[
 ]
 
 
-class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One edit: a file, a lazy update of it, and options."""
+Original = Annotated[str | Base64Content, Meta(description="The whole file as it is now.")]
+Update = str | dict[str, Any] | list[dict[str, Any]]
+Format = Annotated[
+    UpdateFormat | None, Meta(description="How the update is written; unset, by its shape.")
+]
+Language = Annotated[
+    str | None, Meta(description="Language of the file; unset, by its name and content.")
+]
+Prediction = Annotated[
+    str | None, Meta(description="A guess of the result; it only makes the answer faster.")
+]
 
-    original: Annotated[str | Base64Content, Meta(description="The whole file as it is now.")]
-    update: Annotated[
-        str | dict[str, Any] | list[dict[str, Any]],
-        Meta(
-            description="Changed code, with markers such as `// ... existing code ...`, or another"
-            " form of docs/agent-forms.md."
-        ),
-    ]
-    format: Annotated[
-        UpdateFormat | None, Meta(description="How the update is written; unset, by its shape.")
-    ] = None
+
+class EditOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What may be said of one edit or of several together."""
+
     instruction: str | None = None
-    path: Annotated[str | None, Meta(description="Name of the file, for the diff.")] = None
-    language: Annotated[
-        str | None, Meta(description="Language of the file; unset, by its name and content.")
-    ] = None
     scope: Annotated[
         Literal["auto", "file", "region"],
         Meta(description="What the model rewrites: the whole file or the regions around the edit."),
@@ -63,10 +61,6 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     checks: Annotated[
         Literal["on", "off"], Meta(description="`off` returns rejected results as well.")
     ] = "on"
-    stream: bool = False
-    prediction: Annotated[
-        str | None, Meta(description="A guess of the result; it only makes the answer faster.")
-    ] = None
     constraint: Annotated[
         Literal["merge", "none"] | None,
         Meta(
@@ -90,7 +84,6 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             " setting, by default `ask`."
         ),
     ] = None
-    resolve: ChosenId = None
     sampling: SamplingBody = SamplingBody()
     speculation: Literal["on", "off"] = "on"
     k: Annotated[
@@ -120,6 +113,25 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         ]
         | None
     ) = None
+
+
+class ApplyBody(EditOptions, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One edit: a file, a lazy update of it, and options."""
+
+    original: Original
+    update: Annotated[
+        Update,
+        Meta(
+            description="Changed code, with markers such as `// ... existing code ...`, or another"
+            " form of docs/agent-forms.md."
+        ),
+    ]
+    format: Format = None
+    path: Annotated[str | None, Meta(description="Name of the file, for the diff.")] = None
+    language: Language = None
+    stream: bool = False
+    prediction: Prediction = None
+    resolve: ChosenId = None
 
 
 class HashlinesBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -17,7 +17,7 @@ import httpx
 import msgspec
 import pytest
 from apply_client.protocol.events import EventReader
-from apply_client.protocol.requests import apply_request
+from apply_client.protocol.requests import apply_request, files_request
 from apply_client.protocol.wire import Base64Content, ModelList
 from node_project import NodeProject
 from oracle_service import OracleService
@@ -45,6 +45,7 @@ REFERENCE = "#/components/schemas/{name}"
 # The service's names, and those that both clients have for the same.
 PYTHON_ANSWERS: dict[str, Any] = {
     "ApplyResult": apply_client.ApplyResult[str | Base64Content | None],
+    "FilesResult": apply_client.FilesResult[str | Base64Content | None],
     "Problem": apply_client.Problem,
     "ModelList": ModelList,
     "RegionEvent": apply_client.RegionStarted,
@@ -54,6 +55,8 @@ PYTHON_ANSWERS: dict[str, Any] = {
 TYPESCRIPT_NAMES = {
     "ApplyBody": "ApplyBody",
     "ApplyResult": "WireResult",
+    "FilesBody": "FilesBody",
+    "FilesResult": "WireFilesResult",
     "Problem": "Problem",
     "ModelList": "ModelList",
     "RegionEvent": "RegionEvent",
@@ -142,6 +145,56 @@ def test_the_python_client_can_ask_for_everything(schemas: dict[str, Any], url: 
         f"{url}{request.path}", content=request.content, headers=request.headers, trust_env=False
     )
     assert answer.status_code == 200, answer.text
+
+
+def test_the_python_client_can_ask_for_everything_of_several_files(
+    schemas: dict[str, Any], url: str
+) -> None:
+    body, file = (server_shape(name, schemas)["object"] for name in ("FilesBody", "FileBody"))
+    full = apply_client.FileEdit(
+        "a.py",
+        b"a = 1\n",
+        "a = 2\n",
+        format="lazy",
+        instruction="Change it.",
+        language="python",
+        prediction="a = 2\n",
+        resolve="0" * 16,
+    )
+    edit = apply_client.FilesEdit(
+        [full],
+        update="*** Begin Patch",
+        format="apply_patch",
+        is_atomic=True,
+        instruction="Change it.",
+        options=replace_options(FULL_OPTIONS),
+    )
+    sent = json.loads(files_request(edit).content)
+    assert set(sent) == {name.rstrip("?") for name in body} - {"stream"}
+    assert set(sent["files"][0]) == {name.rstrip("?") for name in file}
+    asked = apply_client.FilesEdit(
+        [
+            apply_client.FileEdit("a.py", b"a = 1\n", [{"old_string": "1", "new_string": "2"}]),
+            apply_client.FileEdit("b.py", FULL_EDIT.original, FULL_EDIT.update),
+        ],
+        is_atomic=True,
+        options=apply_client.ApplyOptions(use_model="never"),
+    )
+    with apply_client.ApplyClient(url) as client:
+        question = client.apply_files(asked)
+        assert (question.status, question.in_doubt) == ("needs_review", ("b.py",))
+        problem = question.files[1].problem
+        assert problem is not None
+        assert problem.choices is not None
+        answer = client.apply_files(asked.resolved({"b.py": problem.choices[0].id}))
+    assert answer.is_sure
+    assert answer.files[0].result is not None
+    assert answer.files[0].result.merged == b"a = 2\n"
+
+
+def replace_options(options: apply_client.ApplyOptions) -> apply_client.ApplyOptions:
+    """Options of several files: those of a single one are members of it."""
+    return msgspec.structs.replace(options, language=None, prediction=None)
 
 
 def test_the_python_clients_options_have_the_services_types(schemas: dict[str, Any]) -> None:

@@ -137,8 +137,18 @@ def run_openai(bench: Bench, snippet: PageSnippet) -> None:
     assert "def greet(name, mark='!'):\n    print('Hello ' + name + mark)\n" in printed
 
 
+def run_question(bench: Bench, snippet: PageSnippet) -> None:
+    assert bench.python(snippet) in ("a = 3\n\nb = 2\n\na = 1\n\n", "a = 1\n\nb = 2\n\na = 3\n\n")
+
+
 def run_fields(bench: Bench, snippet: PageSnippet) -> None:
     assert json.loads(bench.shell(snippet))["merged_code"] == "a = 1\nb = 5\nc = 3\n"
+
+
+def run_several_files(bench: Bench, snippet: PageSnippet) -> None:
+    answer = json.loads(bench.shell(snippet))
+    assert (answer["status"], answer["in_doubt"]) == ("applied", [])
+    assert [file["result"]["merged"] for file in answer["files"]] == ["a = 2\n", "b = 2\n"]
 
 
 def run_tool(bench: Bench, snippet: PageSnippet) -> None:
@@ -225,6 +235,7 @@ RUN_HERE: dict[tuple[str, str], Callable[[Bench, PageSnippet], None] | None] = {
     ("README.md", ".venv/bin/apply-service apply"): run_apply,
     ("README.md", "from openai"): run_openai,
     ("docs/compatibility.md", "from openai"): run_openai,
+    ("docs/compatibility.md", "import openai"): run_question,
     ("docs/compatibility.md", "curl -s http://127.0.0.1:8722/v1/code/apply"): run_fields,
     ("docs/compatibility.md", "<instruction>"): run_message_form,
     ("docs/agent-prompt.md", "curl -s"): run_tool,
@@ -234,6 +245,7 @@ RUN_HERE: dict[tuple[str, str], Callable[[Bench, PageSnippet], None] | None] = {
     ("docs/batch.md", '{"id": "second"'): None,
     ("docs/configuration.md", "port = 9000"): run_settings,
     ("docs/integrations.md", "client-venv/bin/apply-client status"): run_status,
+    ("docs/integrations.md", "curl -sS http://127.0.0.1:8722/v1/apply -H"): run_several_files,
     ("docs/security.md", "apply-service key create"): run_keys,
     ("docs/security.md", "curl http://127.0.0.1:8722/v1/models"): run_models,
     ("docs/security.md", "{"): None,

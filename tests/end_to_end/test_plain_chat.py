@@ -228,6 +228,62 @@ def test_an_error_within_a_stream_is_one_to_the_client(
     assert caught.value.code == "deadline_exceeded"
 
 
+def test_the_newer_api_says_the_same(client: openai.OpenAI) -> None:
+    whole = chat(client)
+    answer = client.responses.create(
+        model="auto", instructions="Be short.", input="Say it", temperature=0, max_output_tokens=24
+    )
+    assert answer.output_text == text_of(whole)
+    assert (answer.status, answer.output[0].status) == ("incomplete", "incomplete")
+    assert answer.incomplete_details is not None
+    assert answer.incomplete_details.reason == "max_output_tokens"
+    assert (answer.usage and answer.usage.output_tokens) == 24
+    assert "apply" not in answer.model_dump()
+    events = list(
+        client.responses.create(
+            model="auto",
+            instructions="Be short.",
+            input=[{"role": "user", "content": "Say it"}],
+            temperature=0,
+            max_output_tokens=24,
+            include=["message.output_text.logprobs"],
+            stream=True,
+        )
+    )
+    *_, last = events
+    assert last.type == "response.incomplete"
+    assert last.response.output_text == answer.output_text
+    tokens = [
+        token
+        for event in events
+        if event.type == "response.output_text.delta"
+        for token in event.logprobs
+    ]
+    part = last.response.output[0].content[0]  # type: ignore[union-attr, index]
+    assert [token.token for token in part.logprobs or []] == [token.token for token in tokens]  # type: ignore[union-attr]
+    assert "".join(token.token for token in tokens)
+
+
+def test_an_error_within_a_stream_of_the_newer_api_ends_it_as_failed(
+    client: openai.OpenAI, service: ApplyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "_default_deadline_s", 0.4)
+    events = list(
+        client.responses.create(
+            model="auto", input="Say it", temperature=0, max_output_tokens=4000, stream=True
+        )
+    )
+    last = events[-1]
+    assert last.type == "response.failed"
+    assert (last.response.status, last.response.usage) == ("failed", None)
+    assert last.response.error is not None
+    assert last.response.error.code == "server_error"
+    assert "deadline" in last.response.error.message
+    pieces = [event.delta for event in events if event.type == "response.output_text.delta"]
+    assert last.response.output_text == "".join(pieces)
+    assert last.sequence_number == len(events) - 1
+
+
 def test_a_client_that_leaves_a_stream_ends_it(
     client: openai.OpenAI, service: ApplyService
 ) -> None:

@@ -183,7 +183,9 @@ class DiffReader:
         """Check that the update has only one file, and that it is the one being edited."""
         texts = [line.text for line in lines]
         files = [
-            DiffFile(_file_name(texts[place]), _file_name(texts[place + 1]), lines[place].number)
+            DiffFile(
+                file_name_of(texts[place]), file_name_of(texts[place + 1]), lines[place].number
+            )
             for place in range(len(texts))
             if texts[place].startswith("---") and _is_file_header(texts, place)
         ]
@@ -205,7 +207,8 @@ class DiffReader:
                 check_file_name(file.new_name, self._path, number=file.number)
 
 
-def _file_name(header: str) -> str:
+def file_name_of(header: str) -> str:
+    """The path in a line that begins with `---` or `+++`."""
     match = _FILE_NAME.fullmatch(header)
     name = match["name"].strip('"') if match else header[3:].strip()
     return name[2:] if name.startswith(("a/", "b/")) else name

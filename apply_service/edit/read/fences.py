@@ -111,17 +111,15 @@ def _info(fence: str) -> str:
     return match["info"].strip() if match else ""
 
 
-def check_file_name(name: str, path: str | None, *, number: int) -> None:
-    """Raise UnsupportedOperationError if line `number` of the update names another file.
+def is_same_path(name: str, path: str) -> bool:
+    """True if one path is the end of the other: agents write them from any folder on the way."""
+    pairs = zip(_parts(name)[::-1], _parts(path)[::-1], strict=False)
+    return all(ours == theirs for ours, theirs in pairs)
 
-    One path may be the end of the other: agents write them from the root of the project or of the
-    disk.
-    """
-    if path is None or "." not in _parts(name)[-1]:
-        return
-    if all(
-        ours == theirs for ours, theirs in zip(_parts(name)[::-1], _parts(path)[::-1], strict=False)
-    ):
+
+def check_file_name(name: str, path: str | None, *, number: int) -> None:
+    """Raise UnsupportedOperationError if line `number` of the update names another file."""
+    if path is None or "." not in _parts(name)[-1] or is_same_path(name, path):
         return
     raise UnsupportedOperationError(
         f"line {number} of the update names the file {name}, but the request edits {path}; send"

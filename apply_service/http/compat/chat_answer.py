@@ -6,10 +6,11 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apply_service.http.compat.schemas import FinishReason, LogprobToken
+from apply_service.http.compat.answer_form import AnswerEnd
+from apply_service.http.compat.schemas import LogprobToken
 from apply_service.http.compat.stop_texts import StopCutter
 from apply_service.prompts.prompt import Prompt
-from batching.events import Finished, RequestStats, TokenLogprob, Tokens
+from batching.events import Finished, TokenLogprob, Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +19,6 @@ class ChatPiece:
 
     text: str
     tokens: tuple[LogprobToken, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ChatEnd:
-    """The end of an answer; `num_predicted_tokens` are those of the caller's prediction."""
-
-    reason: FinishReason
-    stats: RequestStats
-    num_predicted_tokens: int
 
 
 class ChatAnswer:
@@ -49,10 +41,14 @@ class ChatAnswer:
             text = self._cutter.push(self._decoder.push(event.token_ids))
         return ChatPiece(text, self._take_tokens(text))
 
-    def end(self, event: Finished) -> ChatEnd:
+    def end(self, event: Finished) -> AnswerEnd:
         """The end of the answer, after its last event."""
-        reason = "stop" if self._cutter.has_stopped else event.reason
-        return ChatEnd(reason, event.stats, len(self._prompt.prediction_token_ids))
+        return AnswerEnd(
+            reason="stop" if self._cutter.has_stopped else event.reason,
+            stats=event.stats,
+            stop_text=self._cutter.stop_text,
+            num_predicted_tokens=len(self._prompt.prediction_token_ids),
+        )
 
     def _logprob_tokens(self, logprobs: Sequence[TokenLogprob]) -> list[LogprobToken]:
         tokenizer = self._prompt.tokenizer

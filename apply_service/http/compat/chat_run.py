@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from apply_service.apply.admission import Admission
 from apply_service.apply.edit_request import SamplingOptions
 from apply_service.apply.errors import PromptTooLongError, WithdrawnError
-from apply_service.http.compat.chat_answer import ChatAnswer, ChatEnd, ChatPiece
+from apply_service.http.compat.answer_form import AnswerEnd
+from apply_service.http.compat.chat_answer import ChatAnswer, ChatPiece
+from apply_service.http.compat.conversation import Conversation
 from apply_service.http.compat.stop_texts import StopTokens
 from apply_service.http.problems import ProblemError, make_problem
 from apply_service.prompts.chat import ChatProfile
-from apply_service.prompts.chat_template import ChatMessage
 from apply_service.prompts.errors import ChatTemplateError
 from apply_service.prompts.prompt import Prompt
 from batching.async_engine import AsyncEngine, RequestHandle
@@ -31,12 +32,8 @@ class ChatRequest:
     `max_tokens` above what the model has room for means all of that room.
     """
 
-    messages: Sequence[ChatMessage]
+    conversation: Conversation
     sampling: SamplingOptions
-    prediction: str | None = None
-    max_tokens: int | None = None
-    stops: tuple[str, ...] = ()
-    has_logprobs: bool = False
     deadline_s: float | None = None
     cache_salt: bytes = b""
 
@@ -71,24 +68,27 @@ class ChatPipeline:
         started_at = time.monotonic()
         prompt = await asyncio.to_thread(self._build, request)
         engine_request = self._engine_request(request, prompt, started_at)
-        answer = ChatAnswer(prompt, request.stops)
+        answer = ChatAnswer(prompt, request.conversation.stops)
         (handle,) = self._admission.submit([engine_request])
-        return ChatRun(handle, answer, engine_request.request_id, observe=self._observe)
+        return ChatRun(handle, answer, engine_request, observe=self._observe)
 
     def _observe(self, stats: RequestStats) -> None:
         self._admission.observe(stats)
         self._observe_chat(stats)
 
     def _build(self, request: ChatRequest) -> Prompt:
+        conversation = request.conversation
         try:
-            return self._profile.build_conversation(request.messages, prediction=request.prediction)
+            return self._profile.build_conversation(
+                conversation.messages, prediction=conversation.prediction
+            )
         except ChatTemplateError as error:
             problem = make_problem(
                 400,
                 code="unsupported-messages",
                 title="The model cannot take these messages",
                 detail=str(error),
-                field="messages",
+                field=conversation.messages_field,
                 remedy="send messages of user and assistant in turn, user first",
             )
             raise ProblemError(problem) from error
@@ -96,27 +96,28 @@ class ChatPipeline:
     def _engine_request(
         self, request: ChatRequest, prompt: Prompt, started_at: float
     ) -> EngineRequest:
-        sampling = request.sampling
+        sampling, conversation = request.sampling, request.conversation
+        stops = conversation.stops
         return EngineRequest(
             request_id=f"chat-{uuid.uuid4().hex}",
             prompt_token_ids=tuple(prompt.token_ids),
             sampling=SamplingParams(
-                max_tokens=self._answer_limit(request, prompt),
+                max_tokens=self._answer_limit(conversation, prompt),
                 temperature=sampling.temperature,
                 top_k=sampling.top_k,
                 top_p=sampling.top_p,
                 seed=sampling.seed,
                 stop_token_ids=prompt.stop_token_ids,
-                has_logprobs=request.has_logprobs,
+                has_logprobs=conversation.has_logprobs,
             ),
             proposer=_proposer_of(prompt) if self._max_draft_tokens else None,
-            stop_checker=StopTokens(request.stops, prompt) if request.stops else None,
+            stop_checker=StopTokens(stops, prompt) if stops else None,
             max_draft_tokens=self._max_draft_tokens,
             deadline=None if request.deadline_s is None else started_at + request.deadline_s,
             cache_salt=request.cache_salt,
         )
 
-    def _answer_limit(self, request: ChatRequest, prompt: Prompt) -> int:
+    def _answer_limit(self, conversation: Conversation, prompt: Prompt) -> int:
         info = self._engine.model_info
         limit = min(info.max_position, info.num_kv_tokens)
         room = limit - len(prompt.token_ids)
@@ -129,7 +130,8 @@ class ChatPipeline:
                 f" {info.max_position} tokens, its KV cache {info.num_kv_tokens}; raise kv_memory"
                 " for more)",
             )
-        return room if request.max_tokens is None else min(request.max_tokens, room)
+        max_tokens = conversation.max_tokens
+        return room if max_tokens is None else min(max_tokens, room)
 
 
 class ChatRun:
@@ -139,11 +141,12 @@ class ChatRun:
         self,
         handle: RequestHandle,
         answer: ChatAnswer,
-        request_id: str,
+        request: EngineRequest,
         *,
         observe: Callable[[RequestStats], None],
     ) -> None:
-        self.request_id = request_id
+        self.request_id = request.request_id
+        self.num_prompt_tokens = len(request.prompt_token_ids)
         self._handle = handle
         self._answer = answer
         self._observe = observe
@@ -152,7 +155,7 @@ class ChatRun:
         """Withdraw the request."""
         self._handle.cancel()
 
-    async def __aiter__(self) -> AsyncIterator[ChatPiece | ChatEnd]:
+    async def __aiter__(self) -> AsyncIterator[ChatPiece | AnswerEnd]:
         async for event in self._handle:
             if isinstance(event, Failed):
                 raise event.error

@@ -13,10 +13,9 @@ from apply_service.http.compat.compacted_code import (
     check_not_compacted,
     expand_message,
 )
-from apply_service.http.compat.messages import messages_of, prediction_of
+from apply_service.http.compat.conversation import Conversation
 from apply_service.http.compat.morph_message import EXAMPLE, MorphMessage, parse_morph_message
-from apply_service.http.compat.parameters import max_tokens_of, sampling_of
-from apply_service.http.compat.schemas import ChatBody, CodeApplyBody
+from apply_service.http.compat.schemas import CodeApplyBody
 from apply_service.http.problems import ProblemError, make_problem
 
 
@@ -35,14 +34,21 @@ class ChatEdit:
         return self.message.enclose(merged)
 
 
-def chat_edit_of(body: ChatBody, *, apply_context: str | None = None) -> ChatEdit | None:
+def chat_edit_of(
+    conversation: Conversation, *, apply_context: str | None = None
+) -> ChatEdit | None:
     """The edit in the last message of the user, None if it has none. Raises ProblemError.
 
     `apply_context` is the value of the header that announces a compacted file.
     """
-    texts = [message.content for message in messages_of(body) if message.role == "user"]
-    is_compacted = apply_context is not None
-    message = parse_morph_message(texts[-1], is_compacted=is_compacted) if texts else None
+    texts = [message.content for message in conversation.messages if message.role == "user"]
+    message = None
+    if texts:
+        message = parse_morph_message(
+            texts[-1],
+            field=conversation.messages_field,
+            is_compacted=apply_context is not None,
+        )
     if message is None:
         check_not_announced(apply_context)
         return None
@@ -51,9 +57,9 @@ def chat_edit_of(body: ChatBody, *, apply_context: str | None = None) -> ChatEdi
         original=TextFile.from_text(message.code),
         update=message.update,
         instruction=message.instruction,
-        prediction=prediction_of(body),
-        sampling=sampling_of(body, temperature=0.0, seed=0),
-        max_answer_tokens=max_tokens_of(body),
+        prediction=conversation.prediction,
+        sampling=conversation.sampling(temperature=0.0, seed=0),
+        max_answer_tokens=conversation.max_tokens,
     )
     return ChatEdit(edit, message, compaction)
 
@@ -79,8 +85,8 @@ def code_apply_edit_of(body: CodeApplyBody, *, apply_context: str | None = None)
     )
 
 
-def no_edit_problem(model: str) -> ProblemError:
-    """The problem of a request without an edit, sent to a model that only applies edits."""
+def no_edit_problem(model: str, *, field: str) -> ProblemError:
+    """The problem of messages without an edit, sent to a model that only applies edits."""
     return ProblemError(
         make_problem(
             400,
@@ -88,7 +94,7 @@ def no_edit_problem(model: str) -> ProblemError:
             title="The request has no edit",
             detail=f"the model {model!r} applies edits and does not chat; the last user message"
             " has no `<code>` followed by an `<update>`",
-            field="messages",
+            field=field,
             remedy=f"send one user message of this form:\n{EXAMPLE}",
         )
     )

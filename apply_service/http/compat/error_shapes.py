@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -41,8 +41,18 @@ _OF_TEXTS = frozenset(
 )
 _MESSAGE_NAMES = "in the message, <code> is the original and <update> is the update"
 _FIELD_NAMES = "`initial_code` is the original, `edit_snippet` is the update"
-# Ends of OpenAI's addresses, those included that are not here: clients read the 404 as well.
+# OpenAI's addresses, those included that are not here: clients read the 404 as well.
 _OPENAI_ENDS = ("/completions", "/responses", "/embeddings")
+_OPENAI_FOLDERS = ("/v1/models/", "/v1/responses/")
+_ANTHROPIC_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
 
 
 class ErrorMembers(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,9 +78,25 @@ class OpenAIError(ErrorMembers, frozen=True, kw_only=True):
 
 
 class OpenAIErrorBody(msgspec.Struct, frozen=True):
-    """The body of an error of /v1/chat/completions."""
+    """The body of an error of /v1/chat/completions and /v1/responses."""
 
     error: OpenAIError
+
+
+class AnthropicError(ErrorMembers, frozen=True, kw_only=True):
+    """An error as Anthropic's clients know it, with our code for it."""
+
+    type: str
+    message: str
+    code: str
+
+
+class AnthropicErrorBody(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of an error of /v1/messages."""
+
+    error: AnthropicError
+    request_id: str | None
+    type: Literal["error"] = "error"
 
 
 class FlatErrorBody(ErrorMembers, frozen=True, kw_only=True):
@@ -80,14 +106,16 @@ class FlatErrorBody(ErrorMembers, frozen=True, kw_only=True):
     code: str
 
 
-Shape = Callable[[Problem], OpenAIErrorBody | FlatErrorBody]
+Shape = Callable[[Problem], OpenAIErrorBody | FlatErrorBody | AnthropicErrorBody]
 
 
 def shape_of(path: str) -> Shape | None:
     """The shape of errors at an address, None where they are problem details."""
     path = path.rstrip("/")
-    if path.endswith(_OPENAI_ENDS) or "/v1/models/" in path:
+    if path.endswith(_OPENAI_ENDS) or any(folder in path for folder in _OPENAI_FOLDERS):
         return openai_error
+    if path.endswith("/v1/messages") or "/v1/messages/" in path:
+        return anthropic_error
     return flat_error if path.endswith("/code/apply") else None
 
 
@@ -102,6 +130,18 @@ def openai_error(problem: Problem) -> OpenAIErrorBody:
         **_members_of(problem),
     )
     return OpenAIErrorBody(error)
+
+
+def anthropic_error(problem: Problem) -> AnthropicErrorBody:
+    """The error in Anthropic's shape."""
+    kind = "api_error" if problem.status >= 500 else "invalid_request_error"
+    error = AnthropicError(
+        type=_ANTHROPIC_TYPES.get(problem.status, kind),
+        message=message_of(problem, names=_MESSAGE_NAMES),
+        code=_code_of(problem),
+        **_members_of(problem),
+    )
+    return AnthropicErrorBody(error=error, request_id=problem.request_id)
 
 
 def flat_error(problem: Problem) -> FlatErrorBody:

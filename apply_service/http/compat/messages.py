@@ -1,10 +1,11 @@
-"""Reads a conversation's messages as plain text with the roles of chat templates."""
+"""Reads messages as plain text with the roles of chat templates."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
-from apply_service.http.compat.schemas import ChatBody, ContentPart
+from apply_service.http.compat.schemas import ContentPart
 from apply_service.http.problems import ProblemError, make_problem
 from apply_service.prompts.chat_template import ChatMessage
 
@@ -16,37 +17,31 @@ _ROLES: dict[str, Role] = {
     "assistant": "assistant",
 }
 
-
-def messages_of(body: ChatBody) -> list[ChatMessage]:
-    """All messages. Raises ProblemError (400) for content other than text."""
-    messages = []
-    for place, message in enumerate(body.messages):
-        field = f"messages[{place}]"
-        role = _ROLES.get(message.role)
-        if role is None:
-            raise _unreadable(f"{field}.role", f"the role is {message.role!r}", ", ".join(_ROLES))
-        messages.append(ChatMessage(role, text_of(message.content, f"{field}.content")))
-    return messages
+Content = str | Sequence[ContentPart] | None
 
 
-def text_of(content: str | list[ContentPart] | None, field: str) -> str:
+def message_of(
+    role: str | None, content: Content, field: str, *, part_types: Sequence[str] = ("text",)
+) -> ChatMessage:
+    """One message, which stands at `field`. Raises ProblemError (400) for what is no text."""
+    known = _ROLES.get(role or "")
+    if known is None:
+        raise unreadable(f"{field}.role", f"the role is {role!r}", _ROLES)
+    return ChatMessage(known, text_of(content, f"{field}.content", part_types=part_types))
+
+
+def text_of(content: Content, field: str, *, part_types: Sequence[str] = ("text",)) -> str:
     """The text of a message or a prediction, its parts joined. Raises ProblemError (400)."""
     if content is None or isinstance(content, str):
         return content or ""
     for place, part in enumerate(content):
-        if part.type != "text" or part.text is None:
-            raise _unreadable(f"{field}[{place}]", f"the type is {part.type!r}", "text")
+        if part.type not in part_types or part.text is None:
+            raise unreadable(f"{field}[{place}]", f"the type is {part.type!r}", part_types)
     return "".join(part.text or "" for part in content)
 
 
-def prediction_of(body: ChatBody) -> str | None:
-    """The caller's guess of the answer. Raises ProblemError (400)."""
-    if body.prediction is None:
-        return None
-    return text_of(body.prediction.content, "prediction.content")
-
-
-def _unreadable(field: str, detail: str, choices: str) -> ProblemError:
+def unreadable(field: str, detail: str, choices: Sequence[str] | dict[str, Role]) -> ProblemError:
+    """The problem (400) of a part that is none of the choices."""
     return ProblemError(
         make_problem(
             400,
@@ -54,6 +49,6 @@ def _unreadable(field: str, detail: str, choices: str) -> ProblemError:
             title="The body has a wrong field",
             detail=f"{field}: {detail}; this server cannot read it",
             field=field,
-            remedy=f"choose one of: {choices}",
+            remedy=f"choose one of: {', '.join(choices)}",
         )
     )

@@ -56,9 +56,12 @@ class _Split:
     tag: str
 
 
-def parse_morph_message(text: str, *, is_compacted: bool = False) -> MorphMessage | None:
+def parse_morph_message(
+    text: str, *, field: str = "messages", is_compacted: bool = False
+) -> MorphMessage | None:
     """The edit in a message, None if there is none. Raises ProblemError if it can be cut twice.
 
+    `field` is the name of the messages in errors.
     Tags of a compacted file are not counted: equal fragments stand in it once.
     """
     start = _find_code(text)
@@ -66,11 +69,11 @@ def parse_morph_message(text: str, *, is_compacted: bool = False) -> MorphMessag
         return None
     splits = _splits(text, start.end())
     if len(splits) > (1 if is_compacted else _MAX_BORDERS):
-        raise _ambiguous()
+        raise _ambiguous(field)
     if len(splits) > 1:
         splits = [split for split in splits if _is_balanced(text, split)]
         if len(splits) != 1:
-            raise _ambiguous()
+            raise _ambiguous(field)
     if not splits:
         return None
     (split,) = splits
@@ -148,7 +151,7 @@ def _instruction_line(before: str, behind: str) -> str | None:
     return None if found is None else found["text"].strip()
 
 
-def _ambiguous() -> ProblemError:
+def _ambiguous(field: str) -> ProblemError:
     return ProblemError(
         make_problem(
             400,
@@ -156,7 +159,7 @@ def _ambiguous() -> ProblemError:
             title="The message can be cut in several ways",
             detail="the file or the update contains `</code>` before `<update>`, so the border"
             " between them is unclear",
-            field="messages",
+            field=field,
             remedy="send file and update as fields of their own, to /v1/code/apply or /v1/apply",
         )
     )

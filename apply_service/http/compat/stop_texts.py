@@ -33,22 +33,30 @@ class StopTokens:
 
 
 class StopCutter:
-    """Passes text up to the first stop; a possible beginning of a stop is held back."""
+    """Passes text up to the first stop; a possible beginning of a stop is held back.
+
+    `stop_text` is the stop that was found.
+    """
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = tuple(stops)
         self._pending = ""
-        self.has_stopped = False
+        self.stop_text: str | None = None
+
+    @property
+    def has_stopped(self) -> bool:
+        """True once a stop was found."""
+        return self.stop_text is not None
 
     def push(self, text: str) -> str:
         """Take new text; the part that may be shown."""
         if self.has_stopped or not self._stops:
             return "" if self.has_stopped else text
         self._pending += text
-        places = [place for stop in self._stops if (place := self._pending.find(stop)) >= 0]
+        places = [(place, stop) for stop in self._stops if (place := self._pending.find(stop)) >= 0]
         if places:
-            self.has_stopped = True
-            return self._take(min(places))
+            place, self.stop_text = min(places)
+            return self._take(place)
         return self._take(len(self._pending) - max(map(self._num_begun, self._stops)))
 
     def finish(self) -> str:

@@ -1,9 +1,8 @@
 """`POST /v1/batches`: many edits as lines of JSON, answered line by line as they are done."""
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,24 +15,17 @@ from litestar.response.base import ASGIResponse
 from litestar.response.streaming import ASGIStreamingResponse, Stream
 from litestar.types import HTTPResponseBodyEvent, Receive, Send
 
-from apply_service.apply.events import RunEvent
-from apply_service.apply.outcome import Outcome
+from apply_service.apply.tenant import sent_key_of
 from apply_service.http.batch_lines import BatchAnswer, BatchEdit, BatchLine
 from apply_service.http.batch_run import BatchRun
 from apply_service.http.errors import log_failure
-from apply_service.http.guard.limits.allowance import Cost, current_allowance
 from apply_service.http.json_body import decode_body
 from apply_service.http.problems import ProblemError, make_problem, problem_of
-from apply_service.http.routes.apply import PROBLEM_RESPONSES, edit_result, run_body
+from apply_service.http.routes.charged_edits import ChargedEdits
+from apply_service.http.routes.edit_run import PROBLEM_RESPONSES
 from apply_service.service import ApplyService
-from batching.errors import QueueFullError
 
 NDJSON = "application/x-ndjson"
-# How soon and how late a line that found the queue full tries again.
-_FIRST_WAIT_S = 0.05
-_LONGEST_WAIT_S = 2.0
-# What a line is expected to cost until that is known; code has some more in a token.
-_BYTES_PER_TOKEN = 4
 
 
 class _Named(msgspec.Struct):
@@ -103,7 +95,7 @@ async def batches(
     """Answer lines while they come; only a service that is not ready refuses all of them."""
     service.check_ready()
     max_line_bytes = request.app.request_max_body_size
-    edits = _BatchEdits(service, request.headers.get("authorization"), max_line_bytes)
+    edits = _BatchEdits(service, sent_key_of(request.headers), max_line_bytes)
     limits = service.batch_limits
     run = BatchRun(
         request.receive,
@@ -120,29 +112,12 @@ async def batches(
     )
 
 
-class _Begun:
-    """The sink of a line's run: notes that the engine has taken it, and what it will cost."""
-
-    def __init__(self, cost: Cost, expected_tokens: int) -> None:
-        self.is_set = False
-        self._cost = cost
-        self._expected_tokens = expected_tokens
-
-    def put(self, event: RunEvent) -> None:
-        """Take the run as begun, whatever it tells."""
-        self.is_set = True
-        self._cost.num_tokens = self._expected_tokens
-
-
 class _BatchEdits:
     """Does what one line asks for, in the name of the batch's owner."""
 
-    def __init__(
-        self, service: ApplyService, authorization: str | None, max_line_bytes: Any
-    ) -> None:
+    def __init__(self, service: ApplyService, sent_key: str | None, max_line_bytes: Any) -> None:
         self._service = service
-        self._authorization = authorization
-        self._allowance = current_allowance()
+        self._edits = ChargedEdits(service, sent_key)
         self.max_line_bytes = max_line_bytes if isinstance(max_line_bytes, int) else 1 << 62
 
     async def answer(self, line: BatchLine) -> bytes:
@@ -151,15 +126,10 @@ class _BatchEdits:
         try:
             body = self._read(line)
         except ProblemError:
-            async with self._charged(0, until=self._give_up_at(None)):
+            async with self._edits.charged(0, until=self._give_up_at(None)):
                 raise
         give_up_at = self._give_up_at(body)
-        expected_tokens = line.num_bytes // _BYTES_PER_TOKEN
-        async with self._charged(expected_tokens, until=give_up_at) as cost:
-            begun = _Begun(cost, expected_tokens)
-            outcome = await self._run_when_there_is_room(body, begun, give_up_at)
-            cost.num_tokens = outcome.stats.num_prompt_tokens + outcome.stats.num_output_tokens
-            result = await edit_result(body, self._service, outcome)
+        result = await self._edits.run(body, num_bytes=line.num_bytes, until=give_up_at)
         return _encode(BatchAnswer(id=body.id, line=line.number, result=result))
 
     def answer_failure(self, line: BatchLine, error: Exception) -> bytes:
@@ -182,28 +152,6 @@ class _BatchEdits:
         if body is not None and body.deadline_s is not None:
             deadline_s = body.deadline_s
         return time.monotonic() + deadline_s
-
-    def _charged(self, expected_tokens: int, *, until: float) -> AbstractAsyncContextManager[Cost]:
-        """Work on a line, charged to the caller if that has limits. Raises ProblemError (429)."""
-        if self._allowance is None:
-            return nullcontext(Cost())
-        return self._allowance.charged(
-            expected_tokens, until=until, check=self._service.check_ready
-        )
-
-    async def _run_when_there_is_room(
-        self, body: BatchEdit, begun: _Begun, give_up_at: float
-    ) -> Outcome:
-        """A batch waits for its turn instead of sending its lines away."""
-        wait_s = _FIRST_WAIT_S
-        while True:
-            try:
-                return await run_body(body, self._service, self._authorization, begun)
-            except QueueFullError:
-                if begun.is_set or time.monotonic() + wait_s >= give_up_at:
-                    raise
-            await asyncio.sleep(wait_s)
-            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
 
 def _line_too_large(line: BatchLine, limit: int) -> ProblemError:

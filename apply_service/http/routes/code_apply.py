@@ -1,26 +1,25 @@
 """`POST /v1/code/apply`: an edit as fields, the way of Relace and Morph."""
 
+from functools import partial
+
 from litestar import Response, post
 from litestar.di import NamedDependency
 from litestar.params import JSONBody
-from litestar.response import Stream
 
 from apply_service.apply.outcome import Outcome
-from apply_service.http.compat.answers import ChunkWriter, usage_of
+from apply_service.http.compat.answer_form import AnswerEnd
+from apply_service.http.compat.chat_form import ChatForm, usage_of
 from apply_service.http.compat.compacted_code import APPLY_CONTEXT_HEADER
 from apply_service.http.compat.edits import code_apply_edit_of
 from apply_service.http.compat.error_shapes import FlatErrorBody
 from apply_service.http.compat.review import headers_of, note_of
 from apply_service.http.compat.schemas import CodeApplyBody, CodeApplyResult
 from apply_service.http.json_body import JsonRequest
-from apply_service.http.problems import problem_of
-from apply_service.http.routes.apply import FORESEEN_ERRORS
 from apply_service.http.routes.compat_answer import (
-    STREAM_HEADERS,
+    counting_problems,
+    edit_response,
     error_responses,
-    head_of,
     settle_edit,
-    stream_edit,
 )
 from apply_service.service import ApplyService
 
@@ -46,24 +45,15 @@ async def code_apply(
     service: NamedDependency[ApplyService],
 ) -> Response[CodeApplyResult]:
     """Answer an edit; errors come before the first byte."""
-    try:
+    with counting_problems(service):
         service.check_options(model=data.model, constraint=None)
         context = request.headers.get(APPLY_CONTEXT_HEADER)
         edit = code_apply_edit_of(data, apply_context=context)
         outcome = await settle_edit(request, service, edit, data.resolve)
-    except FORESEEN_ERRORS as error:
-        service.telemetry.count_problem(problem_of(error).code)
-        raise
-    headers = headers_of(outcome)
     if data.stream:
-        writer = ChunkWriter(head_of(outcome.request_id, service), has_usage_chunk=False)
-        usage = usage_of(outcome.stats)
-        return Stream(  # type: ignore[return-value]
-            stream_edit(outcome, outcome.merged, writer, end_usage=usage),
-            media_type="text/event-stream",
-            headers=headers | STREAM_HEADERS,
-        )
-    return Response(_result(outcome, service), headers=headers)
+        make_form = partial(ChatForm, has_usage_at_end=True)
+        return edit_response(outcome, outcome.merged, service, make_form, is_streamed=True)
+    return Response(_result(outcome, service), headers=headers_of(outcome))
 
 
 def _result(outcome: Outcome, service: ApplyService) -> CodeApplyResult:
@@ -72,7 +62,7 @@ def _result(outcome: Outcome, service: ApplyService) -> CodeApplyResult:
         model=service.model_name,
         mergedCode=outcome.merged,
         merged_code=outcome.merged,
-        usage=usage_of(outcome.stats),
+        usage=usage_of(AnswerEnd(reason="stop", stats=outcome.stats)),
         system_fingerprint=service.fingerprint,
         apply=note_of(outcome),
     )

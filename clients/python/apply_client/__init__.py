@@ -12,7 +12,7 @@
 from apply_client.address import Address, AddressError
 from apply_client.async_client import AsyncApplyClient
 from apply_client.client import ApplyClient
-from apply_client.edit import ApplyOptions, Edit, Sampling
+from apply_client.edit import ApplyOptions, Edit, FileEdit, FilesEdit, Sampling
 from apply_client.errors import (
     APIConnectionError,
     APIStatusError,
@@ -39,7 +39,16 @@ from apply_client.protocol.events import (
 from apply_client.protocol.exchange import RetryPolicy
 from apply_client.protocol.many import EditOutcome
 from apply_client.protocol.status import ServiceStatus
-from apply_client.protocol.wire import ApplyResult, Choice, ChoiceWhere, Finding, ModelCard, Problem
+from apply_client.protocol.wire import (
+    ApplyResult,
+    Choice,
+    ChoiceWhere,
+    FileResult,
+    FilesResult,
+    Finding,
+    ModelCard,
+    Problem,
+)
 from apply_client.workspace.errors import ContentConflictError, WorkspaceError
 from apply_client.workspace.write_policy import WritePolicy
 
@@ -62,6 +71,10 @@ __all__ = [
     "Edit",
     "EditOutcome",
     "EditRejectedError",
+    "FileEdit",
+    "FileResult",
+    "FilesEdit",
+    "FilesResult",
     "Finding",
     "InvalidResponseError",
     "ModelCard",

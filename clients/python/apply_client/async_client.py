@@ -12,9 +12,15 @@ from typing import Self
 import httpx
 
 from apply_client.address import resolve_address
-from apply_client.edit import DEFAULT_OPTIONS, ApplyOptions, Edit, Update
+from apply_client.edit import DEFAULT_OPTIONS, ApplyOptions, Edit, FilesEdit, Update
 from apply_client.errors import ApplyClientError
-from apply_client.protocol.answers import REQUEST_ID_HEADER, check_status, models_of, result_of
+from apply_client.protocol.answers import (
+    REQUEST_ID_HEADER,
+    check_status,
+    files_result_of,
+    models_of,
+    result_of,
+)
 from apply_client.protocol.events import EventReader, StreamEvent
 from apply_client.protocol.exchange import (
     DEFAULT_RETRY,
@@ -29,6 +35,7 @@ from apply_client.protocol.many import DEFAULT_CONCURRENCY, EditOutcome, check_c
 from apply_client.protocol.requests import (
     ApiRequest,
     apply_request,
+    files_request,
     health_request,
     models_request,
     stream_request,
@@ -41,7 +48,7 @@ from apply_client.protocol.transport import (
     http_options,
     too_late,
 )
-from apply_client.protocol.wire import ApplyResult, Choice, Content, ModelCard
+from apply_client.protocol.wire import ApplyResult, Choice, Content, FilesResult, ModelCard
 from apply_client.workspace.open_file import PathLike, open_file
 from apply_client.workspace.write_policy import WritePolicy
 
@@ -108,6 +115,13 @@ class AsyncApplyClient:
         """
         chosen = choice if isinstance(choice, str) else choice.id
         return await self.apply_edit(replace(edit, resolve=chosen))
+
+    async def apply_files(self, edit: FilesEdit) -> FilesResult[str | bytes]:
+        """Apply edits of several files in one request; one that fails has a problem of its own.
+
+        Raises APIStatusError for a request that is refused as a whole.
+        """
+        return files_result_of(await self._ask(files_request(edit)))
 
     async def apply_file(
         self,

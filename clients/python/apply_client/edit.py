@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal
 
 import msgspec
@@ -97,3 +97,63 @@ def members_of(edit: Edit[Content]) -> dict[str, Any]:
         members["resolve"] = edit.resolve
     options: dict[str, Any] = msgspec.to_builtins(edit.options)
     return members | options
+
+
+@dataclass(frozen=True, slots=True)
+class FileEdit:
+    """One file of several that are edited together, by a path that no other one has.
+
+    `update` is missing where one patch speaks of all files. The instruction takes the place of the
+    common one. Text comes back as text, bytes as bytes.
+    """
+
+    path: str
+    original: str | bytes
+    update: Update | None = None
+    format: UpdateFormat | None = field(default=None, kw_only=True)
+    instruction: str | None = field(default=None, kw_only=True)
+    language: str | None = field(default=None, kw_only=True)
+    prediction: str | None = field(default=None, kw_only=True)
+    resolve: str | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class FilesEdit:
+    """Files, and what is to be done with all of them.
+
+    `update` is a `*** Begin Patch` patch or a unified diff of several files. With `is_atomic` no
+    file has a result unless all are applied or unchanged. Of the options, language and prediction
+    belong to a single file.
+    """
+
+    files: Sequence[FileEdit]
+    update: str | None = field(default=None, kw_only=True)
+    format: Literal["apply_patch", "diff"] | None = field(default=None, kw_only=True)
+    is_atomic: bool = field(default=False, kw_only=True)
+    instruction: str | None = field(default=None, kw_only=True)
+    options: ApplyOptions = field(default=DEFAULT_OPTIONS, kw_only=True)
+
+    def resolved(self, choices: Mapping[str, str]) -> FilesEdit:
+        """The same, with the id of the choice for each path in doubt."""
+        files = [replace(file, resolve=choices.get(file.path, file.resolve)) for file in self.files]
+        return replace(self, files=files)
+
+
+def files_members_of(edit: FilesEdit) -> dict[str, Any]:
+    """The members of the JSON body."""
+    members: dict[str, Any] = {
+        "files": [_file_members_of(file) for file in edit.files],
+        "atomic": edit.is_atomic,
+        "update": edit.update,
+        "format": edit.format,
+        "instruction": edit.instruction,
+    }
+    options: dict[str, Any] = msgspec.to_builtins(edit.options)
+    return {name: value for name, value in members.items() if value is not None} | options
+
+
+def _file_members_of(file: FileEdit) -> dict[str, Any]:
+    members = {name: getattr(file, name) for name in FileEdit.__slots__}
+    if isinstance(file.original, bytes):
+        members["original"] = {"base64": file.original}
+    return {name: value for name, value in members.items() if value is not None}

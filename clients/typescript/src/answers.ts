@@ -1,10 +1,17 @@
 /** From an HTTP answer to a typed result or an error. */
 
 import { tryDecodeBase64 } from "./base64.js";
-import type { ApplyResult, Content, Merged } from "./edit.js";
+import type { ApplyResult, Content, FileResult, FilesResult, Merged } from "./edit.js";
 import { errorOf, InvalidResponseError } from "./errors.js";
 import type { Answer } from "./exchange.js";
-import type { ModelCard, ModelList, Problem, WireResult } from "./wire.js";
+import type {
+  ModelCard,
+  ModelList,
+  Problem,
+  WireFileAnswer,
+  WireFilesResult,
+  WireResult,
+} from "./wire.js";
 
 const MAX_SHOWN_CHARACTERS = 200;
 
@@ -46,6 +53,30 @@ export function resultFrom<C extends Content>(
   // A service of an older version offers none.
   const choices = (wire as Partial<WireResult>).choices ?? [];
   return { ...wire, choices, merged: merged as Merged<C> };
+}
+
+/** What became of several files. Throws APIStatusError, InvalidResponseError. */
+export function filesResultOf(answer: Answer): FilesResult {
+  checkStatus(answer);
+  const requestId = requestIdOf(answer);
+  const text = decodeUtf8(contentOf(answer), requestId);
+  const wire = decodeJson(text, isWireFilesResult, requestId);
+  return { ...wire, files: wire.files.map((file) => fileResultOf(file, requestId)) };
+}
+
+function fileResultOf(file: WireFileAnswer, requestId: string | null): FileResult {
+  const { result, ...rest } = file;
+  if (result == null) {
+    return rest;
+  }
+  const { merged: sent } = result;
+  const merged = typeof sent === "string" ? sent : tryDecodeBase64(sent?.base64 ?? "?");
+  if (merged === null) {
+    throw new InvalidResponseError(`the merged file ${file.path} is neither text nor Base64`, {
+      requestId,
+    });
+  }
+  return { ...rest, result: { ...result, merged } };
 }
 
 /** The models that are served. Throws APIStatusError, InvalidResponseError. */
@@ -104,7 +135,7 @@ export function decodeJson<T>(
 /** Whether a value is an object with a member of this type under each of these names. */
 export function hasMembers(
   value: unknown,
-  types: Readonly<Record<string, "string" | "number" | "object">>,
+  types: Readonly<Record<string, "string" | "number" | "boolean" | "object">>,
 ): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null) {
     return false;
@@ -118,6 +149,22 @@ function isWireResult(value: unknown): value is WireResult {
     hasMembers(value, { id: "string", status: "string", usage: "object", timing: "object" }) &&
     Array.isArray(value["findings"]) &&
     (typeof value["merged"] === "string" || hasMembers(value["merged"], { base64: "string" }))
+  );
+}
+
+function isWireFilesResult(value: unknown): value is WireFilesResult {
+  return (
+    hasMembers(value, { status: "string", atomic: "boolean", usage: "object" }) &&
+    Array.isArray(value["files"]) &&
+    value["files"].every(isWireFileAnswer)
+  );
+}
+
+function isWireFileAnswer(value: unknown): value is WireFileAnswer {
+  return (
+    hasMembers(value, { path: "string", action: "string" }) &&
+    (value["result"] == null || isWireResult(value["result"])) &&
+    (value["problem"] == null || isProblem(value["problem"]))
   );
 }
 

@@ -1,9 +1,9 @@
 /** `ApplyClient`: one service, asked by `fetch`. */
 
 import { resolveAddress } from "./address.js";
-import { checkStatus, modelsOf, requestIdOf, resultOf } from "./answers.js";
+import { checkStatus, filesResultOf, modelsOf, requestIdOf, resultOf } from "./answers.js";
 import { CallTime, type CallOptions } from "./call_time.js";
-import type { ApplyResult, Content, Edit } from "./edit.js";
+import type { ApplyResult, Content, Edit, FilesEdit, FilesResult } from "./edit.js";
 import { EventReader, type StreamEvent } from "./events.js";
 import {
   checkPolicy,
@@ -22,6 +22,7 @@ import {
 } from "./many.js";
 import {
   applyRequest,
+  filesRequest,
   healthRequest,
   modelsRequest,
   streamRequest,
@@ -91,6 +92,15 @@ export class ApplyClient {
   ): Promise<ApplyResult<C>> {
     const resolve = typeof choice === "string" ? choice : choice.id;
     return this.apply({ ...edit, resolve }, call);
+  }
+
+  /**
+   * Apply edits of several files in one request; one that fails has a problem of its own.
+   *
+   * Throws APIStatusError for a request that is refused as a whole.
+   */
+  async applyFiles(edit: FilesEdit, call: CallOptions = {}): Promise<FilesResult> {
+    return filesResultOf(await this.#ask(filesRequest(edit), call));
   }
 
   /**

@@ -11,7 +11,17 @@
 
 export { ApplyClient, type ClientOptions } from "./client.js";
 export type { CallOptions } from "./call_time.js";
-export { isSure, type ApplyResult, type Content, type Edit, type Merged } from "./edit.js";
+export {
+  isSure,
+  type ApplyResult,
+  type Content,
+  type Edit,
+  type FileEdit,
+  type FileResult,
+  type FilesEdit,
+  type FilesResult,
+  type Merged,
+} from "./edit.js";
 export * from "./errors.js";
 export type { StreamEvent } from "./events.js";
 export type { RetryPolicy } from "./exchange.js";

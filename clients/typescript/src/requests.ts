@@ -1,6 +1,6 @@
 /** Requests as values: what is sent where, before anything is sent. */
 
-import { bodyOf, type Edit } from "./edit.js";
+import { bodyOf, filesBodyOf, type Edit, type FilesEdit } from "./edit.js";
 
 const JSON_TYPE = "application/json";
 const EVENT_STREAM = "text/event-stream";
@@ -16,6 +16,11 @@ export interface ApiRequest {
 /** Ask for the whole answer to an edit. */
 export function applyRequest(edit: Edit): ApiRequest {
   return editRequest(edit, false);
+}
+
+/** Ask for the answer to edits of several files. */
+export function filesRequest(edit: FilesEdit): ApiRequest {
+  return postRequest(filesBodyOf(edit), JSON_TYPE);
 }
 
 /** Ask for the events of an edit. */
@@ -34,11 +39,14 @@ export function healthRequest(name: "live" | "ready"): ApiRequest {
 }
 
 function editRequest(edit: Edit, stream: boolean): ApiRequest {
-  const accepted = stream ? EVENT_STREAM : JSON_TYPE;
+  return postRequest(bodyOf(edit, stream), stream ? EVENT_STREAM : JSON_TYPE);
+}
+
+function postRequest(body: object, accepted: string): ApiRequest {
   return {
     method: "POST",
     path: "/v1/apply",
     headers: { "Content-Type": JSON_TYPE, Accept: `${accepted}, */*;q=0.5` },
-    content: JSON.stringify(bodyOf(edit, stream)),
+    content: JSON.stringify(body),
   };
 }

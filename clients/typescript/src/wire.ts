@@ -20,22 +20,26 @@ export interface Sampling {
   max_tokens?: number | null;
 }
 
+/** Changed code with markers, or another form of the service's docs/agent-forms.md. */
+export type Update = string | Record<string, unknown> | Record<string, unknown>[];
+
+/** How an update is written. */
+export type UpdateFormat =
+  | "old_new"
+  | "hashline"
+  | "line_range"
+  | "json_patch"
+  | "lazy"
+  | "search_replace"
+  | "apply_patch"
+  | "diff";
+
 /** What is sent to `POST /v1/apply`; the service's own default holds for all that is left out. */
 export interface ApplyBody {
   original: string | Base64Content;
-  /** Changed code with markers, or another form of the service's docs/agent-forms.md. */
-  update: string | Record<string, unknown> | Record<string, unknown>[];
-  /** How the update is written; left out, by its shape. */
-  format?:
-    | "old_new"
-    | "hashline"
-    | "line_range"
-    | "json_patch"
-    | "lazy"
-    | "search_replace"
-    | "apply_patch"
-    | "diff"
-    | null;
+  update: Update;
+  /** Left out, by its shape. */
+  format?: UpdateFormat | null;
   instruction?: string | null;
   /** Name of the file, for the diff. */
   path?: string | null;
@@ -227,6 +231,59 @@ export interface Problem {
   request_id?: string | null;
   findings?: Finding[] | null;
   choices?: Choice[] | null;
+}
+
+/** One of several files, and its update unless one patch speaks of all. */
+export interface FileBody {
+  /** Name of the file, which no other one of them has. */
+  path: string;
+  original: string | Base64Content;
+  update?: Update | null;
+  format?: UpdateFormat | null;
+  /** In the place of the one for all files. */
+  instruction?: string | null;
+  language?: string | null;
+  prediction?: string | null;
+  resolve?: string | null;
+}
+
+/** What is sent to `POST /v1/apply` for several files. */
+export interface FilesBody
+  extends Omit<
+    ApplyBody,
+    "original" | "update" | "format" | "path" | "language" | "stream" | "prediction" | "resolve"
+  > {
+  files: FileBody[];
+  /** A `*** Begin Patch` patch or a unified diff of several files. */
+  update?: string | null;
+  format?: "apply_patch" | "diff" | null;
+  /** No result is returned unless all files are applied or unchanged. */
+  atomic?: boolean;
+  stream?: false;
+}
+
+/**
+ * What became of one file: a `result`, or a `problem` that says why there is none.
+ *
+ * There is neither for a file that is deleted, moved as it is or added without any text, nor for one
+ * that a common update does not speak of (`action` `none`).
+ */
+export interface WireFileAnswer {
+  path: string;
+  action: "update" | "add" | "delete" | "move" | "none";
+  new_path?: string | null;
+  result?: WireResult | null;
+  problem?: Problem | null;
+}
+
+/** What became of all files; `status` is the worst one, `in_doubt` has the paths with choices. */
+export interface WireFilesResult {
+  status: "applied" | "unchanged" | "needs_review" | "rejected" | "failed";
+  atomic: boolean;
+  files: WireFileAnswer[];
+  in_doubt: string[];
+  usage: Usage;
+  deadline_s?: number | null;
 }
 
 /** The model begins to rewrite lines of the original, both included, counted from 1. */

@@ -30,7 +30,10 @@ function describe(type) {
   }
   if (ts.isLiteralTypeNode(type)) {
     const { literal } = type;
-    return literal.kind === ts.SyntaxKind.NullKeyword ? "null" : { const: literal.text };
+    if (literal.kind === ts.SyntaxKind.NullKeyword) {
+      return "null";
+    }
+    return { const: literal.kind === ts.SyntaxKind.FalseKeyword ? false : literal.text };
   }
   if (ts.isUnionTypeNode(type)) {
     return { any: type.types.map(describe) };
@@ -54,7 +57,21 @@ function describeNamed(name) {
     member.name.text + (member.questionToken ? "?" : ""),
     describe(member.type),
   ]);
-  return { object: Object.fromEntries(members) };
+  return { object: { ...inherited(declaration), ...Object.fromEntries(members) } };
+}
+
+/** The members that an interface has by `extends Omit<Other, "some" | "names">`. */
+function inherited(declaration) {
+  const bases = (declaration.heritageClauses ?? []).flatMap((clause) => clause.types);
+  return Object.assign(
+    {},
+    ...bases.map((base) => {
+      const [other, names] = base.typeArguments;
+      const left = new Set(describe(names).any.map((name) => name.const));
+      const members = Object.entries(describe(other).object);
+      return Object.fromEntries(members.filter(([name]) => !left.has(name.replace("?", ""))));
+    }),
+  );
 }
 
 const names = [...declarations.keys()];

@@ -53,6 +53,22 @@ test("a doubt comes with choices, and one of them is the result", async () => {
   });
 });
 
+test("several files are applied all or none, and a question is answered by file", async () => {
+  const files = [
+    { path: "a.py", original: new TextEncoder().encode("a = 1\n"), update: [{ old_string: "1", new_string: "2" }] },
+    { path: "b.py", original: "b = 1\n\nb = 1\n", update: [{ old_string: "b = 1", new_string: "b = 2" }] },
+  ];
+  const asked = await client.applyFiles({ files, atomic: true });
+  assert.deepEqual([asked.status, isSure(asked), asked.in_doubt], ["needs_review", false, ["b.py"]]);
+  assert.deepEqual(asked.files.map(({ problem }) => problem.code), ["withheld", "needs-review"]);
+  files[1].resolve = asked.files[1].problem.choices[0].id;
+  const { status, files: done } = await client.applyFiles({ files, atomic: true });
+  assert.equal(status, "applied");
+  assert.deepEqual(done[0].result.merged, new TextEncoder().encode("a = 2\n"));
+  assert.match(done[1].result.merged, /^b = 2\n\nb = 1\n$|^b = 1\n\nb = 2\n$/);
+  await assert.rejects(client.applyFiles({ files: [] }), BadRequestError);
+});
+
 test("text in gives text out, with verdict and figures", async () => {
   const result = await client.apply({
     original: ORIGINAL,

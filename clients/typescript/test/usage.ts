@@ -52,6 +52,17 @@ export async function outcomesHaveAResultOrAnError(edits: Edit<string>[]): Promi
   }
 }
 
+export async function filesHaveAResultOrAProblem(bytes: Uint8Array): Promise<void> {
+  const files = [{ path: "a.py", original: bytes }];
+  const answer = await client.applyFiles({ files, update: "*** Begin Patch", atomic: true });
+  for (const { action, result, problem } of answer.files) {
+    const merged: string | Uint8Array | undefined = result?.merged;
+    void [action === "delete", merged, problem?.choices];
+  }
+  // @ts-expect-error each file has a path
+  void client.applyFiles({ files: [{ original: "", update: "" }] });
+}
+
 export function optionsAreThoseOfTheService(): unknown[] {
   const edit: Edit<string> = {
     original: "",

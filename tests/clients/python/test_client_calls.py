@@ -14,6 +14,8 @@ from apply_client import (
     BadRequestError,
     Edit,
     EditRejectedError,
+    FileEdit,
+    FilesEdit,
     NotFoundError,
     RegionDone,
     RegionStarted,
@@ -73,6 +75,27 @@ def test_bytes_in_bytes_out(caller: Caller, encoding: str, line_end: str) -> Non
     original = ORIGINAL.replace("\n", line_end).encode(encoding)
     result = caller.apply(Edit(original, UPDATE, options=NO_MODEL))
     assert result.merged == MERGED.replace("\n", line_end).encode(encoding)
+
+
+def test_several_files_are_applied_all_or_none(caller: Caller) -> None:
+    sure = FileEdit("a.py", b"a = 1\n", [{"old_string": "1", "new_string": "2"}])
+    unsure = FileEdit("b.py", "b = 1\n\nb = 1\n", [{"old_string": "b = 1", "new_string": "b = 2"}])
+    edit = FilesEdit([sure, unsure], is_atomic=True, options=NO_MODEL)
+    asked = caller.apply_files(edit)
+    assert (asked.is_sure, asked.in_doubt) == (False, ("b.py",))
+    assert [file.result for file in asked.files] == [None, None]
+    first, second = (file.problem for file in asked.files)
+    assert first is not None
+    assert first.code == "withheld"
+    assert second is not None
+    assert second.choices is not None
+    done = caller.apply_files(edit.resolved({"b.py": second.choices[0].id}))
+    assert done.is_sure
+    merged = [file.result.merged for file in done.files if file.result is not None]
+    assert merged[0] == b"a = 2\n"
+    assert merged[1] in ("b = 2\n\nb = 1\n", "b = 1\n\nb = 2\n")
+    with pytest.raises(BadRequestError):
+        caller.apply_files(FilesEdit([]))
 
 
 def test_the_model_writes_into_a_stream(caller: Caller, oracle: OracleService) -> None:

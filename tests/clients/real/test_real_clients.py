@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from client_edits import CRLF, DOUBTFUL, LARGE, SMALL, UNICODE, ClientEdit
+from client_edits import CRLF, DOUBTFUL, LARGE, MEANT, RESOLVED, SMALL, UNICODE, ClientEdit
 from client_table import Row
 from real_clients import CLIENTS, Outcome, RealClient, Server, Task
 
@@ -18,9 +18,15 @@ FILE_EDITS = [SMALL, LARGE, CRLF, UNICODE]
 
 
 def run(
-    client: RealClient, server: Server, edit: ClientEdit, folder: Path, *, is_streamed: bool = False
+    client: RealClient,
+    server: Server,
+    edit: ClientEdit,
+    folder: Path,
+    *,
+    is_streamed: bool = False,
+    chosen: str | None = None,
 ) -> Outcome:
-    task = Task(server, edit, folder, is_streamed)
+    task = Task(server, edit, folder, is_streamed, chosen)
     task.path.write_bytes(edit.original.encode())
     return client.run(task)
 
@@ -57,6 +63,20 @@ def test_an_edit_in_doubt_is_an_error_with_its_finding(
     else:
         assert limit in str(outcome.error)
         row.came(DOUBTFUL.name, f"refused by the client: {limit}")
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_the_answer_to_a_question_makes_the_right_file(
+    client: RealClient, server: Server, folder: Path, row: Row, is_streamed: bool
+) -> None:
+    row.begin("answered")
+    if not client.can_resolve:
+        row.came("answered", "–")
+        return
+    outcome = run(client, server, DOUBTFUL, folder, is_streamed=is_streamed, chosen=MEANT)
+    assert outcome.error is None
+    assert (folder / DOUBTFUL.file).read_text() == RESOLVED
+    row.came("answered", "right")
 
 
 def test_a_stream_has_the_same_text(

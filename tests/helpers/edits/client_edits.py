@@ -69,3 +69,6 @@ DOUBTFUL = ClientEdit(
     None,
     "Count the changes.",
 )
+# The doubtful edit means the definition with this line, as its writer knows, and makes this file.
+MEANT = "self.is_open = False"
+RESOLVED = DOUBTFUL.original + "            self.num_changes += 1\n"

@@ -24,6 +24,8 @@ from apply_service.http.routes.batches import batches
 from apply_service.http.routes.chat import chat_completions
 from apply_service.http.routes.code_apply import code_apply
 from apply_service.http.routes.hashlines import hashlines
+from apply_service.http.routes.messages import messages
+from apply_service.http.routes.responses import responses
 
 # No request of these takes longer, whatever deadline it asks for.
 HANG_S = 60.0
@@ -33,6 +35,8 @@ POST_PATHS = sorted(
     {
         *apply.paths,
         *chat_completions.paths,
+        *responses.paths,
+        *messages.paths,
         *code_apply.paths,
         *hashlines.paths,
         *BATCH_PATHS,
@@ -68,6 +72,35 @@ _EDITS: list[dict[str, Any]] = [
     {**_EDIT, "update": [{"op": "append", "lines": ["x = 1"]}], "format": "hashline"},
     {**_EDIT, "original": {"base64": "YSA9IDEK"}, "update": "a = 2\n", "deadline_s": 5.0},
 ]
+_PATCH = """\
+*** Begin Patch
+*** Update File: names.py
+@@ def size(path):
+-    return 0
++    return 1
+*** Add File: pkg/new.py
++x = 1
+*** Delete File: old.py
+*** Update File: moved.py
+*** Move to: there.py
+@@
+-a = 1
++a = 2
+*** End Patch
+"""
+_MOVED = {"path": "moved.py", "original": "a = 1\n"}
+_SEVERAL: list[dict[str, Any]] = [
+    {"files": [_EDIT, {**_MOVED, "update": "a = 2\n"}], "atomic": True, "use_model": "never"},
+    {"files": [{**_EDIT, "format": "lazy"}], "stream": False, "on_doubt": "best", "k": 8},
+    {
+        "files": [{"path": "names.py", "original": _FILE}, _MOVED],
+        "update": _PATCH,
+        "format": "apply_patch",
+        "instruction": "lower",
+        "deadline_s": 5.0,
+    },
+    {"files": [_MOVED], "update": "--- a/moved.py\n+++ b/moved.py\n@@ -1 +1 @@\n-a = 1\n+a = 2\n"},
+]
 _CHATS: list[dict[str, Any]] = [
     {"model": None, "messages": [{"role": "user", "content": _MESSAGE}], "stream": False},
     {
@@ -89,6 +122,43 @@ _CHATS: list[dict[str, Any]] = [
         "tools": [{"type": "function", "function": {"name": "f", "parameters": {"a": {"b": {}}}}}],
     },
     {"messages": [{"role": "user", "content": "What is a merge?"}], "logprobs": True},
+]
+_RESPONSES: list[dict[str, Any]] = [
+    {"model": None, "input": _MESSAGE, "stream": False, "metadata": {"a": "b"}},
+    {
+        "input": [
+            {"role": "developer", "content": "merge"},
+            {
+                "type": "message",
+                "role": "user",
+                "content": [{"type": "input_text", "text": _MESSAGE}],
+            },
+        ],
+        "instructions": "Be exact.",
+        "stream": True,
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "max_output_tokens": 50,
+        "text": {"format": {"type": "text"}, "verbosity": "medium"},
+        "reasoning": {"effort": "none"},
+    },
+    {"input": "What is a merge?", "include": ["message.output_text.logprobs"], "tools": []},
+    {"input": [{"role": "user", "content": _MESSAGE}], "previous_response_id": "resp_1"},
+]
+_MESSAGES: list[dict[str, Any]] = [
+    {"model": None, "max_tokens": 50, "messages": [{"role": "user", "content": _MESSAGE}]},
+    {
+        "system": [{"type": "text", "text": "merge"}],
+        "messages": [{"role": "user", "content": [{"type": "text", "text": _MESSAGE}]}],
+        "stream": True,
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "top_k": 20,
+        "stop_sequences": ["\n\n\n"],
+        "thinking": {"type": "disabled"},
+        "tool_choice": {"type": "auto"},
+    },
+    {"messages": [{"role": "user", "content": "What is a merge?"}], "tools": [{"name": "f"}]},
 ]
 _FIELDS: list[dict[str, Any]] = [
     {"initial_code": _FILE, "edit_snippet": _UPDATE, "stream": False},
@@ -166,11 +236,15 @@ def _seed_bodies(route: str) -> list[dict[str, Any]]:
     if route in BATCH_PATHS:
         return [{"id": str(number), **body, "stream": False} for number, body in enumerate(_EDITS)]
     if route in apply.paths:
-        return _EDITS
+        return [*_EDITS, *_SEVERAL]
     if route in code_apply.paths:
         return _FIELDS
     if route in hashlines.paths:
         return [{"original": _FILE}]
+    if route in responses.paths:
+        return _RESPONSES
+    if route in messages.paths:
+        return _MESSAGES
     return _CHATS
 
 

@@ -12,6 +12,8 @@ from apply_client import (
     AsyncApplyClient,
     Edit,
     EditOutcome,
+    FilesEdit,
+    FilesResult,
     ModelCard,
     RetryPolicy,
     ServiceStatus,
@@ -35,6 +37,8 @@ class Caller(Protocol):
     ) -> list[EditOutcome[Any]]: ...
 
     def apply_file(self, path: str, update: str, **options: Any) -> ApplyResult[bytes]: ...
+
+    def apply_files(self, edit: FilesEdit) -> FilesResult[str | bytes]: ...
 
     def models(self) -> tuple[ModelCard, ...]: ...
 
@@ -65,6 +69,10 @@ class SyncCaller:
     def apply_file(self, path: str, update: str, **options: Any) -> ApplyResult[bytes]:
         with self._client() as client:
             return client.apply_file(path, update, **options)
+
+    def apply_files(self, edit: FilesEdit) -> FilesResult[str | bytes]:
+        with self._client() as client:
+            return client.apply_files(edit)
 
     def models(self) -> tuple[ModelCard, ...]:
         with self._client() as client:
@@ -113,6 +121,13 @@ class AsyncCaller:
         async def call() -> ApplyResult[bytes]:
             async with self._client() as client:
                 return await client.apply_file(path, update, **options)
+
+        return _run(call())
+
+    def apply_files(self, edit: FilesEdit) -> FilesResult[str | bytes]:
+        async def call() -> FilesResult[str | bytes]:
+            async with self._client() as client:
+                return await client.apply_files(edit)
 
         return _run(call())
 

@@ -52,6 +52,8 @@ class Task:
     edit: ClientEdit
     folder: Path
     is_streamed: bool = False
+    # A line beside the place that an edit in doubt means, for clients that can answer.
+    chosen: str | None = None
 
     @property
     def path(self) -> Path:
@@ -77,6 +79,8 @@ class RealClient:
     home: Home
     run: Callable[[Task], Outcome] = field(repr=False)
     can_stream: bool = False
+    # It hands its caller the choices of a question, and sends what the caller adds to a request.
+    can_resolve: bool = False
     # What the client itself makes of an edit, by the edit's name; the service has no say in it.
     own_limits: Mapping[str, str] = field(default_factory=dict)
 
@@ -103,13 +107,13 @@ class RealClient:
 
 
 def python_driver(
-    name: str, *, python: Path = VENV / "bin" / "python"
+    name: str, *arguments: str, python: Path = VENV / "bin" / "python"
 ) -> Callable[[Task], Outcome]:
-    return lambda task: _drive([str(python), str(DRIVERS / name)], task)
+    return lambda task: _drive([str(python), str(DRIVERS / name), *arguments], task)
 
 
-def node_driver(name: str) -> Callable[[Task], Outcome]:
-    return lambda task: _drive([str(NODE), str(DRIVERS / name)], task)
+def node_driver(name: str, *arguments: str) -> Callable[[Task], Outcome]:
+    return lambda task: _drive([str(NODE), str(DRIVERS / name), *arguments], task)
 
 
 def environment_of(folder: Path, **more: str) -> dict[str, str]:
@@ -131,6 +135,7 @@ def _drive(command: list[str], task: Task) -> Outcome:
         "update": edit.update,
         "instruction": edit.instruction,
         "stream": task.is_streamed,
+        "chosen": task.chosen,
     }
     run = subprocess.run(
         command,
@@ -303,8 +308,40 @@ CLIENTS = [
         "service",
         python_driver("openai_python.py", python=Path(sys.executable)),
         can_stream=True,
+        can_resolve=True,
     ),
-    RealClient("OpenAI, Node.js", "openai", "node", node_driver("openai.mjs"), can_stream=True),
+    RealClient(
+        "OpenAI, Node.js",
+        "openai",
+        "node",
+        node_driver("openai.mjs"),
+        can_stream=True,
+        can_resolve=True,
+    ),
+    RealClient(
+        "OpenAI responses, Python",
+        "openai",
+        "service",
+        python_driver("openai_python.py", "responses", python=Path(sys.executable)),
+        can_stream=True,
+        can_resolve=True,
+    ),
+    RealClient(
+        "OpenAI responses, Node.js",
+        "openai",
+        "node",
+        node_driver("openai.mjs", "responses"),
+        can_stream=True,
+        can_resolve=True,
+    ),
+    RealClient(
+        "Anthropic, Python",
+        "anthropic",
+        "clients",
+        python_driver("anthropic_python.py"),
+        can_stream=True,
+        can_resolve=True,
+    ),
     MORPH_SDK,
     RealClient("AI SDK", "ai", "node", node_driver("ai_sdk.mjs"), can_stream=True),
     RealClient(

@@ -27,6 +27,7 @@ class Allowance:
     """Charges the parts of one request of `name` before they are worked on.
 
     A part that its caller's limits have no room for waits, and those that come after it with it.
+    `has_charged`: the request has parts, so it costs nothing itself.
     """
 
     def __init__(self, limits: RateLimits, name: str) -> None:
@@ -35,6 +36,12 @@ class Allowance:
         self._turn = asyncio.Lock()
         self._num_unsettled = 0
         self._has_settled = asyncio.Event()
+        self.has_charged = False
+
+    @property
+    def max_concurrent(self) -> int | None:
+        """How many requests at the same time the caller may have, None for any number."""
+        return self._limits.max_concurrent
 
     @asynccontextmanager
     async def charged(
@@ -45,6 +52,7 @@ class Allowance:
         Raises ProblemError (429) if there is no room before `until`, a time of `time.monotonic`,
         and what `check` raises, which is called while a part waits.
         """
+        self.has_charged = True
         charge = await self._charge(expected_tokens, until, check)
         self._num_unsettled += 1
         cost = Cost()

@@ -7,7 +7,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from apply_service.http.guard.keys.caller import current_caller
 from apply_service.http.guard.limits.allowance import Allowance, allowing
 from apply_service.http.guard.limits.rate_limits import RateLimits, rate_problem
-from apply_service.http.guard.paths import is_streamed, needed_scope
+from apply_service.http.guard.paths import needed_scope
 from apply_service.http.guard.refusal import refuse
 from apply_service.observe.request_record import current_record
 
@@ -15,7 +15,7 @@ from apply_service.observe.request_record import current_record
 class RateLimiting:
     """Counts requests that make the engine work; model lists and metrics are free.
 
-    Where a body is worked on while it comes, its parts are charged by an `Allowance`.
+    The parts of a request that has some are charged by an `Allowance`, each before it is worked on.
     """
 
     def __init__(self, app: ASGIApp, limits: RateLimits) -> None:
@@ -41,13 +41,12 @@ class RateLimiting:
                 message["headers"] = [*message["headers"], *added]
             await send(message)
 
-        has_parts = is_streamed(scope["path"])
-        allowance = Allowance(self._limits, caller.name) if has_parts else None
+        allowance = Allowance(self._limits, caller.name)
         try:
             with allowing(allowance):
                 await self._app(scope, receive, send_with_limits)
         finally:
-            num_tokens = 0 if has_parts else _num_tokens()
+            num_tokens = 0 if allowance.has_charged else _num_tokens()
             await self._limits.finish(admission, num_tokens=num_tokens)
 
 

@@ -166,6 +166,11 @@ class RateLimits:
         self._trial: asyncio.Task[None] | None = None
         self._num_asked = 0
 
+    @property
+    def max_concurrent(self) -> int | None:
+        """How many requests of a caller may run at the same time, None for any number."""
+        return self._settings.max_concurrent or None
+
     async def admit(self, name: str) -> RateAdmission:
         """Count one more request of a caller, unless a limit refuses it."""
         lease_id, now = uuid.uuid4().hex, self._clock()

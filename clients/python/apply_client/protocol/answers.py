@@ -12,6 +12,8 @@ from apply_client.protocol.wire import (
     ApplyResult,
     Base64Content,
     Content,
+    FileResult,
+    FilesResult,
     ModelCard,
     ModelList,
     Problem,
@@ -46,6 +48,32 @@ def result_from(
         )
     members = {name: getattr(result, name) for name in ApplyResult.__struct_fields__}
     return ApplyResult[kind](**members | {"merged": merged})  # type: ignore[valid-type]
+
+
+def files_result_of(answer: Answer) -> FilesResult[str | bytes]:
+    """What became of several files. Raises APIStatusError or InvalidResponseError."""
+    check_status(answer)
+    request_id = answer.headers.get(REQUEST_ID_HEADER)
+    wire = decode(answer.content, FilesResult[str | Base64Content], request_id=request_id)
+    files = [
+        FileResult[str | bytes](
+            path=file.path,
+            action=file.action,
+            new_path=file.new_path,
+            result=None if file.result is None else _with_bytes(file.result),
+            problem=file.problem,
+        )
+        for file in wire.files
+    ]
+    members = {name: getattr(wire, name) for name in FilesResult.__struct_fields__}
+    return FilesResult[str | bytes](**members | {"files": tuple(files)})
+
+
+def _with_bytes(result: ApplyResult[str | Base64Content]) -> ApplyResult[str | bytes]:
+    merged = result.merged
+    members = {name: getattr(result, name) for name in ApplyResult.__struct_fields__}
+    members["merged"] = merged.base64 if isinstance(merged, Base64Content) else merged
+    return ApplyResult[str | bytes](**members)
 
 
 def models_of(answer: Answer) -> tuple[ModelCard, ...]:

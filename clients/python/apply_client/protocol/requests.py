@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from apply_client.edit import Edit, members_of
+from apply_client.edit import Edit, FilesEdit, files_members_of, members_of
 from apply_client.protocol.wire import Content
 
 JSON = "application/json"
@@ -30,6 +30,11 @@ def apply_request(edit: Edit[Content]) -> ApiRequest:
     return _edit_request(edit, stream=False)
 
 
+def files_request(edit: FilesEdit) -> ApiRequest:
+    """The request for the answer to edits of several files. Raises ValueError as above."""
+    return _apply_request(files_members_of(edit) | {"response": "both"}, JSON)
+
+
 def stream_request(edit: Edit[Content]) -> ApiRequest:
     """The request for the events of an edit. Raises ValueError for a lone surrogate."""
     return _edit_request(edit, stream=True)
@@ -46,8 +51,10 @@ def health_request(name: Literal["live", "ready"]) -> ApiRequest:
 
 
 def _edit_request(edit: Edit[Content], *, stream: bool) -> ApiRequest:
-    content = msgspec.json.encode(members_of(edit) | {"stream": stream, "response": "both"})
-    accepted = EVENT_STREAM if stream else JSON
-    return ApiRequest(
-        "POST", "/v1/apply", content, {"Content-Type": JSON, "Accept": f"{accepted}, */*;q=0.5"}
-    )
+    members = members_of(edit) | {"stream": stream, "response": "both"}
+    return _apply_request(members, EVENT_STREAM if stream else JSON)
+
+
+def _apply_request(members: dict[str, Any], accepted: str) -> ApiRequest:
+    headers = {"Content-Type": JSON, "Accept": f"{accepted}, */*;q=0.5"}
+    return ApiRequest("POST", "/v1/apply", msgspec.json.encode(members), headers)

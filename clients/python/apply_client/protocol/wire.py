@@ -206,6 +206,39 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[Choice, ...] | None = None
 
 
+class FileResult(msgspec.Struct, Generic[AnyContent], frozen=True, kw_only=True):
+    """What became of one of several files: a result, or a problem that says why there is none.
+
+    There is neither for a file that is deleted, moved as it is or added without any text, nor for
+    one that a common update does not speak of (`action` "none").
+    """
+
+    path: str
+    action: Literal["update", "add", "delete", "move", "none"]
+    new_path: str | None = None
+    result: ApplyResult[AnyContent] | None = None
+    problem: Problem | None = None
+
+
+class FilesResult(msgspec.Struct, Generic[AnyContent], frozen=True, kw_only=True):
+    """What became of several files, in the order of the request; new files of a patch come last.
+
+    `status` is the worst one of a file, `in_doubt` has the paths of those with choices.
+    """
+
+    status: Literal["applied", "unchanged", "needs_review", "rejected", "failed"]
+    atomic: bool
+    files: tuple[FileResult[AnyContent], ...]
+    in_doubt: tuple[str, ...]
+    usage: Usage
+    deadline_s: float | None = None
+
+    @property
+    def is_sure(self) -> bool:
+        """True if every file is applied or unchanged."""
+        return self.status in ("applied", "unchanged")
+
+
 class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     """A model that is served; `max_context_tokens` bounds the prompt and its answer.
 

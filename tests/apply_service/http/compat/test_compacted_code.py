@@ -17,6 +17,7 @@ from oracle_service import OracleService
 from recorded_requests import events_of, streamed_text
 from server_thread import serving
 
+from apply_service.http.compat.chat_reading import chat_conversation_of
 from apply_service.http.compat.compacted_code import APPLY_CONTEXT_HEADER
 from apply_service.http.compat.edits import ChatEdit, chat_edit_of
 from apply_service.http.compat.schemas import ChatBody, ChatMessageBody
@@ -38,7 +39,7 @@ def client(tiny_model_dir: Path) -> Iterator[httpx.Client]:
 
 def edit_of(content: str, *, context: str | None = "extralong") -> ChatEdit:
     body = ChatBody(messages=[ChatMessageBody(role="user", content=content)])
-    edit = chat_edit_of(body, apply_context=context)
+    edit = chat_edit_of(chat_conversation_of(body), apply_context=context)
     assert edit is not None
     return edit
 
@@ -163,7 +164,7 @@ def test_header_and_form_come_together() -> None:
     assert "instruction" in refusal_of(message_of(CODE).replace("PROTOCOL", "RULES"))
     chat = ChatBody(messages=[ChatMessageBody(role="user", content="hello")])
     with pytest.raises(ProblemError):
-        chat_edit_of(chat, apply_context="extralong")
+        chat_edit_of(chat_conversation_of(chat), apply_context="extralong")
 
 
 @pytest.mark.parametrize(

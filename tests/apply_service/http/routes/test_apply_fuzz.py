@@ -19,6 +19,8 @@ from apply_service.http.app import create_app
 from apply_service.http.routes.apply import apply
 from apply_service.http.routes.chat import chat_completions
 from apply_service.http.routes.code_apply import code_apply
+from apply_service.http.routes.messages import messages
+from apply_service.http.routes.responses import responses
 from apply_service.http.schemas import ApplyBody
 
 ANSWERS = {200, 400, 404, 413, 422, 429, 504}
@@ -117,7 +119,14 @@ def test_any_bytes(client: TestClient[Any], content: bytes) -> None:
     check_answer(client, b'{"original": {"base64": "' + content + b'"}, "update": "b"}')
 
 
-@pytest.mark.parametrize("path", sorted({*apply.paths, *chat_completions.paths, *code_apply.paths}))
+@pytest.mark.parametrize(
+    "path",
+    sorted(
+        path
+        for route in (apply, chat_completions, code_apply, messages, responses)
+        for path in route.paths
+    ),
+)
 @pytest.mark.parametrize("depth", [100, 1_000, 20_000])
 def test_deep_json(client: TestClient[Any], path: str, depth: int) -> None:
     for content in (

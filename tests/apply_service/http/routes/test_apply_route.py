@@ -421,8 +421,12 @@ def test_metrics_count_results_and_problems(client: TestClient[Any]) -> None:
 def test_schema_describes_the_body_and_the_problems(client: TestClient[Any], path: str) -> None:
     schema = client.get(path).json()
     operation = schema["paths"]["/v1/apply"]["post"]
-    reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
-    body = schema["components"]["schemas"][reference.rpartition("/")[2]]
-    assert {"original", "update", "checks", "stream", "sampling"} <= set(body["properties"])
+    both = operation["requestBody"]["content"]["application/json"]["schema"]["oneOf"]
+    one, several = (
+        schema["components"]["schemas"][body["$ref"].rpartition("/")[2]]["properties"]
+        for body in both
+    )
+    assert {"original", "update", "checks", "stream", "sampling"} <= set(one)
+    assert {"files", "update", "checks", "atomic", "sampling"} <= set(several)
     assert {"200", "400", "413", "422", "429", "504"} <= set(operation["responses"])
     assert "/apply" in schema["paths"]

@@ -26,6 +26,8 @@ MEANT = FILE[:-23] + "        log(self)\n        self.fd = None\n"
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/apply": {"original": FILE, "update": UPDATE, "language": "python"},
     "/v1/chat/completions": {"model": "auto", "messages": tagged(FILE, UPDATE)},
+    "/v1/responses": {"model": "auto", "input": tagged(FILE, UPDATE)},
+    "/v1/messages": {"model": "auto", "max_tokens": 99, "messages": tagged(FILE, UPDATE)},
     "/v1/code/apply": {"initial_code": FILE, "edit_snippet": UPDATE},
 }
 
@@ -50,6 +52,10 @@ def serving(model_dir: Path) -> Iterator[TestClient[Any]]:
 def text_of(path: str, answer: dict[str, Any]) -> str:
     if path == "/v1/chat/completions":
         return str(answer["choices"][0]["message"]["content"])
+    if path == "/v1/responses":
+        return str(answer["output"][0]["content"][0]["text"])
+    if path == "/v1/messages":
+        return str(answer["content"][0]["text"])
     return str(answer["merged" if path == "/v1/apply" else "mergedCode"])
 
 
@@ -131,7 +137,7 @@ def test_an_id_of_another_edit_is_409_with_fresh_choices(
     assert client.post(path, json=retried).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/code/apply"])
+@pytest.mark.parametrize("path", [path for path in BODIES if path != "/v1/apply"])
 def test_a_client_that_shows_the_message_alone_can_answer(
     client: TestClient[Any], path: str
 ) -> None:

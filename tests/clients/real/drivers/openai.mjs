@@ -1,22 +1,30 @@
 // An edit by OpenAI's package for Node.js, as its documentation has it, at another base URL.
+// `openai.mjs responses` asks by the newer API.
 import OpenAI from 'openai';
-import { messageOf, readTask, tell } from './task.mjs';
+import { answer, messageOf, readTask } from './task.mjs';
 
 const task = await readTask();
 const client = new OpenAI({ baseURL: `${task.url}/v1`, apiKey: task.key });
-const request = { model: 'auto', messages: [{ role: 'user', content: messageOf(task) }] };
-try {
+
+async function chat(more) {
+  const request = { model: 'auto', messages: [{ role: 'user', content: messageOf(task) }], ...more };
+  if (!task.stream) return [(await client.chat.completions.create(request)).choices[0].message.content];
   const pieces = [];
-  if (task.stream) {
-    for await (const chunk of await client.chat.completions.create({ ...request, stream: true })) {
-      const piece = chunk.choices[0]?.delta?.content;
-      if (piece) pieces.push(piece);
-    }
-  } else {
-    pieces.push((await client.chat.completions.create(request)).choices[0].message.content);
+  for await (const chunk of await client.chat.completions.create({ ...request, stream: true })) {
+    const piece = chunk.choices[0]?.delta?.content;
+    if (piece) pieces.push(piece);
   }
-  tell({ text: pieces.join(''), pieces: pieces.length });
-} catch (error) {
-  if (!(error instanceof OpenAI.APIError)) throw error;
-  tell({ error: error.message });
+  return pieces;
 }
+
+async function responses(more) {
+  const request = { model: 'auto', input: messageOf(task), ...more };
+  if (!task.stream) return [(await client.responses.create(request)).output_text];
+  const pieces = [];
+  for await (const event of await client.responses.create({ ...request, stream: true })) {
+    if (event.type === 'response.output_text.delta') pieces.push(event.delta);
+  }
+  return pieces;
+}
+
+await answer(task, process.argv[2] === 'responses' ? responses : chat, OpenAI.APIError);

@@ -2,7 +2,10 @@
 
 import json
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -15,6 +18,8 @@ class Task:
     update: str
     instruction: str
     stream: bool
+    # A line beside the place that an edit in doubt means; without it, a question is an error.
+    chosen: str | None = None
 
     @property
     def message(self) -> str:
@@ -34,3 +39,20 @@ def tell_pieces(pieces: list[str]) -> None:
 
 def tell_error(error: Exception) -> None:
     print(json.dumps({"error": f"{type(error).__name__}: {error}"}))
+
+
+def answer(
+    task: Task, ask: Callable[[dict[str, Any]], Iterable[str]], error_type: type[Exception]
+) -> None:
+    """Tell what comes of an edit; the answer to a question is written to the file at once."""
+    try:
+        tell_pieces(list(ask({})))
+    except error_type as error:
+        choices = (error.body.get("error") or error.body).get("choices") or []
+        ids = [choice["id"] for choice in choices if task.chosen and task.chosen in choice["diff"]]
+        if not ids:
+            tell_error(error)
+            return
+        text = "".join(ask({"resolve": ids[0]}))
+        Path(task.folder, task.file).write_bytes(text.encode())
+        print(json.dumps({"text": None}))

@@ -1,0 +1,1 @@
+"""`/v1/messages`, Anthropic's API: `schemas`, `reading` (bodies), `form` (answers and events)."""

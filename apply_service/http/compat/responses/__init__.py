@@ -1,0 +1,1 @@
+"""`/v1/responses`, OpenAI's newer API: `schemas`, `reading` (bodies), `form` (answers, events)."""
