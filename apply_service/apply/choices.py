@@ -107,9 +107,7 @@ class Doubt:
         if self.edit.is_form:
             return None  # the caller has named the lines that go
         instruction = self.edit.instruction
-        return find_omission(
-            self.merge, self.update_lines, tree=self.tree, instruction=instruction
-        )
+        return find_omission(self.merge, self.update_lines, tree=self.tree, instruction=instruction)
 
 
 def choices_among(
@@ -177,9 +175,9 @@ def _left_out(original: Sequence[str], omission: Omission, symbols: Sequence[Sym
     first, *others = omission.runs
     start, end = first
     places = [place for place in range(start, end) if original[place].strip()]
-    headers = [one.header for one in symbols if one.kind != "import" and one.start >= start]
-    header = next((place for place in headers if place < end), places[0])
-    symbol = _symbol_around(symbols, start, end)
+    headers = (one.header for one in symbols if one.start == places[0] and one.end <= end)
+    header = next(headers, places[0])
+    symbol = _symbol_around(symbols, start, end, is_larger=True)
     span = f"line {places[0] + 1}"
     if len(places) > 1:
         span = f"lines {places[0] + 1} to {places[-1] + 1}"
@@ -202,12 +200,18 @@ def _differences(original: Sequence[str], text: Sequence[str]) -> list[_Part]:
     ]
 
 
-def _symbol_around(symbols: Sequence[Symbol], start: int, end: int) -> str | None:
-    """The qualified name of the innermost definition around lines [start, end)."""
+def _symbol_around(
+    symbols: Sequence[Symbol], start: int, end: int, *, is_larger: bool = False
+) -> str | None:
+    """The qualified name of the innermost definition around lines [start, end).
+
+    If it `is_larger`, it has other lines too.
+    """
     inner: Symbol | None = None
     for symbol in symbols:
         is_around = symbol.start <= start and max(end, start + 1) <= symbol.end
-        if is_around and symbol.kind != "import":
+        has_more = symbol.start < start or end < symbol.end
+        if is_around and symbol.kind != "import" and (has_more or not is_larger):
             inner = symbol
     if inner is None:
         return None

@@ -201,7 +201,7 @@ def _lost_message(line: SegmentLine, num_lost: int, original: OriginalIndex) -> 
 def _unanchored_message(num_lines: int, original: OriginalIndex) -> str:
     return (
         f"the update has {counted(num_lines, 'line')} and no marker, the original has"
-        f" {counted(len(original.lines), 'line')}, and nothing says where the update begins and ends in it; add unchanged lines"
-        " around the change, and a line `// ... existing code ...`, in the comment syntax of the"
-        " file, for each part that stays"
+        f" {counted(len(original.lines), 'line')}, and nothing says where the update begins and"
+        " ends in it; add unchanged lines around the change, and a line"
+        " `// ... existing code ...`, in the comment syntax of the file, for each part that stays"
     )

@@ -48,8 +48,8 @@ def _check_import_dropped(comparison: Comparison) -> Iterator[Finding]:
                 code="import_dropped",
                 severity="warning",
                 message=f"{counted(len(dropped), 'import line')} of the original"
-                f" {_are(dropped)} gone from line {dropped[0] + 1} on, and the update does not remove them:"
-                f" {shown(comparison.original[dropped[0]])}",
+                f" {_are(dropped)} gone from line {dropped[0] + 1} on, and the update does not"
+                f" say so: {shown(comparison.original[dropped[0]])}",
                 hint="if they should go, send the lines before and after them with nothing between",
                 line=dropped[0] + 1,
             )

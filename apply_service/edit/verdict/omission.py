@@ -50,9 +50,7 @@ def find_omission(
     """
     if plan.snippet is None or not plan.merges:
         return None
-    sent = Sent(
-        plan.original_lines, update_lines, plan.snippet, tree=tree, instruction=instruction
-    )
+    sent = Sent(plan.original_lines, update_lines, plan.snippet, tree=tree, instruction=instruction)
     try:
         with limited_work():
             made = None if plan.is_certain else _put_back(plan, sent)

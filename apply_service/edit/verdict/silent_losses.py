@@ -18,11 +18,14 @@ from apply_service.edit.syntax.syntax import SyntaxTree
 from apply_service.edit.text.alignment import Hunk, changed_hunks, matching_blocks
 from apply_service.edit.text.blank_lines import squeeze
 from apply_service.edit.text.block_bounds import closes_block, columns
+from apply_service.edit.text.brackets import BLOCK_OPENERS, balance_of
 from apply_service.edit.text.similarity import Similarity
 from apply_service.edit.verdict.comparison import Comparison
 
 # Pairs of lines that are compared to see what takes the place of lost lines.
 MAX_COMPARED = 40_000
+# Lines by which a run is moved to where a definition begins.
+MAX_SLIDES = 60
 # What an instruction that takes something away says, in the clause that names it.
 _TAKES_AWAY = re.compile(
     r"remov|delet|\bdrop|\bstrip|eliminat|\brid\b|\bclean|simplif|replac|\binlin|consolidat"
@@ -136,10 +139,11 @@ class TextLosses:
         num_kept = sum(bool(original[place].strip()) for run in runs for place in range(*run[:2]))
         if len(runs) != len(more) or num_kept != num_more:
             return []
-        borders = [-1, *filled, len(self.lines)]
+        ends = [0, *(place + 1 for place in filled)]
+        places = [ends[hunk.old_start] for hunk in more]
         return [
-            run._replace(at=borders[hunk.old_start] + 1, until=borders[hunk.old_start + 1])
-            for run, hunk in zip(runs, more, strict=True)
+            self._slid(run._replace(at=place, until=place))
+            for run, place in zip(runs, places, strict=True)
         ]
 
     def is_silent(self, run: Run) -> bool:
@@ -184,9 +188,6 @@ class TextLosses:
     def _unreplaced(self, hunk: Hunk) -> Iterator[Run]:
         """The runs of a hunk in whose place nothing stands that is like them."""
         old, new = self._comparison.original_texts, self._comparison.result_texts
-        if hunk.new_start == hunk.new_end:
-            yield self._slid(Run(hunk.old_start, hunk.old_end, hunk.new_start, hunk.new_end))
-            return
         old_places = [place for place in range(hunk.old_start, hunk.old_end) if old[place]]
         new_places = [place for place in range(hunk.new_start, hunk.new_end) if new[place]]
         pairs = Similarity().aligned(
@@ -198,31 +199,33 @@ class TextLosses:
         borders = [(old_places[row], new_places[column]) for row, column, _ in pairs]
         for end, until in (*borders, (hunk.old_end, hunk.new_end)):
             if any(old[start:end]) and not any(new[at:until]):
-                yield Run(start, end, at, until)
+                yield self._slid(Run(start, end, at, until))
             start, at = end + 1, until + 1
 
     def _slid(self, run: Run) -> Run:
         """The same loss where a definition or a block begins: equal lines stand for each other."""
-        lines = self._comparison.original
-        found = [run]
-        for step in (-1, 1):
-            start, end, at, until = run
-            while self._can_slide(start, end, at, step):
-                start, end, at, until = start + step, end + step, at + step, until + step
-                found.append(Run(start, end, at, until))
+        lines, starts = self._sent.original, self._sent.symbol_starts
 
         def cost(one: Run) -> tuple[bool, bool, int]:
-            first = next((p for p in range(one.start, one.end) if lines[p].strip()), one.start)
-            is_definition = first in self._sent.symbol_starts
-            return not is_definition, closes_block(lines[first].strip()), columns(lines[first])
+            first = next(place for place in range(one.start, one.end) if lines[place].strip())
+            return first not in starts, closes_block(lines[first].strip()), columns(lines[first])
 
-        return min(found, key=cost)
+        return min((run, *self._slides(run, -1), *self._slides(run, 1)), key=cost)
 
-    def _can_slide(self, start: int, end: int, at: int, step: int) -> bool:
-        lines = self._comparison.original
-        if step < 0:
-            return start > 0 and at > 0 and lines[start - 1] == lines[end - 1]
-        return end < len(lines) and at < len(self.lines) and lines[start] == lines[end]
+    def _slides(self, run: Run, step: int) -> Iterator[Run]:
+        """The run moved up (-1) or down (1) line by line, as long as that is the same loss."""
+        lines = self._sent.original
+        for _ in range(MAX_SLIDES):
+            own, next_one, at = run.start, run.end, run.at
+            if step < 0:
+                own, next_one, at = run.end - 1, run.start - 1, run.at - 1
+            is_inside = 0 <= next_one < len(lines) and 0 <= at < len(self.lines)
+            if run.at < run.until or not is_inside:
+                return
+            if not lines[own] == lines[next_one] == self.lines[at]:
+                return
+            run = Run(*(number + step for number in run))
+            yield run
 
     def _has_place(self, run: Run) -> bool:
         """Whether the lines around it are as deep as they were around the run."""
@@ -234,7 +237,8 @@ class TextLosses:
     def _is_marked(self, run: Run) -> bool:
         """Whether a marker of the update stands for the lines.
 
-        A marker that is less deep than they are stands for what follows their block.
+        A marker that is less deep than they are stands for what follows their block, if the lines
+        above it leave none open.
         """
         before = [pair for pair in self._sent_places if pair[0] < run.at]
         behind = [pair for pair in self._sent_places if pair[0] >= run.until]
@@ -250,10 +254,21 @@ class TextLosses:
         is_next = behind and not any(map(str.strip, self.lines[run.until : behind[0][0]]))
         if not is_end or is_next or any(map(str.strip, self.lines[place + 1 : run.at])):
             return True
+        if _leaves_open(segments[above].texts):
+            return True
         indent = segments[above].next_indent
         shift = columns(self.lines[place]) - columns(last.text)
         lines = filter(str.strip, self._comparison.original[run.start : run.end])
         return indent is None or indent + shift >= min(map(columns, lines))
+
+
+def _leaves_open(lines: Sequence[str]) -> bool:
+    """Whether a block that begins in the lines does not end there, as brackets or colons tell."""
+    depth = 0
+    for line in lines:
+        depth = max(depth + sum(balance_of([line])), 0)
+    filled = _filled(lines)
+    return depth > 0 or (bool(filled) and filled[-1].endswith(BLOCK_OPENERS))
 
 
 def _filled(lines: Sequence[str]) -> list[str]:
