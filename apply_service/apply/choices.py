@@ -172,16 +172,11 @@ def _offered(
 
 def _left_out(original: Sequence[str], omission: Omission, symbols: Sequence[Symbol]) -> str:
     """The lines that an update leaves out, by name and number."""
-    first, *others = omission.runs
-    start, end = first
-    places = [place for place in range(start, end) if original[place].strip()]
-    headers = (one.header for one in symbols if one.start == places[0] and one.end <= end)
-    header = next(headers, places[0])
+    (start, end), *others = omission.runs
+    headers = (one.header for one in symbols if one.start == start and one.end <= end)
+    header = next(headers, start)
     symbol = _symbol_around(symbols, start, end, is_larger=True)
-    span = f"line {places[0] + 1}"
-    if len(places) > 1:
-        span = f"lines {places[0] + 1} to {places[-1] + 1}"
-    where = f"{span} in {symbol}" if symbol else span
+    where = _span(start, end) + (f" in {symbol}" if symbol else "")
     more = f", and {counted(len(others), 'more place')}" if others else ""
     return f"{shown(original[header])} ({where}){more}, which the update leaves out without a word"
 
@@ -237,7 +232,11 @@ def _reason_of(
         where = f"after line {first.start}" if first.start else "before the first line"
         added = counted(num_new, "line")
         return f"It adds {added} {where}{place} and removes none there{more}."
-    span = f"line {first.end}" if num_old == 1 else f"lines {first.start + 1} to {first.end}"
+    span = _span(first.start, first.end)
     if not num_new:
         return f"It removes {span}{place}{more}."
     return f"It replaces {span}{place} by {counted(num_new, 'line')}{more}."
+
+
+def _span(start: int, end: int) -> str:
+    return f"line {end}" if end - start == 1 else f"lines {start + 1} to {end}"

@@ -98,7 +98,7 @@ def conclude_decided(plan: EditPlan) -> Outcome:
 
 def conclude_resolved(plan: EditPlan, resolve: str) -> Outcome:
     """The text that the caller chose among those offered. Raises UnknownChoiceError."""
-    texts = () if plan.merge is None else _doubt_about(plan, plan.merge).texts()
+    texts = () if plan.merge is None else doubt_about(plan, plan.merge).texts()
     chosen = next((lines for lines in texts if choice_id(plan.edit, lines) == resolve), None)
     if chosen is None:
         raise UnknownChoiceError(
@@ -115,10 +115,11 @@ def conclude_resolved(plan: EditPlan, resolve: str) -> Outcome:
 
 def choices_of(plan: EditPlan) -> tuple[Choice, ...]:
     """What the edit may mean, the likeliest first; none if there is no merge."""
-    return () if plan.merge is None else _doubt_about(plan, plan.merge).choices()
+    return () if plan.merge is None else doubt_about(plan, plan.merge).choices()
 
 
-def _doubt_about(plan: EditPlan, merge: MergePlan) -> Doubt:
+def doubt_about(plan: EditPlan, merge: MergePlan) -> Doubt:
+    """What a plan with a merge leaves open."""
     return Doubt(plan.edit, plan.update_lines, merge, plan.tree)
 
 

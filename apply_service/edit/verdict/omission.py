@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from apply_service.edit.syntax.syntax import SyntaxTree, parse
 from apply_service.edit.text.work_budget import BudgetSpentError, limited_work
-from apply_service.edit.verdict.silent_losses import Sent, TextLosses
+from apply_service.edit.verdict.silent_losses import Run, Sent, TextLosses
 
 if TYPE_CHECKING:
     from apply_service.edit.place.merge import MergePlan
@@ -26,8 +26,8 @@ MIN_SHARE = 0.5
 class Omission:
     """Two texts that differ in lines of the original alone, which the update does not mention.
 
-    `runs` are spans [start, end) of the original, counted from 0, in order. One of the texts is
-    the likeliest merge.
+    `runs` are spans [start, end) of the original, counted from 0, in order, without blank lines at
+    their ends. One of the texts is the likeliest merge.
     """
 
     runs: tuple[tuple[int, int], ...]
@@ -72,7 +72,7 @@ def _put_back(plan: MergePlan, sent: Sent) -> Omission | None:
     if number is None and _num_errors(lines, sent.tree) > _num_errors(best, sent.tree):
         return None
     return Omission(
-        runs=tuple((run.start, run.end) for run in runs),
+        runs=_spans(runs, plan.original_lines),
         kept=tuple(lines) if number is None else plan.merges[number],
         removed=best,
     )
@@ -87,9 +87,14 @@ def _among_merges(plan: MergePlan, sent: Sent) -> Omission | None:
         for removed, kept in ((best, other), (other, best)):
             runs = removed.runs_more_in(kept)
             if runs and all(map(removed.is_silent, runs)):
-                spans = tuple((run.start, run.end) for run in runs)
+                spans = _spans(runs, plan.original_lines)
                 return Omission(runs=spans, kept=kept.lines, removed=removed.lines)
     return None
+
+
+def _spans(runs: Sequence[Run], lines: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    filled = ([one for one in range(run.start, run.end) if lines[one].strip()] for run in runs)
+    return tuple((places[0], places[-1] + 1) for places in filled)
 
 
 def _num_errors(lines: Sequence[str], tree: SyntaxTree | None) -> int:
