@@ -114,7 +114,7 @@ def conclude_resolved(plan: EditPlan, resolve: str) -> Outcome:
 
 
 def choices_of(plan: EditPlan) -> tuple[Choice, ...]:
-    """What the edit may mean, the likeliest first; none if there is no merge."""
+    """What the edit may mean, the likeliest merge first; none if there is no merge."""
     return () if plan.merge is None else doubt_about(plan, plan.merge).choices()
 
 

@@ -4,8 +4,9 @@
 and lead to a question it prints for each file how often the right text is among the choices and
 among the first two, without and with the questions about lines that are left out without a word
 (blank lines not counted). Then it prints how many of these questions there are, how often a half
-had to be made, and how often one of the two is right. Of edits with two readings it prints how often
-both are offered. Every choice of such a question is resolved once; one that cannot be is an error.
+had to be made, and how often one of the two is right. Of edits with two readings it prints how
+often both are offered. Every choice of such a question is resolved once; one that cannot be is an
+error.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def count(case: Case, plan: EditPlan, choices: Sequence[Choice]) -> Counter[str]
         for choice in choices:
             asked = replace(plan.edit, resolve=choice.id)
             outcome = try_conclude_alone(plan_edit(asked, max_file_bytes=sys.maxsize))
-            assert outcome is not None and outcome.lines == texts[choice.id], case.id
+            assert outcome is not None, case.id
+            assert outcome.lines == texts[choice.id], case.id
     if not case.must_refuse:
         for name, offered in (("before", before), ("after", after)):
             found[f"among {name}"] = any(text in right for text in offered)
