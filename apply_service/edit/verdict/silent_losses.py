@@ -29,7 +29,8 @@ MAX_SLIDES = 60
 # What an instruction that takes something away says, in the clause that names it.
 _TAKES_AWAY = re.compile(
     r"remov|delet|\bdrop|\bstrip|eliminat|\brid\b|\bclean|simplif|replac|\binlin|consolidat"
-    r"|\bcollaps|\bprun|discard|\bomit|unused|\bdead\b|obsolete|no longer|any ?more|rewrit|\bleave out",
+    r"|\bcollaps|\bprun|discard|\bomit|\bleave out|unused|\bdead\b|obsolete|rewrit|no longer"
+    r"|any ?more",
     re.IGNORECASE,
 )
 _CLAUSE_END = re.compile(r"[.;:!?](?=\s|$)|\n")
