@@ -1,5 +1,8 @@
 """What an update in doubt may mean, as a question with a few answers.
 
+If the likeliest text keeps or removes lines of which the update says nothing, the second answer is
+the text that differs from it in these lines alone, and both say so.
+
 An id is a hash of the request's texts and of the text that it stands for. So nothing is stored: any
 replica finds the text of an id by planning the same edit again, and an id of another edit, or of
 the file as it was before, fits no text.
@@ -9,12 +12,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from apply_service.apply.edit_request import EditRequest
+from apply_service.edit.place.merge import MergePlan
 from apply_service.edit.syntax.symbol import Symbol
+from apply_service.edit.syntax.syntax import SyntaxTree
 from apply_service.edit.text.diff import diff_parts
+from apply_service.edit.text.words import counted
+from apply_service.edit.verdict.comparison import shown
+from apply_service.edit.verdict.omission import Omission, find_omission
 
 MAX_CHOICES = 5
 # Less likely ones are not offered beside two others.
@@ -70,27 +78,66 @@ def choice_id(edit: EditRequest, lines: Sequence[str]) -> str:
     return digest.hexdigest()[:NUM_ID_DIGITS]
 
 
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """An edit and what it may mean, from which every process makes the same choices.
+
+    `tree` is the syntax of the original, and `merge` that of `edit`.
+    """
+
+    edit: EditRequest
+    update_lines: tuple[str, ...]
+    merge: MergePlan
+    tree: SyntaxTree | None
+
+    def choices(self) -> tuple[Choice, ...]:
+        """What the caller is asked about."""
+        symbols = () if self.tree is None else self.tree.symbols
+        merge = self.merge
+        return choices_among(self.edit, merge.merges, merge.weights, symbols, self._omission())
+
+    def texts(self) -> Iterator[tuple[str, ...]]:
+        """Every text that may have been offered, as lines."""
+        yield from self.merge.merges
+        omission = self._omission()
+        if omission is not None:
+            yield from (omission.kept, omission.removed)
+
+    def _omission(self) -> Omission | None:
+        if self.edit.is_form:
+            return None  # the caller has named the lines that go
+        instruction = self.edit.instruction
+        return find_omission(self.merge, self.update_lines, tree=self.tree, instruction=instruction)
+
+
 def choices_among(
     edit: EditRequest,
     texts: Sequence[Sequence[str]],
     weights: Sequence[float],
     symbols: Sequence[Symbol] = (),
+    omission: Omission | None = None,
 ) -> tuple[Choice, ...]:
     """The likeliest of the texts that an edit may mean, `weights` their log-probabilities.
 
-    `symbols` are the definitions of the original, outer before inner.
+    `symbols` are the definitions of the original, outer before inner. An `omission` of the first
+    text makes its other half the second one.
     """
-    num_offered = max(sum(math.exp(weight) >= MIN_PROBABILITY for weight in weights), 2)
-    original, texts = edit.original.lines, texts[: min(num_offered, MAX_CHOICES)]
+    offered = _offered(texts, list(map(math.exp, weights)), omission)
+    original, texts = edit.original.lines, [text for text, _ in offered]
     differences = [_differences(original, text) for text in texts]
     changes = [[change for part in parts for change in part.changes] for parts in differences]
     shared = set(changes[0]).intersection(*changes[1:]) if len(changes) > 1 else set()
     found = []
-    for text, weight, parts in zip(texts, weights, differences, strict=False):
+    for (text, probability), parts in zip(offered, differences, strict=True):
         own = [change for part in parts for change in part.changes if change not in shared]
         apart = [part.text for part in parts if not shared.issuperset(part.changes)]
         diff = [f"{line}\n" for line in "".join(apart).split("\n")[:-1]]
         start, end = (own[0].start, own[-1].end) if own else (0, len(original))
+        reason = _reason_of(original, own, symbols)
+        if omission is not None and text in (omission.kept, omission.removed):
+            start, end = omission.runs[0][0], omission.runs[-1][1]
+            verb = "keeps" if text == omission.kept else "removes"
+            reason = f"It {verb} {_left_out(original, omission, symbols)}."
         found.append(
             Choice(
                 id=choice_id(edit, text),
@@ -99,11 +146,39 @@ def choices_among(
                 symbol=_symbol_around(symbols, start, end),
                 start_line=start + 1,
                 end_line=max(end, start + 1),
-                probability=round(math.exp(weight), 4),
-                reason=_reason_of(original, own, symbols),
+                probability=round(probability, 4),
+                reason=reason,
             )
         )
     return tuple(found)
+
+
+def _offered(
+    texts: Sequence[Sequence[str]], probabilities: Sequence[float], omission: Omission | None
+) -> list[tuple[Sequence[str], float]]:
+    """The texts of a question with their probabilities."""
+    num_likely = max(sum(one >= MIN_PROBABILITY for one in probabilities), 2)
+    ranked = list(zip(texts, probabilities, strict=True))
+    offered = ranked[:num_likely]
+    if omission is not None:
+        other = omission.removed if texts[0] == omission.kept else omission.kept
+        # The ranking knows nothing of a text that was made but that no merge is like it.
+        least = min(*probabilities, max(1 - sum(probabilities), 0.0))
+        known = next((one for text, one in ranked if text == other), least)
+        rest = [one for one in offered[1:] if one[0] != other]
+        offered = [offered[0], (other, known), *rest]
+    return offered[:MAX_CHOICES]
+
+
+def _left_out(original: Sequence[str], omission: Omission, symbols: Sequence[Symbol]) -> str:
+    """The lines that an update leaves out, by name and number."""
+    (start, end), *others = omission.runs
+    headers = (one.header for one in symbols if one.start == start and one.end <= end)
+    header = next(headers, start)
+    symbol = _symbol_around(symbols, start, end, is_larger=True)
+    where = _span(start, end) + (f" in {symbol}" if symbol else "")
+    more = f", and {counted(len(others), 'more place')}" if others else ""
+    return f"{shown(original[header])} ({where}){more}, which the update leaves out without a word"
 
 
 def _differences(original: Sequence[str], text: Sequence[str]) -> list[_Part]:
@@ -120,12 +195,18 @@ def _differences(original: Sequence[str], text: Sequence[str]) -> list[_Part]:
     ]
 
 
-def _symbol_around(symbols: Sequence[Symbol], start: int, end: int) -> str | None:
-    """The qualified name of the innermost definition around lines [start, end)."""
+def _symbol_around(
+    symbols: Sequence[Symbol], start: int, end: int, *, is_larger: bool = False
+) -> str | None:
+    """The qualified name of the innermost definition around lines [start, end).
+
+    If it `is_larger`, it has other lines too.
+    """
     inner: Symbol | None = None
     for symbol in symbols:
         is_around = symbol.start <= start and max(end, start + 1) <= symbol.end
-        if is_around and symbol.kind != "import":
+        has_more = symbol.start < start or end < symbol.end
+        if is_around and symbol.kind != "import" and (has_more or not is_larger):
             inner = symbol
     if inner is None:
         return None
@@ -145,16 +226,17 @@ def _reason_of(
     first, num_more = changes[0], len(changes) - 1
     symbol = _symbol_around(symbols, first.start, first.end)
     place = f" in {symbol}" if symbol else ""
-    more = f", and changes {num_more} more place{'s' * (num_more > 1)}" if num_more else ""
+    more = f", and changes {counted(num_more, 'more place')}" if num_more else ""
     num_new, num_old = len(first.lines), first.end - first.start
     if not num_old:
         where = f"after line {first.start}" if first.start else "before the first line"
-        return f"It adds {_counted(num_new)} {where}{place} and removes none there{more}."
-    span = f"line {first.end}" if num_old == 1 else f"lines {first.start + 1} to {first.end}"
+        added = counted(num_new, "line")
+        return f"It adds {added} {where}{place} and removes none there{more}."
+    span = _span(first.start, first.end)
     if not num_new:
         return f"It removes {span}{place}{more}."
-    return f"It replaces {span}{place} by {_counted(num_new)}{more}."
+    return f"It replaces {span}{place} by {counted(num_new, 'line')}{more}."
 
 
-def _counted(number: int) -> str:
-    return "1 line" if number == 1 else f"{number} lines"
+def _span(start: int, end: int) -> str:
+    return f"line {end}" if end - start == 1 else f"lines {start + 1} to {end}"

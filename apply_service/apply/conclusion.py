@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from apply_service.apply.attempt import Attempt, try_merge
-from apply_service.apply.choices import Choice, choice_id, choices_among
+from apply_service.apply.choices import Choice, Doubt, choice_id
 from apply_service.apply.errors import LimitError, UnknownChoiceError
 from apply_service.apply.outcome import Outcome, Source
 from apply_service.apply.planning.edit_plan import EditPlan
@@ -98,8 +98,8 @@ def conclude_decided(plan: EditPlan) -> Outcome:
 
 def conclude_resolved(plan: EditPlan, resolve: str) -> Outcome:
     """The text that the caller chose among those offered. Raises UnknownChoiceError."""
-    merges = () if plan.merge is None else plan.merge.merges
-    chosen = next((lines for lines in merges if choice_id(plan.edit, lines) == resolve), None)
+    texts = () if plan.merge is None else doubt_about(plan, plan.merge).texts()
+    chosen = next((lines for lines in texts if choice_id(plan.edit, lines) == resolve), None)
     if chosen is None:
         raise UnknownChoiceError(
             f"{resolve!r} is no choice of this edit; send the texts, instruction, path and language"
@@ -114,12 +114,13 @@ def conclude_resolved(plan: EditPlan, resolve: str) -> Outcome:
 
 
 def choices_of(plan: EditPlan) -> tuple[Choice, ...]:
-    """What the edit may mean, the likeliest first; none if there is no merge."""
-    merge = plan.merge
-    if merge is None:
-        return ()
-    symbols = () if plan.tree is None else plan.tree.symbols
-    return choices_among(plan.edit, merge.merges, merge.weights, symbols)
+    """What the edit may mean, the likeliest merge first; none if there is no merge."""
+    return () if plan.merge is None else doubt_about(plan, plan.merge).choices()
+
+
+def doubt_about(plan: EditPlan, merge: MergePlan) -> Doubt:
+    """What a plan with a merge leaves open."""
+    return Doubt(plan.edit, plan.update_lines, merge, plan.tree)
 
 
 def settle_doubt(plan: EditPlan, outcome: Outcome, *, offers_choices: bool = True) -> Outcome:

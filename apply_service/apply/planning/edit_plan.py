@@ -6,7 +6,7 @@ import time
 import uuid
 from dataclasses import dataclass, replace
 
-from apply_service.apply.choices import choices_among
+from apply_service.apply.choices import Doubt
 from apply_service.apply.edit_request import EditRequest
 from apply_service.apply.errors import DoubtfulUpdateError, FileTooLargeError
 from apply_service.apply.outcome import Source
@@ -140,9 +140,8 @@ def _understand(plan: EditPlan) -> EditPlan:
         if merge.best is None:
             raise
         if not merge.is_certain and edit.resolve is None:
-            symbols = () if tree is None else tree.symbols
-            choices = choices_among(edit, merge.merges, merge.weights, symbols)
-            raise DoubtfulUpdateError(str(error), choices) from error
+            doubt = Doubt(edit, plan.update_lines, merge, tree)
+            raise DoubtfulUpdateError(str(error), doubt.choices()) from error
         return replace(plan, language=language, snippet=merge.snippet, tree=tree, merge=merge)
     _check_format(edit, snippet.format)
     if not snippet.segments and not snippet.removals:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from apply_service.cli.demo.edit_client import describe_finding
+from apply_service.edit.text.words import counted
 
 _RESET, _BOLD, _RED, _GREEN, _CYAN = "\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m"
 _CLEAR_LINE = "\r\x1b[K"
@@ -70,7 +71,7 @@ class Screen:
         status = str(result["status"])
         color = _GREEN if status == "applied" and is_expected else _RED
         findings = result["findings"]
-        judged = f"{len(findings)} findings" if findings else "no findings"
+        judged = counted(len(findings), "finding") if findings else "no findings"
         checked = "equal to the expected merge" if is_expected else "NOT the expected merge"
         self.row("verdict", f"{self._paint(status, color)}, {judged}; {checked}")
         for finding in findings:

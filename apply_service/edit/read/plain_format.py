@@ -18,6 +18,7 @@ from apply_service.edit.text.alignment import Block, matching_blocks
 from apply_service.edit.text.definition_names import definition_name, definition_names
 from apply_service.edit.text.indentation import lacks_first_indent, reindented, reindented_by
 from apply_service.edit.text.line_index import LineIndex, indent_of
+from apply_service.edit.text.words import counted
 
 # The share of the original's filled lines that an update shows in order when it is the whole file.
 MIN_WHOLE_SHARE = 0.5
@@ -199,8 +200,8 @@ def _lost_message(line: SegmentLine, num_lost: int, original: OriginalIndex) -> 
 
 def _unanchored_message(num_lines: int, original: OriginalIndex) -> str:
     return (
-        f"the update has {num_lines} lines and no marker, the original has {len(original.lines)}"
-        " lines, and nothing says where the update begins and ends in it; add unchanged lines"
-        " around the change, and a line `// ... existing code ...`, in the comment syntax of the"
-        " file, for each part that stays"
+        f"the update has {counted(num_lines, 'line')} and no marker, the original has"
+        f" {counted(len(original.lines), 'line')}, and nothing says where the update begins and"
+        " ends in it; add unchanged lines around the change, and a line"
+        " `// ... existing code ...`, in the comment syntax of the file, for each part that stays"
     )

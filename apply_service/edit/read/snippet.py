@@ -29,6 +29,7 @@ from apply_service.edit.read.snippet_error import (
 )
 from apply_service.edit.syntax.languages import language_of
 from apply_service.edit.syntax.syntax import SyntaxTree
+from apply_service.edit.text.words import counted
 
 __all__ = [
     "EmptySnippetError",
@@ -64,8 +65,8 @@ def read_snippet(
     ]
     if not any(line.text.strip() for part in parts for line in part):
         raise EmptySnippetError(
-            f"the update has {len(update_lines)} lines and no text; send the changed lines, with a"
-            " marker for each part that stays"
+            f"the update has {counted(len(update_lines), 'line')} and no text; send the changed"
+            " lines, with a marker for each part that stays"
         )
     readers = _Readers(original, path=path, language=language, tree=tree)
     return readers.read(parts) if any(original.stripped) else readers.read_new_file(parts)

@@ -1,1 +1,4 @@
-"""Updates of several files: `split` tells whose they are; `patch_sections`, `diff_sections`."""
+"""Updates of several files: `split` cuts one into a `section` for each file.
+
+Formats: `patch_sections`, `diff_sections`.
+"""

@@ -24,6 +24,11 @@ def begin_alike(left: str, right: str) -> bool:
     return first is not None and other is not None and first[0] == other[0]
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things as messages say it: "1 line", "2 lines"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def whole_name(name: str) -> re.Pattern[str]:
     """The pattern of `name` as a whole word, not as a part of a longer name."""
     return re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")

@@ -9,6 +9,7 @@ from itertools import pairwise
 from apply_service.edit.finding import Finding, Severity
 from apply_service.edit.read.markers import parse_marker
 from apply_service.edit.text.blank_lines import squeeze
+from apply_service.edit.text.words import counted
 from apply_service.edit.verdict.comparison import Comparison, shown
 from apply_service.edit.verdict.loss_checks import LOSS_CHECKS, check_lost_names_used
 
@@ -28,7 +29,7 @@ def _check_nothing_changed(comparison: Comparison) -> Iterator[Finding]:
         code="nothing_changed",
         severity="error",
         message="the result equals the original, but the update has "
-        + (f"{num_new} new lines" if num_new else "a removal"),
+        + (counted(num_new, "new line") if num_new else "a removal"),
         hint="send unchanged lines before and after each change",
         line=comparison.new_lines[0].number if num_new else None,
     )
@@ -255,8 +256,8 @@ def _check_loop(comparison: Comparison) -> Iterator[Finding]:
             yield Finding(
                 code="loop",
                 severity="error",
-                message=f"the result repeats the same {period} lines {num_copies} times from line"
-                f" {start + 1} on: {shown(lines[start])}",
+                message=f"the result repeats the same {counted(period, 'line')} {num_copies} times"
+                f" from line {start + 1} on: {shown(lines[start])}",
                 hint="the model got stuck; try again with a smaller file or a stronger model",
                 line=start + 1,
             )

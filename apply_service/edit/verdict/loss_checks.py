@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from apply_service.edit.finding import Finding
 from apply_service.edit.syntax.symbol import Symbol
-from apply_service.edit.text.words import WORD
+from apply_service.edit.text.words import WORD, counted
 from apply_service.edit.verdict.comparison import MAX_EXPLAINED_LOSS, Comparison, shown
 
 # Kinds of symbols whose loss is reported by name; the lines of others are reported as lines.
@@ -30,7 +30,8 @@ def _check_lines_lost(comparison: Comparison) -> Iterator[Finding]:
         yield Finding(
             code="lines_lost",
             severity="error" if is_most else "warning",
-            message=f"{len(loss.places)} lines of the original are gone from line {first + 1} on,"
+            message=f"{counted(len(loss.places), 'line')} of the original"
+            f" {_are(loss.places)} gone from line {first + 1} on,"
             f" more than the update accounts for: {shown(comparison.original[first])}",
             hint="if they should go, send the lines before and after them with nothing between",
             line=first + 1,
@@ -46,9 +47,9 @@ def _check_import_dropped(comparison: Comparison) -> Iterator[Finding]:
             yield Finding(
                 code="import_dropped",
                 severity="warning",
-                message=f"{len(dropped)} import lines of the original are gone from line"
-                f" {dropped[0] + 1} on, and the update does not remove them:"
-                f" {shown(comparison.original[dropped[0]])}",
+                message=f"{counted(len(dropped), 'import line')} of the original"
+                f" {_are(dropped)} gone from line {dropped[0] + 1} on, and the update does not"
+                f" say so: {shown(comparison.original[dropped[0]])}",
                 hint="if they should go, send the lines before and after them with nothing between",
                 line=dropped[0] + 1,
             )
@@ -145,6 +146,10 @@ def _is_symbol_removed(comparison: Comparison, symbol: Symbol) -> bool:
         or comparison.removed_counts[comparison.original_texts[symbol.header]] > 0
         or comparison.has_removed_name(header)
     )
+
+
+def _are(places: Sequence[int]) -> str:
+    return "is" if len(places) == 1 else "are"
 
 
 def _import_places(comparison: Comparison) -> set[int]:

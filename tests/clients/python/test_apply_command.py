@@ -93,7 +93,7 @@ def test_a_rejected_result_says_why(capfd: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capfd.readouterr().out)["findings"]
     Path("bare.py").write_text("x = 1")
     assert run("greet.py", "--update", "bare.py") == 4
-    assert "refused: the update has 1 lines" in capfd.readouterr().err
+    assert "refused: the update has 1 line " in capfd.readouterr().err
     assert Path("greet.py").read_text() == ORIGINAL
 
 

@@ -185,7 +185,7 @@ def test_failures_do_not_stop_others(repository: Path, capfd: pytest.CaptureFixt
     assert "edits.jsonl:1 a.py: rejected\n  error anchor_not_found" in error
     assert "edits.jsonl:2 absent.py: failed: absent.py does not exist" in error
     assert "edits.jsonl:3 a.py: failed: the update has 0 lines" in error
-    assert "edits.jsonl:4 a.py: rejected: the update has 1 lines" in error
+    assert "edits.jsonl:4 a.py: rejected: the update has 1 line " in error
     assert "edits.jsonl:5 b.py: failed: b.py exists already" in error
     assert "6 edits: 1 applied, 3 failed, 2 rejected" in error
     assert (repository / "a.py").read_text() == source(10)
@@ -487,7 +487,7 @@ def test_doubts_are_questions_whose_answers_the_same_command_takes(
     write_edits(EITHER, edit("b.py", 20))
     command = [*goal, "--questions", "q.jsonl"]
     assert run(*command) == 3
-    assert "q.jsonl: 1 questions\n" in capfd.readouterr().err
+    assert "q.jsonl: 1 question\n" in capfd.readouterr().err
     (question,) = questions()
     assert (question["step"], question["path"]) == ("1", "t.py")
     answer(question, "B.f")

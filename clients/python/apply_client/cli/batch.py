@@ -103,7 +103,8 @@ def run_batch(args: argparse.Namespace) -> int:
         asyncio.run(_work(args, batch, journal, store, answers))
         if args.questions is not None:
             num_questions = write_questions(args.questions, batch, journal.outcomes)
-            print(f"{args.questions}: {num_questions} questions", file=sys.stderr)
+            noun = "question" if num_questions == 1 else "questions"
+            print(f"{args.questions}: {num_questions} {noun}", file=sys.stderr)
         exit_code = _exit_code(batch, journal)
         if args.patch is not None:
             conflicts = write_patch(args.patch, batch.steps_by_path, journal, workspace)

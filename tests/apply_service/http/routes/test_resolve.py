@@ -21,6 +21,8 @@ from apply_service.http.compat.settings import CompatSettings
 FILE = "class A:\n    def close(self):\n        self.fd = None\n\n\n"
 FILE += "class B:\n    def close(self):\n        self.fd = None\n"
 UPDATE = "# ...\n    def close(self):\n        log(self)\n        self.fd = None\n# ...\n"
+LOCKED = "class A:\n    def close(self):\n        self.flush()\n        self.fd.close()\n\n"
+LOCKED += "    def flush(self):\n        self.fd.flush()\n"
 MEANT = FILE[:-23] + "        log(self)\n        self.fd = None\n"
 # A body for each address, and how the text of its answer is found.
 BODIES: dict[str, dict[str, Any]] = {
@@ -148,6 +150,30 @@ def test_a_client_that_shows_the_message_alone_can_answer(
         assert f"choice {choice['id']} (" in message
         assert choice["reason"] in message
     assert "`resolve`" in message
+
+
+def test_lines_left_out_without_a_word_are_kept_or_removed_as_any_server_is_told(
+    client: TestClient[Any], replica: TestClient[Any]
+) -> None:
+    body = {
+        "original": LOCKED,
+        "update": "# ...\n    def close(self):\n        self.fd.close()\n"
+        "        self.fd = None\n# ...\n",
+        "path": "a.py",
+    }
+    question = client.post("/v1/apply", json=body).json()
+    assert question["status"] == "needs_review"
+    texts = {}
+    for choice in question["choices"][:2]:
+        assert "`self.flush()` (line 3 in A.close), which the update leaves" in choice["reason"]
+        assert choice["where"] == {"symbol": "A.close", "start_line": 3, "end_line": 3}
+        answer = replica.post("/v1/apply", json={**body, "resolve": choice["id"]}).json()
+        assert (answer["status"], answer["source"]) == ("applied", "resolved")
+        texts[choice["reason"].split()[1]] = answer["merged"]
+    assert texts["keeps"].replace("        self.flush()\n", "") == texts["removes"]
+    assert "self.fd = None" in texts["removes"]
+    changed = {**body, "instruction": "Forget it", "resolve": question["choices"][1]["id"]}
+    assert client.post("/v1/apply", json=changed).status_code == 409
 
 
 def test_an_update_without_a_place_is_refused_with_choices(client: TestClient[Any]) -> None:
