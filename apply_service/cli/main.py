@@ -49,6 +49,10 @@ _APPLY_SETTINGS = frozenset(
         "row_grouping",
         "use_model",
         "on_doubt",
+        "judge_url",
+        "judge_model",
+        "judge_accuracy",
+        "judge_timeout_s",
         "max_file_bytes",
     }
 )

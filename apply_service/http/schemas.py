@@ -77,8 +77,9 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     use_model: Annotated[
         Literal["auto", "always", "never"] | None,
         Meta(
-            description="`never`: the likeliest merge with its verdict; `auto`: the model only"
-            " where that merge is not certain, the embedded model nowhere; `always`: the model."
+            description="`never`: the likeliest merge with its verdict, without a judge; `auto`: the"
+            " model only where that merge is not certain, the embedded model nowhere; `always`: the"
+            " model."
             " Unset, the server's setting, by default `auto`."
         ),
     ] = None
@@ -217,6 +218,17 @@ class ChoiceBody(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class JudgeBody(msgspec.Struct, frozen=True, kw_only=True):
+    """What the server's judge said of an edit in doubt: a choice's `id`, or null for none of them.
+
+    `seconds` is how long that took.
+    """
+
+    model: str
+    choice: str | None
+    seconds: float
+
+
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of the request; `cached_tokens` of the prompt were not computed again."""
 
@@ -291,6 +303,7 @@ class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
         list[ChoiceBody],
         Meta(description="What the update may mean, the likeliest first, if it needs review."),
     ]
+    judge: JudgeBody | None = None
     source: Source
     scope: Literal["file", "region"]
     regions: list[RegionBody]
