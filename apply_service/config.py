@@ -239,7 +239,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     judge_model: Annotated[
         str | None,
-        Meta(description="Model that the judge's server is asked for; unset: its first."),
+        Meta(description="Model that the judge's server is to ask; unset: its first."),
     ] = None
     judge_accuracy: Annotated[
         float,

@@ -77,10 +77,9 @@ class ApplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     use_model: Annotated[
         Literal["auto", "always", "never"] | None,
         Meta(
-            description="`never`: the likeliest merge with its verdict, without a judge; `auto`: the"
+            description="`never`: the likeliest merge with its verdict, and no judge; `auto`: the"
             " model only where that merge is not certain, the embedded model nowhere; `always`: the"
-            " model."
-            " Unset, the server's setting, by default `auto`."
+            " model. Unset, the server's setting, by default `auto`."
         ),
     ] = None
     on_doubt: Annotated[

@@ -7,7 +7,7 @@ form is tried before it is used: see `Judge`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -29,7 +29,7 @@ _NO_THINKING = {"chat_template_kwargs": {"enable_thinking": False}}
 _BARE_LETTER = re.compile(r"\W*([A-Z])\W*")
 
 
-def _schema(letters: Sequence[str]) -> dict[str, Any]:
+def _schema(letters: tuple[str, ...]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {_KEY: {"type": "string", "enum": list(letters)}},
@@ -38,24 +38,24 @@ def _schema(letters: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _choice(letters: Sequence[str]) -> dict[str, Any]:
+def _choice(letters: tuple[str, ...]) -> dict[str, Any]:
     return {"structured_outputs": {"choice": list(letters)}, **_NO_THINKING}
 
 
-def _grammar(letters: Sequence[str]) -> dict[str, Any]:
+def _grammar(letters: tuple[str, ...]) -> dict[str, Any]:
     return {"grammar": "root ::= " + " | ".join(f'"{one}"' for one in letters), **_NO_THINKING}
 
 
-def _json_schema(letters: Sequence[str]) -> dict[str, Any]:
+def _json_schema(letters: tuple[str, ...]) -> dict[str, Any]:
     named = {"name": _KEY, "strict": True, "schema": _schema(letters)}
     return {"response_format": {"type": "json_schema", "json_schema": named}}
 
 
-def _json_object(letters: Sequence[str]) -> dict[str, Any]:
+def _json_object(letters: tuple[str, ...]) -> dict[str, Any]:
     return {"response_format": {"type": "json_object", "schema": _schema(letters)}}
 
 
-def _no_bounds(_letters: Sequence[str]) -> dict[str, Any]:
+def _no_bounds(_letters: tuple[str, ...]) -> dict[str, Any]:
     return {}
 
 
@@ -81,7 +81,7 @@ class AnswerForm:
     """Members of a request that bind its answer, and the way the answer is read."""
 
     name: FormName
-    bounds: Callable[[Sequence[str]], dict[str, Any]]
+    bounds: Callable[[tuple[str, ...]], dict[str, Any]]
     read: Callable[[str], str | None]
     max_tokens: int
 

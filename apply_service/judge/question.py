@@ -30,7 +30,7 @@ class Asked(Protocol):
     """Anything that is asked for one of its letters."""
 
     @property
-    def letters(self) -> Sequence[str]:
+    def letters(self) -> tuple[str, ...]:
         """The letters that are answers."""
 
     @property
@@ -63,9 +63,9 @@ class Question:
         return replace(self, order=self.order[::-1])
 
     @property
-    def letters(self) -> Sequence[str]:
+    def letters(self) -> tuple[str, ...]:
         """One letter for each choice, and the last for none of them."""
-        return _LETTERS[: len(self.choices) + 1]
+        return tuple(_LETTERS[: len(self.choices) + 1])
 
     def number_of(self, letter: str) -> int | None:
         """The number of the choice that a letter stands for; None for none of them."""
@@ -98,7 +98,7 @@ class Question:
 class Rehearsal:
     """A question whose right answer is no letter, so that only a bound server gives one."""
 
-    letters: Sequence[str] = "AB"
+    letters: tuple[str, ...] = ("A", "B")
 
     @property
     def messages(self) -> list[Message]:

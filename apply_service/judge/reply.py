@@ -59,7 +59,7 @@ class Letter:
     margin: float | None
 
 
-def is_kept(payload: bytes, form: AnswerForm, letters: Sequence[str]) -> bool:
+def is_kept(payload: bytes, form: AnswerForm, letters: tuple[str, ...]) -> bool:
     """True if an answer to a rehearsal keeps to its form: any text does if nothing binds it."""
     if form.name != "text":
         return read_letter(payload, form, letters) is not None
@@ -67,14 +67,14 @@ def is_kept(payload: bytes, form: AnswerForm, letters: Sequence[str]) -> bool:
     return choice is not None and choice.message.content is not None
 
 
-def read_letter(payload: bytes, form: AnswerForm, letters: Sequence[str]) -> Letter | None:
+def read_letter(payload: bytes, form: AnswerForm, letters: tuple[str, ...]) -> Letter | None:
     """The letter of an answer; None if the answer is anything else."""
     choice = _first_choice(payload)
     if choice is None:
         return None
     shares = _shares(choice.logprobs, letters, is_first=form.name == "text")
     said = form.read(choice.message.content or "")
-    if said in letters and said is not None:
+    if said is not None and said in letters:
         return Letter(said, _margin(said, shares))
     if form.name == "text" and sum(shares.values()) >= MIN_LETTER_MASS:
         likeliest = max(shares, key=shares.__getitem__)
@@ -91,7 +91,7 @@ def _first_choice(payload: bytes) -> _Choice | None:
     return choices[0] if choices else None
 
 
-def _shares(logprobs: Any, letters: Sequence[str], *, is_first: bool) -> dict[str, float]:
+def _shares(logprobs: Any, letters: tuple[str, ...], *, is_first: bool) -> dict[str, float]:
     """The probability of each letter where the letter stands, or at the first token."""
     try:
         tokens = msgspec.convert(logprobs, _Logprobs).content or []

@@ -39,7 +39,15 @@ from apply_client.protocol.events import (
 from apply_client.protocol.exchange import RetryPolicy
 from apply_client.protocol.many import EditOutcome
 from apply_client.protocol.status import ServiceStatus
-from apply_client.protocol.wire import ApplyResult, Choice, ChoiceWhere, Finding, ModelCard, Problem
+from apply_client.protocol.wire import (
+    ApplyResult,
+    Choice,
+    ChoiceWhere,
+    Finding,
+    JudgeWord,
+    ModelCard,
+    Problem,
+)
 from apply_client.workspace.errors import ContentConflictError, WorkspaceError
 from apply_client.workspace.write_policy import WritePolicy
 
@@ -64,6 +72,7 @@ __all__ = [
     "EditRejectedError",
     "Finding",
     "InvalidResponseError",
+    "JudgeWord",
     "ModelCard",
     "NotFoundError",
     "Problem",

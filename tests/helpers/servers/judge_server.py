@@ -135,6 +135,7 @@ def _weighed(
 def judge_server(kind: Kind) -> Iterator[JudgeServer]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body in one packet
 
         def do_GET(self) -> None:
             models = {"object": "list", "data": [{"id": "first-model", "object": "model"}]}
