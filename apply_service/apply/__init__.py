@@ -2,7 +2,8 @@
 
 `run` is the coroutine: plan, then attempt after attempt, then conclude; `run_state` is its state.
 `attempt` is one try, by the merge or by the model (`edit_model`, `answer`); `conclusion` judges.
-`intake` plans an edit and answers what needs no model, with `planning`; `outcome` is the result.
+`intake` plans an edit and answers what needs no model, with `planning`; `second_opinion` asks a
+judge about doubts; `outcome` is the result.
 Prompts: `region_prompt`, `engine_requests`. Events: `events`, `event_stream`.
 Constraint: `merge_constraint`, `constrained_reading`, `decision`, `confidence`.
 Admission: `admission`, `queue_estimate`, `speed_estimate`, `tenant`. `edit_request`, `errors`.
