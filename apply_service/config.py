@@ -27,6 +27,7 @@ OTHER_VARIABLES = frozenset({"APPLY_SERVICE_URL", "APPLY_SERVICE_CACHE"})
 
 # Values must carry a code made with it; read apart, because command lines can be seen by others.
 SECRET_VARIABLE = "APPLY_CACHE_SECRET"
+# The judge's server is sent it; read apart for the same reason.
 JUDGE_KEY_VARIABLE = "APPLY_JUDGE_API_KEY"
 
 _BYTES: dict[str, Any] = {"unit": "bytes"}

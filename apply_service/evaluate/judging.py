@@ -145,11 +145,12 @@ def find_doubts(cases: Sequence[Case]) -> Iterator[Doubt]:
             plan = plan_edit(replace(edit, resolve=_ANY_CHOICE), max_file_bytes=sys.maxsize)
         except (SnippetError, ApplyError):
             continue
-        if plan.merge is None or plan.merge.best is None or plan.merge.is_certain:
+        merge = plan.merge
+        if merge is None or merge.best is None or merge.is_certain:
             continue
         plan = replace(plan, edit=edit)
         choices = choices_of(plan)
-        texts = [plan.file.join(lines) for lines in plan.merge.merges[: len(choices)]]
+        texts = [plan.file.join(lines) for lines in merge.merges[: len(choices)]]
         right = () if case.must_refuse else case.results
         truth = next((number for number, text in enumerate(texts) if text in right), None)
         yield Doubt(plan, choices, truth)

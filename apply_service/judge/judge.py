@@ -59,7 +59,7 @@ Observe = Callable[[JudgeResult, float | None], None]
 class JudgeTerms:
     """What a judge may cost, and how far its word counts.
 
-    `timeout_s` is for one edit, both questions together; `per_minute` requests are made in any
+    `timeout_s` is for one edit, both questions together; it is asked about `per_minute` edits in any
     minute. `accuracy` is the probability that the letter is right.
     """
 
@@ -109,7 +109,7 @@ class Judge:
         observe: Observe = nobody_observes,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.terms = terms
+        self._terms = terms
         self._endpoint = endpoint
         self._model = model
         self._forms = forms
@@ -122,7 +122,7 @@ class Judge:
     @property
     def accuracy(self) -> float:
         """The probability that the letter is right."""
-        return self.terms.accuracy
+        return self._terms.accuracy
 
     async def ask(
         self, edit: EditRequest, choices: Sequence[Choice], *, left_s: float | None = None
@@ -131,9 +131,12 @@ class Judge:
 
         `left_s` are the seconds that the edit has left.
         """
-        allowed_s = self.terms.timeout_s if left_s is None else min(self.terms.timeout_s, left_s)
+        allowed_s = self._terms.timeout_s if left_s is None else min(self._terms.timeout_s, left_s)
         if allowed_s < MIN_TIME_S:
             self._observe("timeout", None)
+            return None
+        if self._breaker.state == "open":
+            self._observe("paused", None)
             return None
         if not self._has_budget(edit):
             self._observe("over_budget", None)
@@ -148,7 +151,7 @@ class Judge:
                 known = await self._meet(is_trial)
                 result, number = await self._hear(known, Question.of(edit, choices))
         except (TimeoutError, JudgeError) as error:
-            is_judges = not isinstance(error, TimeoutError) or allowed_s == self.terms.timeout_s
+            is_judges = not isinstance(error, TimeoutError) or allowed_s == self._terms.timeout_s
             self._fail(error, is_trial, self._clock() - started, is_judges=is_judges)
             return None
         self._succeed(is_trial, result)
@@ -156,11 +159,13 @@ class Judge:
         self._observe(result, seconds)
         if result in ("undecided", "unreadable"):
             return None
-        return Word(number=number, accuracy=self.terms.accuracy, model=known.model, seconds=seconds)
+        return Word(
+            number=number, accuracy=self._terms.accuracy, model=known.model, seconds=seconds
+        )
 
     def prepare(self) -> None:
-        """Begin to try how the server answers; on the event loop."""
-        self._begin_rehearsal()
+        """Begin to try how the server answers, and say if it does not; on the event loop."""
+        self._begin_rehearsal().add_done_callback(_say_if_failed)
 
     async def meet(self) -> str:
         """Try how the server answers; the name of the form. Raises JudgeError."""
@@ -210,7 +215,7 @@ class Judge:
     async def _rehearse(self) -> _Known:
         """Try forms until the server keeps to one. Raises JudgeError."""
         try:
-            async with asyncio.timeout(_REHEARSAL_TIMES * self.terms.timeout_s):
+            async with asyncio.timeout(_REHEARSAL_TIMES * self._terms.timeout_s):
                 model = self._model or await self._first_model()
                 dialect = await self._first_dialect(model)
         except TimeoutError as error:
@@ -249,7 +254,7 @@ class Judge:
         while self._asked and self._asked[0] <= now - _MINUTE_S:
             self._asked.popleft()
         is_batch = edit.priority == Priority.BATCH
-        limit = self.terms.per_minute // 2 if is_batch else self.terms.per_minute
+        limit = self._terms.per_minute // 2 if is_batch else self._terms.per_minute
         if len(self._asked) >= limit:
             return False
         self._asked.append(now)
@@ -289,3 +294,8 @@ class Judge:
 
 def _has_failed(task: asyncio.Task[_Known]) -> bool:
     return task.cancelled() or task.exception() is not None
+
+
+def _say_if_failed(task: asyncio.Task[_Known]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        _LOGGER.warning("the judge cannot be asked yet: %s", task.exception())

@@ -13,6 +13,7 @@ _LETTERS = "ABCDEFGHIJ"[: MAX_CHOICES + 1]
 # What is longer is cut: a judge reads some thousand tokens, and the choices tell the rest.
 MAX_UPDATE_CHARACTERS = 8_000
 MAX_INSTRUCTION_CHARACTERS = 2_000
+MAX_DIFF_CHARACTERS = 4_000
 _CUT = "\n[cut]\n"
 
 _TASK = (
@@ -109,7 +110,7 @@ class Rehearsal:
 def _option(letter: str, choice: Choice) -> str:
     left_out = choice.num_lines_left_out
     more = f"[{left_out} more lines]\n" if left_out else ""
-    return f'<option letter="{letter}">\n{choice.reason}\n{choice.diff}{more}</option>'
+    return f'<option letter="{letter}">\n{choice.reason}\n{_cut(choice.diff, MAX_DIFF_CHARACTERS)}{more}</option>'
 
 
 def _cut(text: str, limit: int) -> str:

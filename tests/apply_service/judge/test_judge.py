@@ -351,6 +351,16 @@ def test_nothing_of_key_or_code_is_logged(
             await bench.ask()
 
     run(bound, scenario, api_key="secret-key")
+    bound.status = 200
+
+    async def prepared(bench: Bench) -> None:
+        bench.judge.prepare()
+        assert await bench.ask() is None
+
+    with judge_server("vllm") as gone:
+        pass
+    run(bound, prepared, url=gone.url)
+    assert "cannot be asked yet" in caplog.text
     assert "answers in the form choice" in caplog.text
     assert "not asked for a while" in caplog.text
     assert "secret-key" not in caplog.text
@@ -359,9 +369,10 @@ def test_nothing_of_key_or_code_is_logged(
 
 def test_long_texts_are_cut_in_the_question() -> None:
     edit = replace(EDIT, update="x" * 10 * MAX_UPDATE_CHARACTERS, instruction="y" * 50_000)
-    text = Question.of(edit, CHOICES).messages[1]["content"]
-    assert len(text) < 2 * MAX_UPDATE_CHARACTERS
-    assert text.count("[cut]") == 2
+    choices = [replace(one, diff="z" * 100_000) for one in CHOICES]
+    text = Question.of(edit, choices).messages[1]["content"]
+    assert len(text) < 3 * MAX_UPDATE_CHARACTERS
+    assert text.count("[cut]") == 2 + len(CHOICES)
 
 
 @pytest.mark.parametrize(
