@@ -59,7 +59,7 @@ Observe = Callable[[JudgeResult, float | None], None]
 class JudgeTerms:
     """What a judge may cost, and how far its word counts.
 
-    `timeout_s` is for one edit, both questions together; it is asked about `per_minute` edits in any
+    `timeout_s` is for one edit, both questions together. `per_minute` edits are asked about in any
     minute. `accuracy` is the probability that the letter is right.
     """
 

@@ -110,7 +110,8 @@ class Rehearsal:
 def _option(letter: str, choice: Choice) -> str:
     left_out = choice.num_lines_left_out
     more = f"[{left_out} more lines]\n" if left_out else ""
-    return f'<option letter="{letter}">\n{choice.reason}\n{_cut(choice.diff, MAX_DIFF_CHARACTERS)}{more}</option>'
+    diff = _cut(choice.diff, MAX_DIFF_CHARACTERS)
+    return f'<option letter="{letter}">\n{choice.reason}\n{diff}{more}</option>'
 
 
 def _cut(text: str, limit: int) -> str:
