@@ -11,8 +11,9 @@ import msgspec
 
 from apply_service.judge.answer_form import AnswerForm
 
-# An unbound answer is read from its first token if letters have so much of the probability there.
-MIN_LETTER_MASS = 0.5
+# An unbound answer is read from its first token if letters have so much of the probability there:
+# a small model that begins with "The" may still prefer one letter to the others.
+MIN_LETTER_MASS = 0.2
 # White space, quotes and brackets around the letter; also how tokenizers write a space.
 _AROUND = " \t\n\"'{}:,().*\u2581\u0120\u010a"
 
@@ -77,8 +78,8 @@ def read_letter(payload: bytes, form: AnswerForm, letters: tuple[str, ...]) -> L
     if said is not None and said in letters:
         return Letter(said, _margin(said, shares))
     if form.name == "text" and sum(shares.values()) >= MIN_LETTER_MASS:
-        likeliest = max(shares, key=shares.__getitem__)
-        return Letter(likeliest, _margin(likeliest, shares))
+        # Perhaps it is the article "A": nobody said it, so it is never sure.
+        return Letter(max(shares, key=shares.__getitem__), None)
     return None
 
 
