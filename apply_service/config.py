@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from apply_service.http.compat.settings import DEFAULT_ALIASES
+from apply_service.judge.word import DEFAULT_ACCURACY
 from batching.config import DEFAULT_CHUNK_TOKENS
 
 ENVIRONMENT_PREFIX = "APPLY_SERVICE_"
@@ -26,6 +27,8 @@ OTHER_VARIABLES = frozenset({"APPLY_SERVICE_URL", "APPLY_SERVICE_CACHE"})
 
 # Values must carry a code made with it; read apart, because command lines can be seen by others.
 SECRET_VARIABLE = "APPLY_CACHE_SECRET"
+# The judge's server is sent it; read apart for the same reason.
+JUDGE_KEY_VARIABLE = "APPLY_JUDGE_API_KEY"
 
 _BYTES: dict[str, Any] = {"unit": "bytes"}
 _URL: dict[str, Any] = {"unit": "url"}
@@ -227,6 +230,33 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             " with choices, best applies the likeliest merge, refuse rejects it."
         ),
     ] = "ask"
+    judge_url: Annotated[
+        str | None,
+        Meta(
+            extra=_URL,
+            description="OpenAI-compatible server that names the choice which an edit in doubt"
+            " means, such as http://127.0.0.1:8080/v1; it is sent parts of the file.",
+        ),
+    ] = None
+    judge_model: Annotated[
+        str | None,
+        Meta(description="Model that the judge's server is to ask; unset: its first."),
+    ] = None
+    judge_accuracy: Annotated[
+        float,
+        Meta(
+            ge=0.5,
+            le=0.999,
+            description="Probability that the judge's letter is right, which weighs its word; 0.5"
+            " means nothing. `apply-service bench judge` measures it.",
+        ),
+    ] = DEFAULT_ACCURACY
+    judge_timeout_s: Annotated[
+        float, Meta(gt=0, le=60, description="Seconds that an edit in doubt waits for the judge.")
+    ] = 5.0
+    judge_per_minute: Annotated[
+        int, Meta(ge=1, description="Edits that the judge is asked about in any minute.")
+    ] = 60
     model_aliases: Annotated[
         str,
         Meta(

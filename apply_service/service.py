@@ -23,6 +23,7 @@ from apply_service.apply.outcome import Outcome
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.apply.planning.text_work import TextWork
 from apply_service.apply.run import ApplyPipeline, PipelineLimits
+from apply_service.apply.second_opinion import SecondOpinion
 from apply_service.apply.tenant import CacheSharing
 from apply_service.http.compat.chat_run import ChatPipeline
 from apply_service.http.compat.settings import CompatSettings
@@ -37,7 +38,8 @@ from batching.async_engine import AsyncEngine
 from batching.config import ModelInfo
 from batching.errors import EngineError
 
-if TYPE_CHECKING:  # it brings torch, which takes seconds that nobody waits for who needs no model
+if TYPE_CHECKING:  # these bring torch and an HTTP client, for which nobody waits who needs none
+    from apply_service.judge.judge import Judge, Observe
     from batching.engine import Engine
 
 _LOGGER = logging.getLogger(__name__)
@@ -98,12 +100,17 @@ class _ServedModels:
         return served.edits
 
 
+def _no_judge(_observe: Observe) -> None:
+    """The judge of a service without one."""
+
+
 class ApplyService:
     """Takes edits at once, loads its model beside them, and drains at the end.
 
     `model_name` is what the model is called until it is loaded and says so itself. Up to
     `max_waiting` edits wait for it. A model that is not found ends the service; one that cannot be
-    loaded fails only the edits that need it.
+    loaded fails only the edits that need it. `make_judge` makes the judge of doubts, if there is
+    one; the service closes it.
     """
 
     def __init__(
@@ -124,6 +131,7 @@ class ApplyService:
         batch_limits: BatchLimits = DEFAULT_BATCH_LIMITS,
         compat: CompatSettings | None = None,
         text_work: TextWork | None = None,
+        make_judge: Callable[[Observe], Judge | None] = _no_judge,
     ) -> None:
         self.telemetry = Telemetry()
         self.model_name = model_name
@@ -144,11 +152,15 @@ class ApplyService:
         self._on_model_missing: Callable[[], None] = _nobody_to_tell
         self._is_model_missing = False
         self._model: ModelSlot[ServedModel] = ModelSlot(max_waiting=max_waiting)
+        self._judge = make_judge(self.telemetry.count_judge)
         self._pipeline = ApplyPipeline(
             _ServedModels(self._model),
             Intake(max_file_bytes=limits.max_file_bytes, text_work=self._text_work),
             text_work=self._text_work,
             observer=self.telemetry,
+            second_opinion=(
+                None if self._judge is None else SecondOpinion(self._judge, self._text_work)
+            ),
         )
         self._loading: asyncio.Task[None] | None = None
         self.telemetry.watch_model(lambda: self._model.state)
@@ -178,6 +190,8 @@ class ApplyService:
         self._text_work.start()
         self._loading = asyncio.create_task(self._load())
         self._loading.add_done_callback(self._note_failure)
+        if self._judge is not None:
+            self._judge.prepare()
 
     async def stop(self) -> None:
         """Take no more requests and let those under way end, for a while."""
@@ -186,6 +200,8 @@ class ApplyService:
         if self._model.state == "ready":
             await self.served.engine.stop(self._drain_s)
         await self._text_work.close()
+        if self._judge is not None:
+            await self._judge.close()
 
     def begin_drain(self) -> None:
         """Be no longer ready; what runs goes on until `stop`."""

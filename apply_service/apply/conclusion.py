@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,13 +10,14 @@ from dataclasses import replace
 from apply_service.apply.attempt import Attempt, try_merge
 from apply_service.apply.choices import Choice, Doubt, choice_id
 from apply_service.apply.errors import LimitError, UnknownChoiceError
-from apply_service.apply.outcome import Outcome, Source
+from apply_service.apply.outcome import JudgeWord, Outcome, Source
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.edit.finding import Finding
 from apply_service.edit.place.merge import MergePlan
 from apply_service.edit.text.diff import unified_diff
 from apply_service.edit.text.work_budget import BudgetSpentError, limited_work
 from apply_service.edit.verdict.verdict import Verdict, judge, status_of
+from apply_service.judge.word import Word
 from batching.events import RequestStats
 
 # A wider region or the file may have one, so this is of one attempt only.
@@ -140,6 +142,50 @@ def settle_doubt(plan: EditPlan, outcome: Outcome, *, offers_choices: bool = Tru
     if status == "needs_review" and merge.number_of(outcome.lines) == 0 and not is_broken:
         return replace(outcome, verdict=replace(outcome.verdict, status="applied"))
     return replace(outcome, choices=choices)
+
+
+def is_question(plan: EditPlan, outcome: Outcome) -> bool:
+    """True if a caller is asked which merge is meant, and an answer would settle it."""
+    return (
+        bool(outcome.choices)
+        and outcome.verdict.status == "needs_review"
+        and plan.edit.on_doubt == "ask"
+        and plan.edit.has_fallback
+        and plan.merge is not None
+        and not plan.merge.is_certain
+    )
+
+
+def heed(plan: EditPlan, outcome: Outcome, word: Word) -> Outcome:
+    """A question after a judge's word: what it named, if that is certain by now, or the question.
+
+    Nothing but the choice among the merges is the judge's: what the checks find wrong with the one
+    that it named stays in doubt.
+    """
+    assert plan.merge is not None, "a question has choices"
+    told = plan.merge.told(word.number, accuracy=word.accuracy)
+    named = None if word.number is None else outcome.choices[word.number].id
+    said = JudgeWord(choice=named, model=word.model, seconds=word.seconds)
+    plan = replace(plan, merge=told)
+    if word.number is not None and told.is_certain:
+        chosen = conclude(plan, Attempt(source="judge", lines=told.merges[0]))
+        if chosen.verdict.status in ("applied", "unchanged"):
+            return replace(chosen, stats=outcome.stats, judge=said)
+    return replace(
+        outcome,
+        choices=choices_of(plan),
+        judge=said,
+        confidence=_confidence_told(told, outcome),
+        total_s=time.monotonic() - plan.started_at,
+    )
+
+
+def _confidence_told(told: MergePlan, outcome: Outcome) -> float | None:
+    """The probability that the text of a question is right, where it is one of the merges."""
+    number = told.number_of(outcome.lines)
+    if outcome.confidence is None or outcome.decisions or number is None:
+        return outcome.confidence
+    return math.exp(told.weights[number])
 
 
 def without_retry(outcome: Outcome, *, is_late: bool) -> Outcome:

@@ -37,7 +37,7 @@ class EditRequest:
     `scope` is how much the model may rewrite. Without a fallback the model is asked once and its
     answer is the result, whatever the checks say of it. `constraint` None is the model's default.
     `use_model` "never" is the likeliest merge with its verdict; "auto" takes that merge where it
-    can be trusted without a model.
+    can be trusted without a model. `may_ask_judge` False keeps a doubt from the server's judge.
 
     `on_doubt` is what becomes of a result that needs review: a question with choices, the likeliest
     merge as if it were certain, or a rejected result. `resolve` is the id of a choice of the same
@@ -64,6 +64,7 @@ class EditRequest:
     has_fallback: bool = True
     constraint: Constraint | None = None
     use_model: UseModel = "auto"
+    may_ask_judge: bool = True
     on_doubt: OnDoubt = "ask"
     resolve: str | None = None
     sampling: SamplingOptions = SamplingOptions()

@@ -12,9 +12,21 @@ from apply_service.edit.text.text_file import TextFile
 from apply_service.edit.verdict.verdict import AnswerEnding, Verdict
 from batching.events import ReferenceStats, RequestStats, RowEvidence
 
-Source = Literal["model", "merge", "original", "update", "resolved"]
+Source = Literal["model", "merge", "original", "update", "resolved", "judge"]
 
 _NO_STATS = RequestStats.total(())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeWord:
+    """What a judge said of an edit in doubt: the id of a choice, or None for none of them.
+
+    `model` is the judge's name, `seconds` how long it took.
+    """
+
+    choice: str | None
+    model: str
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +38,8 @@ class Outcome:
     `original` is the file before the edit. `regions` are its lines that the model rewrote: all of
     them in scope "file", none if it was not asked. `confidence` and `decisions` are the model's
     where it was bound to the valid merges. `ending` says how the model's answer ended. `choices`
-    are what an edit in doubt may mean.
+    are what an edit in doubt may mean; `judge` is what a judge said of them, if one was asked and
+    named something.
     """
 
     request_id: str
@@ -43,6 +56,7 @@ class Outcome:
     confidence: float | None = None
     decisions: tuple[Decision, ...] = ()
     choices: tuple[Choice, ...] = ()
+    judge: JudgeWord | None = None
     evidence: tuple[RowEvidence, ...] = ()
     stats: RequestStats = _NO_STATS
 

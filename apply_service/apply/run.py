@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import aclosing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, Self
 
@@ -21,13 +21,14 @@ from apply_service.apply.conclusion import (
 )
 from apply_service.apply.edit_model import AskedAttempt, EditModel
 from apply_service.apply.edit_request import EditRequest
-from apply_service.apply.errors import PromptTooLongError
+from apply_service.apply.errors import ApplyError, DoubtfulUpdateError, PromptTooLongError
 from apply_service.apply.events import NO_READER, EventSink, RegionDone, RegionText
 from apply_service.apply.intake import Intake
 from apply_service.apply.outcome import Outcome
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.apply.planning.text_work import TextWork, WorkTerms
 from apply_service.apply.run_state import RunState, is_final, is_good
+from apply_service.apply.second_opinion import Asks, SecondOpinion
 from apply_service.observe.request_record import stage
 from apply_service.prompts.profile import Profile
 from batching.async_engine import AsyncEngine, RequestHandle
@@ -65,8 +66,9 @@ class ApplyPipeline:
     """Runs edits, each as one coroutine. Cancelling the coroutine withdraws what is running.
 
     `intake` plans edits, and `text_work` is where their texts are worked on. `observer` is told of
-    every request to the engine that finishes and of every outcome, once. Of all edits in batch
-    priority prompts are written for one at a time, so that others find a thread free.
+    every request to the engine that finishes and of every outcome, once. `second_opinion` may
+    settle a doubt before the caller is asked. Of all edits in batch priority prompts are written
+    for one at a time, so that others find a thread free.
     """
 
     def __init__(
@@ -76,11 +78,13 @@ class ApplyPipeline:
         *,
         text_work: TextWork,
         observer: RunObserver | None = None,
+        second_opinion: SecondOpinion | None = None,
     ) -> None:
         self._models = models
         self._intake = intake
         self._text_work = text_work
         self._observer = observer
+        self._second_opinion = second_opinion
         self._batch_turn = asyncio.Semaphore(1)
 
     @classmethod
@@ -91,6 +95,7 @@ class ApplyPipeline:
         limits: PipelineLimits,
         *,
         text_work: TextWork | None = None,
+        judge: Asks | None = None,
     ) -> Self:
         """Edits on one running engine; texts are worked on in threads by default."""
         text_work = text_work or TextWork()
@@ -101,7 +106,8 @@ class ApplyPipeline:
             max_draft_tokens=limits.max_draft_tokens,
         )
         intake = Intake(max_file_bytes=limits.max_file_bytes, text_work=text_work)
-        return cls(model, intake, text_work=text_work)
+        second_opinion = None if judge is None else SecondOpinion(judge, text_work)
+        return cls(model, intake, text_work=text_work, second_opinion=second_opinion)
 
     async def apply(self, edit: EditRequest, events: EventSink = NO_READER) -> Outcome:
         """Plan an edit and run it.
@@ -110,16 +116,36 @@ class ApplyPipeline:
         event nothing has been computed.
         """
         with _cap_explained(edit):
-            plan = await self._intake.plan(edit)
+            try:
+                plan = await self._intake.plan(edit)
+            except DoubtfulUpdateError as error:
+                return await self._settle_unplaced(edit, error)
             return await self.run(plan, events)
 
     async def run(self, plan: EditPlan, events: EventSink = NO_READER) -> Outcome:
         """The outcome of a plan, with a model or without. Raises as `apply` does."""
         outcome = await self._intake.try_alone(plan) or await self._ask(plan, events)
         outcome = await self._intake.settle(plan, outcome)
-        if self._observer is not None:
-            self._observer.observe_outcome(outcome)
-        return outcome
+        if self._second_opinion is not None:
+            outcome = await self._second_opinion.on(plan, outcome)
+        return self._observed(outcome)
+
+    async def _settle_unplaced(self, edit: EditRequest, error: DoubtfulUpdateError) -> Outcome:
+        """What a judge makes of an update that does not say where it belongs. Raises `error`."""
+        opinion = self._second_opinion
+        if opinion is None or not (edit.may_ask_judge and edit.on_doubt == "ask"):
+            raise error
+        outcome: Outcome | None = None
+        with suppress(ApplyError, EngineError):
+            # Any choice makes a plan with all merges; none of them is taken for chosen.
+            plan = await self._intake.plan(replace(edit, resolve=error.choices[0].id))
+            plan = replace(plan, edit=replace(edit, use_model="never"))
+            outcome = await self._intake.try_alone(plan)
+            if outcome is not None:
+                outcome = await opinion.on(plan, await self._intake.settle(plan, outcome))
+        if outcome is None or outcome.source != "judge":
+            raise error
+        return self._observed(outcome)
 
     async def _ask(self, plan: EditPlan, events: EventSink) -> Outcome:
         """Ask the model, from narrow to wide, until its answer or the merge is good enough."""
@@ -250,6 +276,11 @@ class ApplyPipeline:
         if merged is None:
             raise reason
         return merged
+
+    def _observed(self, outcome: Outcome) -> Outcome:
+        if self._observer is not None:
+            self._observer.observe_outcome(outcome)
+        return outcome
 
     def _observe(self, model: EditModel, stats: RequestStats) -> None:
         model.observe(stats)

@@ -141,6 +141,12 @@ def _answer(
         alone = try_conclude_alone(plan)
         if alone is not None:
             outcome = settle_doubt(plan, alone)
+            if settings.judge_url is not None:
+                # It brings an HTTP client, which edits without a judge do not pay for.
+                from apply_service.cli.judged import hear_judge
+
+                progress.show_stage("asking the judge")
+                outcome = hear_judge(plan, outcome, settings, environment)
             return answer_of(body, outcome, model=settings.model, fingerprint=None)
         from apply_service.cli.local import apply_locally
 

@@ -1,4 +1,4 @@
-"""`apply-service bench accuracy|latency|tune`: their flags as options of `evaluate`.
+"""`apply-service bench accuracy|latency|tune|judge`: their flags as options of `evaluate`.
 
 What imports torch is imported by the commands that need it: `accuracy` can do without.
 """
@@ -156,6 +156,34 @@ def run_tune_command(args: argparse.Namespace) -> int:
     from apply_service.evaluate.tune import TuneOptions, run_tune
 
     return run_tune(options_of(TuneOptions, args, session=session_of(args)))
+
+
+def add_judge_command(subparsers: Any) -> None:
+    """Register `judge` below `apply-service bench`."""
+    from apply_service.evaluate import judging
+
+    parser = subparsers.add_parser(
+        "judge",
+        help="how often a judge is right about doubts, and what it is worth",
+        description=judging.__doc__,
+    )
+    parser.add_argument(
+        "--cases", type=Path, required=True, metavar="FILE", help="case file, one JSON a line"
+    )
+    parser.add_argument("--limit", type=positive_int, help="at most this many cases")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    group = parser.add_argument_group("settings", "as for `apply-service serve`")
+    group.add_argument("--config", type=Path, metavar="FILE", help="TOML file with settings")
+    group.add_argument("--judge-url", metavar="URL", help="the judge's server")
+    group.add_argument("--judge-model", metavar="NAME", help="by default the server's first")
+    group.add_argument("--judge-timeout-s", metavar="SECONDS", help="the longest wait for a letter")
+
+
+def run_judge_command(args: argparse.Namespace) -> int:
+    """Run it with these flags; the exit code."""
+    from apply_service.evaluate.judging import JudgeOptions, run_judge
+
+    return run_judge(options_of(JudgeOptions, args))
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass
 
 from apply_service.apply.events import RegionText, RunEvent
@@ -12,6 +13,7 @@ from apply_service.apply.run import ApplyPipeline, PipelineLimits
 from apply_service.config import Settings
 from apply_service.http.problems import answer_of
 from apply_service.http.schemas import ApplyBody, ApplyResult
+from apply_service.judge.from_settings import judge_of
 from apply_service.models.loading import load_served_model
 from apply_service.observe.progress import Progress
 from apply_service.service import LoadedModel
@@ -42,11 +44,14 @@ async def run_plan(
     limits = PipelineLimits(
         max_file_bytes=settings.max_file_bytes, max_draft_tokens=settings.max_draft_tokens
     )
-    pipeline = ApplyPipeline.on_engine(engine, loaded.profile, limits)
+    judge = judge_of(settings, os.environ)
+    pipeline = ApplyPipeline.on_engine(engine, loaded.profile, limits, judge=judge)
     try:
         return await pipeline.run(plan, _ShownText(progress))
     finally:
         await engine.stop()
+        if judge is not None:
+            await judge.close()
 
 
 @dataclass(frozen=True, slots=True)

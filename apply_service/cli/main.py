@@ -49,6 +49,10 @@ _APPLY_SETTINGS = frozenset(
         "row_grouping",
         "use_model",
         "on_doubt",
+        "judge_url",
+        "judge_model",
+        "judge_accuracy",
+        "judge_timeout_s",
         "max_file_bytes",
     }
 )
@@ -75,6 +79,7 @@ _BENCHES = {
     "accuracy": "how often the merged file is right, and how often it says so",
     "latency": "time whole edits: without a model, cold, and with the prompt cached",
     "tune": "find the settings that suit your cases and machine",
+    "judge": "how often a judge is right about doubts, and what it is worth",
 }
 
 

@@ -9,7 +9,7 @@ import socket
 import sys
 from functools import partial
 from types import FrameType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 from litestar import Litestar
@@ -29,6 +29,9 @@ from apply_service.models.found_model import FoundModel, try_find_model
 from apply_service.observe.log_format import configure_logging
 from apply_service.observe.tracing import open_tracing
 from apply_service.service import ApplyService, BatchLimits, LoadedModel
+
+if TYPE_CHECKING:
+    from apply_service.judge.judge import Judge, Observe
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -102,7 +105,16 @@ def _service(settings: Settings, found: FoundModel | None) -> ApplyService:
             review=settings.compat_review, model_aliases=parse_aliases(settings.model_aliases)
         ),
         text_work=TextWork(num_workers=settings.text_workers),
+        make_judge=partial(_make_judge, settings),
     )
+
+
+def _make_judge(settings: Settings, observe: Observe) -> Judge | None:
+    if settings.judge_url is None:
+        return None
+    from apply_service.judge.from_settings import judge_of
+
+    return judge_of(settings, os.environ, observe=observe)
 
 
 def _load_model(settings: Settings, found: FoundModel | None) -> LoadedModel:

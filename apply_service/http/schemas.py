@@ -71,9 +71,9 @@ class EditOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     use_model: Annotated[
         Literal["auto", "always", "never"] | None,
         Meta(
-            description="`never`: the likeliest merge with its verdict; `auto`: the model only"
-            " where that merge is not certain, the embedded model nowhere; `always`: the model."
-            " Unset, the server's setting, by default `auto`."
+            description="`never`: the likeliest merge with its verdict, and no judge; `auto`: the"
+            " model only where that merge is not certain, the embedded model nowhere; `always`: the"
+            " model. Unset, the server's setting, by default `auto`."
         ),
     ] = None
     on_doubt: Annotated[
@@ -229,6 +229,17 @@ class ChoiceBody(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class JudgeBody(msgspec.Struct, frozen=True, kw_only=True):
+    """What the server's judge said of an edit in doubt: a choice's `id`, or null for none of them.
+
+    `seconds` is how long that took.
+    """
+
+    model: str
+    choice: str | None
+    seconds: float
+
+
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of the request; `cached_tokens` of the prompt were not computed again."""
 
@@ -303,6 +314,7 @@ class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
         list[ChoiceBody],
         Meta(description="What the update may mean, the likeliest first, if it needs review."),
     ]
+    judge: JudgeBody | None = None
     source: Source
     scope: Literal["file", "region"]
     regions: list[RegionBody]

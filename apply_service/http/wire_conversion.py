@@ -8,7 +8,7 @@ from apply_service.apply.choices import Choice
 from apply_service.apply.decision import Branch
 from apply_service.apply.edit_request import EditRequest, OnDoubt, SamplingOptions, UseModel
 from apply_service.apply.events import RegionDone, RegionStarted, RegionText, RunEvent
-from apply_service.apply.outcome import Outcome
+from apply_service.apply.outcome import JudgeWord, Outcome
 from apply_service.edit.finding import Finding
 from apply_service.edit.forms.form import FORM_NAMES, UpdateFormat
 from apply_service.edit.forms.form_reader import form_of
@@ -25,6 +25,7 @@ from apply_service.http.schemas import (
     ChoiceWhere,
     DecisionBody,
     FindingBody,
+    JudgeBody,
     PositionBody,
     PrefixLookupBody,
     ReferenceUsage,
@@ -86,6 +87,7 @@ def edit_of(
         has_fallback=body.checks == "on",
         constraint=body.constraint,
         use_model=use_model,
+        may_ask_judge=body.use_model != "never",
         on_doubt=body.on_doubt or default_on_doubt,
         resolve=body.resolve,
         sampling=SamplingOptions(
@@ -148,6 +150,7 @@ def result_of(
         ],
         decisions=_decisions_of(outcome) if "decisions" in body.include else None,
         choices=[choice_body(choice) for choice in outcome.choices],
+        judge=None if outcome.judge is None else judge_body(outcome.judge),
         source=outcome.source,
         scope=outcome.scope,
         regions=[region_body(region) for region in outcome.regions],
@@ -195,6 +198,11 @@ def choice_body(choice: Choice) -> ChoiceBody:
         probability=choice.probability,
         reason=choice.reason,
     )
+
+
+def judge_body(word: JudgeWord) -> JudgeBody:
+    """What a judge said, on the wire."""
+    return JudgeBody(model=word.model, choice=word.choice, seconds=round(word.seconds, 6))
 
 
 def region_body(region: Region) -> RegionBody:

@@ -53,6 +53,7 @@ def configure_logging(
         )
     )
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it has a line for every request
     TEXT_LOGGER.setLevel(logging.INFO if shows_text else _NEVER)
 
 

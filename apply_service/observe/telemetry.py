@@ -59,6 +59,12 @@ class Telemetry:
         )
         self._findings = self._counter("findings", "Findings of verdicts, by code.", "code")
         self._sources = self._counter("answers", "Edits, by source of the text.", "source")
+        self._judge_answers = self._counter(
+            "judge_answers", "Doubts that the judge was asked about, by what came of it.", "result"
+        )
+        self._judge_seconds = self._histogram(
+            "judge_seconds", _SECONDS, "Seconds that an edit waited for the judge."
+        )
         self._http_requests = self._counter(
             "http_requests", "HTTP requests.", "method", "route", "status"
         )
@@ -144,6 +150,12 @@ class Telemetry:
         if record is not None:
             record.add_tokens(stats)
         self.observe_request(stats)
+
+    def count_judge(self, result: str, seconds: float | None) -> None:
+        """Add a doubt; without seconds the judge was not asked."""
+        self._judge_answers.labels(result).inc()
+        if seconds is not None:
+            self._judge_seconds.observe(seconds)
 
     def count_problem(self, code: str) -> None:
         """Add an edit that ended in a problem; a verdict was counted when it was made."""

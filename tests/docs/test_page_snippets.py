@@ -56,6 +56,10 @@ NOT_RUN = {
     ("README.md", ".venv/bin/apply-service bench"): "measures a repository of the reader's",
     ("docs/integrations.md", "python3 -m venv"): "installs from a package index",
     ("docs/integrations.md", "To change an existing file"): "words for a model",
+    ("docs/judge.md", "apply-service serve"): "needs a judge; tests/apply_service/http/routes/"
+    "test_judged_edits.py has one of recorded shape",
+    ("docs/judge.md", "apply-service bench"): "needs a judge; tests/apply_service/evaluate/"
+    "test_judging.py runs it at one of recorded shape",
     ("docs/security.md", "# nginx"): "settings of a proxy that is not here",
     ("clients/python/README.md", "pip install"): "installs from a package index",
     ("clients/typescript/README.md", "cd clients/typescript"): "installs from a package index",

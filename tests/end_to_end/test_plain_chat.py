@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import time
@@ -14,11 +15,18 @@ import httpx
 import openai
 import pytest
 from openai.types.chat import ChatCompletion
+from pipeline_session import make_edit, make_plan
 from server_thread import serving
 from tagged_edit import MERGED, UPDATE, tagged
 
+from apply_service.apply.conclusion import choices_of
 from apply_service.apply.run import PipelineLimits
 from apply_service.config import Settings
+from apply_service.judge.answer_form import FORMS
+from apply_service.judge.endpoint import JudgeEndpoint
+from apply_service.judge.judge import Judge, JudgeTerms
+from apply_service.judge.reply import read_letter
+from apply_service.judge.word import Word
 from apply_service.models.loading import load_served_model
 from apply_service.service import ApplyService
 
@@ -27,6 +35,11 @@ MESSAGES: list[Any] = [
     {"role": "developer", "content": "Be short."},
     {"role": "user", "content": [{"type": "text", "text": "Say "}, {"type": "text", "text": "it"}]},
 ]
+
+
+TWICE = "a = 1\nb = 2\na = 1\nc = 3\n"
+DOUBTFUL = make_edit(TWICE, "# ...\na = 1\nd = 4\n# ...\n")
+CHOICES = choices_of(make_plan(DOUBTFUL))
 
 
 def say_nothing(_stage: str) -> None:
@@ -319,3 +332,35 @@ def test_messages_that_the_template_refuses_are_the_caller_s_mistake(
             chat(client)
         assert caught.value.param == "messages"
         assert text_of(chat(client, messages=MESSAGES[1:]))
+
+
+def test_this_server_may_be_the_judge_of_another(url: str) -> None:
+    """It is asked as text, with the probability of what it wrote and of nothing else."""
+    heard: list[str] = []
+
+    async def ask() -> tuple[str, Word | None]:
+        terms = JudgeTerms(accuracy=0.9, timeout_s=WAIT_S)
+        judge = Judge(JudgeEndpoint(url), terms, observe=lambda result, _s: heard.append(result))
+        try:
+            return await judge.meet(), await judge.ask(DOUBTFUL, CHOICES)
+        finally:
+            await judge.close()
+
+    form, word = asyncio.run(ask())
+    assert form == "text"
+    # A random model writes no letter, which is no word and no error.
+    assert (word, heard) == (None, ["unreadable"])
+    body = {"messages": MESSAGES, "logprobs": True, "max_tokens": 4, "temperature": 0}
+    answer = httpx.post(f"{url}/v1/chat/completions", json=body, timeout=WAIT_S)
+    token = answer.json()["choices"][0]["logprobs"]["content"][0]
+    said = json.dumps(
+        {
+            "choices": [
+                {"message": {"content": "A"}, "logprobs": {"content": [token | {"token": "A"}]}}
+            ]
+        }
+    )
+    text = next(one for one in FORMS if one.name == "text")
+    letter = read_letter(said.encode(), text, ("A", "B"))
+    assert letter is not None
+    assert letter.margin is not None, "its figures are understood"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
 
@@ -101,6 +101,30 @@ class MergePlan:
     def is_certain(self) -> bool:
         """Whether the likeliest merge may be applied without asking anybody."""
         return bool(self.merges) and self.certainty >= MIN_CERTAINTY
+
+    def told(self, number: int | None, *, accuracy: float) -> MergePlan:
+        """This plan after a witness named merge `number`, or with None said that none is right.
+
+        The witness is right with `accuracy`. If it is wrong, what it named may be the one wrong
+        thing that looked right, so the odds of what it named grow by accuracy / (1 - accuracy) and
+        no more, however many merges there are. At 0.5 nothing changes.
+        """
+        shares = [math.exp(weight) for weight in self.weights]
+        shares[:1] = [min(share, self.certainty) for share in shares[:1]]
+        none_share = max(1.0 - sum(shares), 0.0)
+        factors = [accuracy if place == number else 1 - accuracy for place in range(len(shares))]
+        told = [share * factor for share, factor in zip(shares, factors, strict=True)]
+        total = sum(told) + none_share * (accuracy if number is None else 1 - accuracy)
+        ranked = sorted(range(len(told)), key=lambda place: -told[place])
+        found = [max(told[place] / total, MIN_PROBABILITY**2) for place in ranked]
+        is_same = ranked[:1] == [0]
+        return replace(
+            self,
+            merges=tuple(self.merges[place] for place in ranked),
+            weights=tuple(map(math.log, found)),
+            certainty=found[0],
+            parts=self.parts if is_same else (),
+        )
 
     @cached_property
     def layers(self) -> tuple[tuple[Placement, ...], ...]:

@@ -46,6 +46,7 @@ from apply_client.protocol.wire import (
     FileResult,
     FilesResult,
     Finding,
+    JudgeWord,
     ModelCard,
     Problem,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "FilesResult",
     "Finding",
     "InvalidResponseError",
+    "JudgeWord",
     "ModelCard",
     "NotFoundError",
     "Problem",

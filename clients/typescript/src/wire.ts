@@ -143,6 +143,13 @@ export interface Choice {
   reason: string;
 }
 
+/** What the service's judge said of an edit in doubt: a choice's `id`, or null for none of them. */
+export interface JudgeWord {
+  model: string;
+  choice: string | null;
+  seconds: number;
+}
+
 /** Tokens of the request; `cached_tokens` of the prompt were not computed again. */
 export interface Usage {
   prompt_tokens: number;
@@ -202,7 +209,8 @@ export interface WireResult {
   removed_lines: RemovedLine[];
   decisions: Decision[] | null;
   choices: Choice[];
-  source: "model" | "merge" | "original" | "update" | "resolved";
+  judge?: JudgeWord | null;
+  source: "model" | "merge" | "original" | "update" | "resolved" | "judge";
   scope: "file" | "region";
   regions: Region[];
   usage: Usage;

@@ -11,6 +11,8 @@ from typing import Any, Literal, cast
 
 from apply_service.apply.planning.text_work import TextWork
 from apply_service.apply.run import PipelineLimits
+from apply_service.config import Settings
+from apply_service.judge.from_settings import judge_of
 from apply_service.prompts.calibration import UNMEASURED
 from apply_service.prompts.embedded import EmbeddedProfile
 from apply_service.prompts.profile import Profile, PromptRequest, load_profile
@@ -147,6 +149,7 @@ class OracleService:
         max_file_bytes: int = 20_000,
         deadline_s: float = 20.0,
         text_work: TextWork | None = None,
+        judge_url: str | None = None,
     ) -> None:
         self.runner = OracleRunner(max_position=max_position, num_blocks=num_blocks)
         embedded = load_profile("embedded", model_dir)
@@ -163,6 +166,11 @@ class OracleService:
             drain_s=5.0,
             default_use_model="always",
             text_work=text_work,
+            make_judge=lambda observe: judge_of(
+                Settings(judge_url=judge_url, judge_accuracy=0.97, judge_timeout_s=20.0),
+                {},
+                observe=observe,
+            ),
         )
 
     def load(self) -> LoadedModel:

@@ -86,6 +86,17 @@ class ChoiceWhere(msgspec.Struct, frozen=True, kw_only=True):
     end_line: int
 
 
+class JudgeWord(msgspec.Struct, frozen=True, kw_only=True):
+    """What the service's judge said of an edit in doubt: a choice's `id`, or None for none of them.
+
+    `seconds` is how long that took.
+    """
+
+    model: str
+    choice: str | None
+    seconds: float
+
+
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """One text that an update in doubt may mean: `ApplyClient.resolve` makes it the result.
 
@@ -170,7 +181,8 @@ class ApplyResult(msgspec.Struct, Generic[AnyContent], frozen=True, kw_only=True
     removed_lines: tuple[RemovedLine, ...]
     decisions: tuple[Decision, ...] | None = None
     choices: tuple[Choice, ...] = ()
-    source: Literal["model", "merge", "original", "update", "resolved"]
+    judge: JudgeWord | None = None
+    source: Literal["model", "merge", "original", "update", "resolved", "judge"]
     scope: Literal["file", "region"]
     regions: tuple[Region, ...]
     usage: Usage
