@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Meta
 
+from apply_service.apply.judge.word import DEFAULT_ACCURACY
 from apply_service.http.compat.settings import DEFAULT_ALIASES
-from apply_service.judge.word import DEFAULT_ACCURACY
 from batching.config import DEFAULT_CHUNK_TOKENS
 
 ENVIRONMENT_PREFIX = "APPLY_SERVICE_"

@@ -39,7 +39,7 @@ from batching.config import ModelInfo
 from batching.errors import EngineError
 
 if TYPE_CHECKING:  # these bring torch and an HTTP client, for which nobody waits who needs none
-    from apply_service.judge.judge import Judge, Observe
+    from apply_service.apply.judge.judge import Judge, Observe
     from batching.engine import Engine
 
 _LOGGER = logging.getLogger(__name__)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from apply_service.apply.attempt import Attempt, try_merge
 from apply_service.apply.choices import Choice, Doubt, choice_id
 from apply_service.apply.errors import LimitError, UnknownChoiceError
+from apply_service.apply.judge.word import Word
 from apply_service.apply.outcome import JudgeWord, Outcome, Source
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.edit.finding import Finding
@@ -17,7 +18,6 @@ from apply_service.edit.place.merge import MergePlan
 from apply_service.edit.text.diff import unified_diff
 from apply_service.edit.text.work_budget import BudgetSpentError, limited_work
 from apply_service.edit.verdict.verdict import Verdict, judge, status_of
-from apply_service.judge.word import Word
 from batching.events import RequestStats
 
 # A wider region or the file may have one, so this is of one attempt only.
@@ -163,21 +163,38 @@ def heed(plan: EditPlan, outcome: Outcome, word: Word) -> Outcome:
     that it named stays in doubt.
     """
     assert plan.merge is not None, "a question has choices"
-    told = plan.merge.told(word.number, accuracy=word.accuracy)
     named = None if word.number is None else outcome.choices[word.number].id
     said = JudgeWord(choice=named, model=word.model, seconds=word.seconds)
-    plan = replace(plan, merge=told)
-    if word.number is not None and told.is_certain:
-        chosen = conclude(plan, Attempt(source="judge", lines=told.merges[0]))
+    ids = [choice_id(plan.edit, lines) for lines in plan.merge.merges]
+    if named is not None and named not in ids:
+        return replace(outcome, judge=said)  # of a text that was made no weight is known
+    number = None if named is None else ids.index(named)
+    told = plan.merge.told(number, accuracy=word.accuracy)
+    if number is not None and told.is_certain:
+        attempt = Attempt(source="judge", lines=told.merges[0])
+        chosen = conclude(replace(plan, merge=told), attempt)
         if chosen.verdict.status in ("applied", "unchanged"):
             return replace(chosen, stats=outcome.stats, judge=said)
     return replace(
         outcome,
-        choices=choices_of(plan),
+        choices=_choices_told(plan, told, outcome),
         judge=said,
         confidence=_confidence_told(told, outcome),
         total_s=time.monotonic() - plan.started_at,
     )
+
+
+def _choices_told(plan: EditPlan, told: MergePlan, outcome: Outcome) -> tuple[Choice, ...]:
+    """The same choices, the likeliest first by what is known now."""
+    shares = {
+        choice_id(plan.edit, lines): round(math.exp(weight), 4)
+        for lines, weight in zip(told.merges, told.weights, strict=True)
+    }
+    choices = [
+        replace(choice, probability=shares.get(choice.id, choice.probability))
+        for choice in outcome.choices
+    ]
+    return tuple(sorted(choices, key=lambda choice: -choice.probability))
 
 
 def _confidence_told(told: MergePlan, outcome: Outcome) -> float | None:

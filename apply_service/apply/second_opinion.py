@@ -10,10 +10,10 @@ from apply_service.apply.choices import Choice
 from apply_service.apply.conclusion import heed, is_question
 from apply_service.apply.edit_request import EditRequest
 from apply_service.apply.errors import ApplyError
+from apply_service.apply.judge.word import Word
 from apply_service.apply.outcome import Outcome
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.apply.planning.text_work import TextWork, WorkTerms
-from apply_service.judge.word import Word
 from apply_service.observe.request_record import stage
 from batching.errors import EngineError
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from apply_service.apply.judge.from_settings import judge_of
 from apply_service.apply.outcome import Outcome
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.apply.planning.text_work import TextWork
 from apply_service.apply.second_opinion import SecondOpinion
 from apply_service.config import Settings
-from apply_service.judge.from_settings import judge_of
 
 
 def hear_judge(

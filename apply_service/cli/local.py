@@ -7,13 +7,13 @@ import os
 from dataclasses import dataclass
 
 from apply_service.apply.events import RegionText, RunEvent
+from apply_service.apply.judge.from_settings import judge_of
 from apply_service.apply.outcome import Outcome
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.apply.run import ApplyPipeline, PipelineLimits
 from apply_service.config import Settings
 from apply_service.http.problems import answer_of
 from apply_service.http.schemas import ApplyBody, ApplyResult
-from apply_service.judge.from_settings import judge_of
 from apply_service.models.loading import load_served_model
 from apply_service.observe.progress import Progress
 from apply_service.service import LoadedModel

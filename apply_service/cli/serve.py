@@ -31,7 +31,7 @@ from apply_service.observe.tracing import open_tracing
 from apply_service.service import ApplyService, BatchLimits, LoadedModel
 
 if TYPE_CHECKING:
-    from apply_service.judge.judge import Judge, Observe
+    from apply_service.apply.judge.judge import Judge, Observe
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ def _service(settings: Settings, found: FoundModel | None) -> ApplyService:
 def _make_judge(settings: Settings, observe: Observe) -> Judge | None:
     if settings.judge_url is None:
         return None
-    from apply_service.judge.from_settings import judge_of
+    from apply_service.apply.judge.from_settings import judge_of
 
     return judge_of(settings, os.environ, observe=observe)
 

@@ -25,6 +25,9 @@ import msgspec
 from apply_service.apply.choices import Choice
 from apply_service.apply.conclusion import choices_of
 from apply_service.apply.errors import ApplyError, UsageError
+from apply_service.apply.judge.endpoint import JudgeError
+from apply_service.apply.judge.from_settings import judge_of
+from apply_service.apply.judge.judge import Judge
 from apply_service.apply.planning.edit_plan import EditPlan, plan_edit
 from apply_service.config import Settings, load_settings
 from apply_service.edit.place.merge import MergePlan
@@ -32,9 +35,6 @@ from apply_service.edit.read.snippet_error import SnippetError
 from apply_service.evaluate.case_statistics import wilson_interval
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.cases.planned_case import edit_of_case
-from apply_service.judge.endpoint import JudgeError
-from apply_service.judge.from_settings import judge_of
-from apply_service.judge.judge import Judge
 from apply_service.observe.progress import Progress
 
 _ACCURACIES = tuple(hundredths / 100 for hundredths in range(50, 100))

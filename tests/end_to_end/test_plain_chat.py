@@ -20,13 +20,13 @@ from server_thread import serving
 from tagged_edit import MERGED, UPDATE, tagged
 
 from apply_service.apply.conclusion import choices_of
+from apply_service.apply.judge.answer_form import FORMS
+from apply_service.apply.judge.endpoint import JudgeEndpoint
+from apply_service.apply.judge.judge import Judge, JudgeTerms
+from apply_service.apply.judge.reply import read_letter
+from apply_service.apply.judge.word import Word
 from apply_service.apply.run import PipelineLimits
 from apply_service.config import Settings
-from apply_service.judge.answer_form import FORMS
-from apply_service.judge.endpoint import JudgeEndpoint
-from apply_service.judge.judge import Judge, JudgeTerms
-from apply_service.judge.reply import read_letter
-from apply_service.judge.word import Word
 from apply_service.models.loading import load_served_model
 from apply_service.service import ApplyService
 

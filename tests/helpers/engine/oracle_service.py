@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from apply_service.apply.judge.from_settings import judge_of
 from apply_service.apply.planning.text_work import TextWork
 from apply_service.apply.run import PipelineLimits
 from apply_service.config import Settings
-from apply_service.judge.from_settings import judge_of
 from apply_service.prompts.calibration import UNMEASURED
 from apply_service.prompts.embedded import EmbeddedProfile
 from apply_service.prompts.profile import Profile, PromptRequest, load_profile

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 
 from apply_service.apply.conclusion import choices_of
 from apply_service.apply.edit_request import EditRequest
+from apply_service.apply.judge.answer_form import FORMS, AnswerForm
+from apply_service.apply.judge.endpoint import JudgeEndpoint, JudgeError
+from apply_service.apply.judge.judge import Judge, JudgeTerms
 from apply_service.apply.planning.edit_plan import plan_edit
 from apply_service.config import JUDGE_KEY_VARIABLE
 from apply_service.edit.text.text_file import TextFile
-from apply_service.judge.answer_form import FORMS, AnswerForm
-from apply_service.judge.endpoint import JudgeEndpoint, JudgeError
-from apply_service.judge.judge import Judge, JudgeTerms
 
 FILE = "class A:\n    def close(self):\n        self.fd = None\n\n\n"
 FILE += "class B:\n    def close(self):\n        self.fd = None\n"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apply_service.judge.answer_form import FORMS, AnswerForm, FormName
-from apply_service.judge.reply import Letter, read_letter
+from apply_service.apply.judge.answer_form import FORMS, AnswerForm, FormName
+from apply_service.apply.judge.reply import Letter, read_letter
 
 LETTERS = ("A", "B", "C")
 

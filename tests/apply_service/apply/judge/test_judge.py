@@ -14,12 +14,17 @@ from judge_server import JudgeServer, Kind, judge_server, options_of
 from pipeline_session import make_edit, make_plan
 
 from apply_service.apply.conclusion import choices_of
+from apply_service.apply.judge.answer_form import FORMS
+from apply_service.apply.judge.endpoint import (
+    MAX_REPLY_BYTES,
+    JudgeEndpoint,
+    JudgeUrlError,
+    base_of,
+)
+from apply_service.apply.judge.judge import MIN_MARGIN, Judge, JudgeTerms
+from apply_service.apply.judge.question import MAX_UPDATE_CHARACTERS, Question
+from apply_service.apply.judge.word import Word
 from apply_service.config import ConfigError
-from apply_service.judge.answer_form import FORMS
-from apply_service.judge.endpoint import MAX_REPLY_BYTES, JudgeEndpoint, JudgeUrlError, base_of
-from apply_service.judge.judge import MIN_MARGIN, Judge, JudgeTerms
-from apply_service.judge.question import MAX_UPDATE_CHARACTERS, Question
-from apply_service.judge.word import Word
 from batching.request import Priority
 
 FILE = "class A:\n    def close(self):\n        self.fd = None\n\n\n"

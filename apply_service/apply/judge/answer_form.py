@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from apply_service.judge.question import Asked
+from apply_service.apply.judge.question import Asked
 
 FormName = Literal["choice", "grammar", "json_schema", "json_object", "text"]
 

@@ -14,16 +14,16 @@ import msgspec
 
 from apply_service.apply.choices import Choice
 from apply_service.apply.edit_request import EditRequest
-from apply_service.judge.answer_form import FORMS, MANNERS, AnswerForm, Dialect
-from apply_service.judge.endpoint import (
+from apply_service.apply.judge.answer_form import FORMS, MANNERS, AnswerForm, Dialect
+from apply_service.apply.judge.endpoint import (
     JudgeEndpoint,
     JudgeError,
     JudgeRefusedError,
     JudgeUnavailableError,
 )
-from apply_service.judge.question import Asked, Question, Rehearsal
-from apply_service.judge.reply import Letter, is_kept, read_letter
-from apply_service.judge.word import Word
+from apply_service.apply.judge.question import Asked, Question, Rehearsal
+from apply_service.apply.judge.reply import Letter, is_kept, read_letter
+from apply_service.apply.judge.word import Word
 from batching.cache.circuit_breaker import CircuitBreaker
 from batching.request import Priority
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from apply_service.apply.judge.endpoint import JudgeEndpoint
+from apply_service.apply.judge.judge import Judge, JudgeTerms, Observe, nobody_observes
 from apply_service.config import JUDGE_KEY_VARIABLE, Settings
-from apply_service.judge.endpoint import JudgeEndpoint
-from apply_service.judge.judge import Judge, JudgeTerms, Observe, nobody_observes
 
 
 def judge_of(

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from apply_service.judge.answer_form import AnswerForm
+from apply_service.apply.judge.answer_form import AnswerForm
 
 # An unbound answer is read from its first token if letters have so much of the probability there:
 # a small model that begins with "The" may still prefer one letter to the others.
