@@ -1,4 +1,4 @@
-"""What users measure on their own code: `accuracy`, `latency`, `tune` (`tune_search`).
+"""What users measure on their own code: `accuracy`, `latency`, `tune` (`tune_search`), `judging`.
 
 `cases` reads edits with expected answers; `contenders` answer them (merge, pipeline, endpoint).
 `edit_session` runs the pipeline here, `edit_worker` in another process (`worker_process`).

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
+from case_files import case_file
 from hypothesis import given
 from hypothesis import strategies as st
 from pipeline_session import make_edit, make_plan
 
-from apply_service.apply.choices import Choice
+from apply_service.apply.choices import Choice, choice_id
 from apply_service.apply.conclusion import settle_doubt, try_conclude_alone
 from apply_service.apply.edit_model import EditModel
 from apply_service.apply.edit_request import EditRequest
@@ -25,6 +26,7 @@ from apply_service.apply.planning.text_work import TextWork
 from apply_service.apply.run import ApplyPipeline
 from apply_service.apply.second_opinion import SecondOpinion
 from apply_service.edit.place.merge import MIN_CERTAINTY, MergePlan
+from apply_service.evaluate.cases.case_file import read_cases
 
 FILE = "class A:\n    def close(self):\n        self.fd = None\n\n\n"
 FILE += "class B:\n    def close(self):\n        self.fd = None\n"
@@ -219,6 +221,51 @@ def test_without_a_word_it_is_the_same_refusal(judge: Says, changes: dict[str, o
     with pytest.raises(DoubtfulUpdateError) as caught:
         in_pipeline(replace(UNPLACED, **changes), judge)  # type: ignore[arg-type]
     assert caught.value.choices == refused.value.choices
+
+
+@dataclass
+class SaysNumber(Says):
+    """A judge that names the choice of this number."""
+
+    symbol: str | None = None
+    number: int = 0
+
+    async def ask(
+        self, edit: EditRequest, choices: Sequence[Choice], *, left_s: float | None = None
+    ) -> Word | None:
+        return Word(number=self.number, accuracy=self.accuracy, model="judge", seconds=0.5)
+
+
+def test_a_choice_is_found_by_its_id_and_not_by_its_number() -> None:
+    """The second choice may be a text that was made, and no merge; its weight is not known."""
+    case = next(case for case in read_cases(case_file("agent_edits")) if case.id == "managed-026")
+    edit = make_edit(
+        case.original,
+        case.update,
+        path=case.path,
+        language=None,
+        instruction=case.instruction,
+        use_model="never",
+    )
+    before = question_of(edit)
+    merges = make_plan(edit).merge
+    assert merges is not None
+    for number, choice in enumerate(before.choices):
+        outcome = judged(edit, SaysNumber(number=number, accuracy=0.999))
+        chosen = try_conclude_alone(make_plan(replace(edit, resolve=choice.id)))
+        assert chosen is not None
+        assert outcome.judge is not None
+        assert outcome.judge.choice == choice.id
+        if chosen.lines not in merges.merges:
+            assert (outcome.source, outcome.choices) == (before.source, before.choices)
+        elif outcome.source == "judge":
+            assert outcome.lines == chosen.lines
+        assert {one.id for one in outcome.choices} <= {one.id for one in before.choices}
+    assert any(one.id not in ids_of(edit, merges) for one in before.choices)
+
+
+def ids_of(edit: EditRequest, plan: MergePlan) -> set[str]:
+    return {choice_id(edit, lines) for lines in plan.merges}
 
 
 SHARES = st.lists(st.floats(min_value=1e-3, max_value=1), min_size=1, max_size=8)
