@@ -15,6 +15,7 @@ from apply_service.apply.edit_request import EditRequest
 from apply_service.apply.outcome import Outcome
 from apply_service.edit.verdict.omission import find_omission
 from apply_service.evaluate.cases.case_file import read_cases
+from apply_service.evaluate.cases.planned_case import edit_of_case
 
 PYTHON = """\
 import json
@@ -514,14 +515,7 @@ def test_a_half_that_no_merge_has_is_made() -> None:
     """Its probability is no more than that of the least likely merge."""
     cases = read_cases(case_file("agent_edits"))
     case = next(case for case in cases if case.id == "managed-026")
-    edit = make_edit(
-        case.original,
-        case.update,
-        path=case.path,
-        language=None,
-        instruction=case.instruction,
-        use_model="never",
-    )
+    edit = edit_of_case(case, use_model="never")
     plan, question = make_plan(edit), asked(edit)
     assert plan.merge is not None
     removes, keeps = question.choices[:2]

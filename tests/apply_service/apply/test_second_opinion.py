@@ -27,6 +27,7 @@ from apply_service.apply.run import ApplyPipeline
 from apply_service.apply.second_opinion import SecondOpinion
 from apply_service.edit.place.merge import MIN_CERTAINTY, MergePlan
 from apply_service.evaluate.cases.case_file import read_cases
+from apply_service.evaluate.cases.planned_case import edit_of_case
 
 FILE = "class A:\n    def close(self):\n        self.fd = None\n\n\n"
 FILE += "class B:\n    def close(self):\n        self.fd = None\n"
@@ -239,14 +240,7 @@ class SaysNumber(Says):
 def test_a_choice_is_found_by_its_id_and_not_by_its_number() -> None:
     """The second choice may be a text that was made, and no merge; its weight is not known."""
     case = next(case for case in read_cases(case_file("agent_edits")) if case.id == "managed-026")
-    edit = make_edit(
-        case.original,
-        case.update,
-        path=case.path,
-        language=None,
-        instruction=case.instruction,
-        use_model="never",
-    )
+    edit = edit_of_case(case, use_model="never")
     before = question_of(edit)
     merges = make_plan(edit).merge
     assert merges is not None
