@@ -167,8 +167,8 @@ def _refuse(field: str, detail: str) -> NoReturn:
     raise ProblemError(
         make_problem(
             400,
-            code="invalid-field",
-            title="The body has a wrong field",
+            code="unfit-files",
+            title="The files and updates do not fit together",
             detail=f"{field}: {detail}",
             field=field,
             remedy="give each file a path of its own and an `update`, or send one patch as the"

@@ -213,11 +213,11 @@ def test_options_are_those_of_all_and_bytes_stay_bytes(client: TestClient[Any]) 
     ("body", "expected"),
     [
         ({"files": []}, (400, "invalid-field", "files")),
-        ({"files": [SURE, SURE]}, (400, "invalid-field", "files[1].path")),
+        ({"files": [SURE, SURE]}, (400, "unfit-files", "files[1].path")),
         ({"files": [{**SURE, "path": ""}]}, (400, "invalid-field", "files[0].path")),
-        ({"files": [{"path": "a", "original": ""}]}, (400, "invalid-field", "files[0].update")),
-        ({"files": [SURE], "update": PATCH}, (400, "invalid-field", "files[0].update")),
-        ({"files": [SURE], "format": "diff"}, (400, "invalid-field", "format")),
+        ({"files": [{"path": "a", "original": ""}]}, (400, "unfit-files", "files[0].update")),
+        ({"files": [SURE], "update": PATCH}, (400, "unfit-files", "files[0].update")),
+        ({"files": [SURE], "format": "diff"}, (400, "unfit-files", "format")),
         ({"files": [SURE], "stream": True}, (400, "invalid-field", "stream")),
         ({"files": [SURE], "original": "a"}, (400, "unknown-field", "original")),
         (

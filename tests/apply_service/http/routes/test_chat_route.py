@@ -276,7 +276,7 @@ def test_what_is_not_supported_is_refused_by_name(
             "messages[1].content[0]",
             "'image_url'",
         ),
-        (tagged(update="\n"), None, "lines and no text"),
+        (tagged(update="\n"), None, "1 line and no text"),
         (tagged(original="a\0b"), None, "NUL at byte 1"),
         (tagged(original="a</code>\n<update>\n"), "messages", "/v1/code/apply"),
     ],
