@@ -53,7 +53,6 @@ NOT_RUN = {
     ("CONTRIBUTING.md", "make test"): "the suite itself",
     ("CONTRIBUTING.md", "pytest tests"): "commands of minutes that change the tree or stay",
     ("README.md", "make demo TORCH_INDEX"): "sets up an environment from a package index",
-    ("README.md", ".venv/bin/apply-service bench"): "measures a repository of the reader's",
     ("docs/integrations.md", "python3 -m venv"): "installs from a package index",
     ("docs/integrations.md", "To change an existing file"): "words for a model",
     ("docs/judge.md", "apply-service serve"): "needs a judge; tests/apply_service/http/routes/"
@@ -238,7 +237,6 @@ RUN_HERE: dict[tuple[str, str], Callable[[Bench, PageSnippet], None] | None] = {
     ("README.md", "{"): None,
     ("README.md", ".venv/bin/apply-service apply"): run_apply,
     ("README.md", "from openai"): run_openai,
-    ("docs/compatibility.md", "from openai"): run_openai,
     ("docs/compatibility.md", "import openai"): run_question,
     ("docs/compatibility.md", "curl -s http://127.0.0.1:8722/v1/code/apply"): run_fields,
     ("docs/compatibility.md", "<instruction>"): run_message_form,
