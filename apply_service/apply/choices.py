@@ -14,15 +14,18 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from apply_service.apply.edit_request import EditRequest
-from apply_service.edit.place.merge import MergePlan
 from apply_service.edit.syntax.symbol import Symbol
 from apply_service.edit.syntax.syntax import SyntaxTree
 from apply_service.edit.text.diff import diff_parts
 from apply_service.edit.text.words import counted
 from apply_service.edit.verdict.comparison import shown
 from apply_service.edit.verdict.omission import Omission, find_omission
+
+if TYPE_CHECKING:  # it brings numpy and the scores, for which no command line waits
+    from apply_service.edit.place.merge import MergePlan
 
 MAX_CHOICES = 5
 # Less likely ones are not offered beside two others.

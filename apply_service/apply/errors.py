@@ -12,11 +12,13 @@ QueueFullError (of the engine) ← BusyError ← OverloadedError
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from apply_service.apply.choices import Choice
 from apply_service.edit.read.snippet_error import NoMarkerError
 from batching.errors import QueueFullError
+
+if TYPE_CHECKING:  # it reads texts, for which no command line waits
+    from apply_service.apply.choices import Choice
 
 
 class UsageError(Exception):

@@ -89,3 +89,13 @@ def test_listing_keys_leaves_no_trace(tmp_path: Path) -> None:
     assert run.returncode == 0
     assert "no keys" in run.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_reading_a_command_line_reads_no_texts() -> None:
+    program = "import sys, apply_service.cli.main; print(*sys.modules, sep='\\n')"
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True, timeout=60
+    )
+    loaded = set(run.stdout.split())
+    assert "apply_service.apply.errors" in loaded
+    assert loaded & {"numpy", "tree_sitter", "rapidfuzz", "apply_service.apply.choices"} == set()
