@@ -17,7 +17,7 @@ from apply_service.edit.place.features.result_features import RESULT_FEATURES
 from apply_service.edit.place.features.sent_features import SENT_FEATURES
 from apply_service.edit.place.features.way_features import WAY_FEATURES
 from apply_service.edit.place.score.tree_score import TreeScore
-from training.merge_examples import NUM_FOLDS, Examples, MergedCase
+from training.merges.examples import NUM_FOLDS, Examples, MergedCase
 
 _FOLDS = ("least_", "most_", "all_")
 CANDIDATE_GROUPS: dict[str, Collection[str]] = {

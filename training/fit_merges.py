@@ -34,19 +34,19 @@ from apply_service.edit.place.score.ranked_merges import MAX_RANKED
 from apply_service.edit.place.score.tree_score import MergeScores, TreeScore
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from training.ablation import candidate_ablation, merge_ablation
-from training.generated_clones import clone_cases
-from training.generated_definitions import definition_cases
-from training.generated_sloppy import sloppy_cases
-from training.generated_small_files import small_file_cases
-from training.generated_wraps import wrapped_cases
-from training.merge_examples import (
+from training.generated.clones import clone_cases
+from training.generated.definitions import definition_cases
+from training.generated.sloppy import sloppy_cases
+from training.generated.small_files import small_file_cases
+from training.generated.wraps import wrapped_cases
+from training.merges.examples import (
     NUM_FOLDS,
     NUM_SMALL_FOLDS,
     ExamplePool,
     Examples,
     MergedCase,
 )
-from training.merge_scores import fit, shares_of
+from training.merges.scores import fit, shares_of
 
 ROOT = Path(__file__).parents[1]
 FIT_FILES = (

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from apply_service.evaluate.cases.case_file import Case
-from training.generated_clones import clone_cases
-from training.generated_definitions import definition_cases
-from training.generated_sloppy import CHANGES, sloppy_cases
-from training.generated_small_files import MAX_LINES, small_file_cases
-from training.generated_wraps import wrapped_cases
-from training.merge_examples import fold_of
+from training.generated.clones import clone_cases
+from training.generated.definitions import definition_cases
+from training.generated.sloppy import CHANGES, sloppy_cases
+from training.generated.small_files import MAX_LINES, small_file_cases
+from training.generated.wraps import wrapped_cases
+from training.merges.examples import fold_of
 
 FILE = """\
 import os

@@ -19,7 +19,7 @@ from apply_service.edit.place.lattice.merges import MergeSource
 from apply_service.edit.place.score.ranked_merges import filled
 from apply_service.edit.text.text_file import split_lines
 from apply_service.evaluate.cases.case_file import Case, read_cases
-from training.merge_truth import Truth
+from training.merges.truth import Truth
 
 
 def covers(case: Case) -> tuple[bool, int]:

@@ -15,7 +15,7 @@ import msgspec
 from apply_service.edit.text.alignment import bounded_hunks
 from apply_service.edit.text.text_file import split_lines
 from apply_service.evaluate.cases.case_file import Case
-from training.merge_examples import fold_of
+from training.merges.examples import fold_of
 
 # A small file has at most so many lines, and at most this share of the whole file.
 MAX_LINES, MAX_SHARE = 40, 0.6

@@ -28,7 +28,7 @@ from apply_service.edit.text.brackets import OPENING_BRACKETS
 from apply_service.edit.text.line_index import indent_of
 from apply_service.edit.text.text_file import split_lines
 from apply_service.evaluate.cases.case_file import Case
-from training.merge_examples import fold_of
+from training.merges.examples import fold_of
 
 MIN_LINES, MAX_LINES = 2, 40
 MAX_A_FILE = 4

@@ -20,7 +20,7 @@ from apply_service.edit.place.score.ranked_merges import filled
 from apply_service.edit.place.score.tree_score import TreeScore
 from apply_service.edit.text.text_file import split_lines
 from apply_service.evaluate.cases.case_file import Case
-from training.merge_truth import State, Truth
+from training.merges.truth import State, Truth
 
 NUM_FOLDS = 2
 # A multiple of the folds.

@@ -20,14 +20,14 @@ from apply_service.edit.syntax.syntax import parse
 from apply_service.edit.text.text_file import split_lines
 from apply_service.edit.text.words import whole_name
 from apply_service.evaluate.cases.case_file import Case
-from training.generated_definitions import (
+from training.generated.definitions import (
     made_case,
     of_each_file,
     paragraphs,
     update_around,
     update_beside,
 )
-from training.merge_examples import fold_of
+from training.merges.examples import fold_of
 
 MAX_A_FILE = 3
 # A new definition that nothing tells from a renamed one has less than this in common with it.
