@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -115,10 +116,14 @@ class ApplyPipeline:
         Raises ApplyError, SnippetError, TextFileError, PromptError or EngineError. Before the first
         event nothing has been computed.
         """
+        started_at = time.monotonic()
         with _cap_explained(edit):
             try:
                 plan = await self._intake.plan(edit)
             except DoubtfulUpdateError as error:
+                if edit.deadline_s is not None:
+                    left_s = edit.deadline_s - (time.monotonic() - started_at)
+                    edit = replace(edit, deadline_s=left_s)
                 return await self._settle_unplaced(edit, error)
             return await self.run(plan, events)
 

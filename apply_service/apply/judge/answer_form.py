@@ -66,7 +66,7 @@ def _read_letter(content: str) -> str | None:
 def _read_json(content: str) -> str | None:
     try:
         value = msgspec.json.decode(content)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     return value.get(_KEY) if isinstance(value, dict) and set(value) == {_KEY} else None
 

@@ -22,7 +22,7 @@ from apply_service.apply.judge.endpoint import (
     JudgeUnavailableError,
 )
 from apply_service.apply.judge.question import Asked, Question, Rehearsal
-from apply_service.apply.judge.reply import Letter, is_kept, read_letter
+from apply_service.apply.judge.reply import UNREADABLE, Letter, is_kept, read_letter
 from apply_service.apply.judge.word import Word
 from batching.cache.circuit_breaker import CircuitBreaker
 from batching.request import Priority
@@ -227,7 +227,7 @@ class Judge:
         payload = await self._endpoint.get(_MODELS_PATH)
         try:
             return _MODELS.decode(payload).data[0].id
-        except (msgspec.DecodeError, UnicodeDecodeError, IndexError) as error:
+        except (*UNREADABLE, IndexError) as error:
             raise JudgeUnavailableError(
                 f"{_MODELS_PATH} names no model; set judge_model"
             ) from error

@@ -47,6 +47,8 @@ class _Logprobs(msgspec.Struct):
 
 
 _DECODER = msgspec.json.Decoder(_Reply)
+# What decoding raises; the last for texts that are nested too deeply.
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def _first_choice(payload: bytes) -> _Choice | None:
     """The first answer of a chat; None if that is something else."""
     try:
         choices = _DECODER.decode(payload).choices
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return None
     return choices[0] if choices else None
 

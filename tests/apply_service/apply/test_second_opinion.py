@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import pytest
 from case_files import case_file
@@ -172,12 +173,12 @@ def test_a_form_in_doubt_has_a_judge_too() -> None:
     assert outcome.lines[7] == "        self.fd = 0"
 
 
-def in_pipeline(edit: EditRequest, judge: Says) -> Outcome:
+def in_pipeline(edit: EditRequest, judge: Says, intake: type[Intake] = Intake) -> Outcome:
     async def scenario() -> Outcome:
         text_work = TextWork()
         pipeline = ApplyPipeline(
             _NoModel(),
-            Intake(max_file_bytes=100_000, text_work=text_work),
+            intake(max_file_bytes=100_000, text_work=text_work),
             text_work=text_work,
             second_opinion=SecondOpinion(judge, text_work),
         )
@@ -204,6 +205,25 @@ def test_an_update_without_a_place_is_put_to_a_judge() -> None:
     assert outcome.judge is not None
     assert outcome.judge.choice == first.id
     assert judge.num_asked == 1
+
+
+def test_planning_an_update_without_a_place_counts_for_its_deadline() -> None:
+    class Hurries(Intake):
+        """Notes the seconds that each plan may take."""
+
+        allowed_s: ClassVar[list[float | None]] = []
+
+        async def plan(self, edit: EditRequest) -> EditPlan:
+            self.allowed_s.append(edit.deadline_s)
+            return await super().plan(edit)
+
+    judge = Says("silence")
+    with pytest.raises(DoubtfulUpdateError):
+        in_pipeline(replace(UNPLACED, deadline_s=30.0), judge, Hurries)
+    first, second = Hurries.allowed_s
+    assert first == 30.0
+    assert second is not None
+    assert second < first
 
 
 @pytest.mark.parametrize(

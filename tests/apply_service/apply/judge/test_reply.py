@@ -106,6 +106,9 @@ def test_a_talkative_model_is_read_by_its_first_token_if_letters_lead_there() ->
     assert read_letter(payload("The B", leads), form_of("choice"), LETTERS) is None
 
 
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -119,6 +122,9 @@ def test_a_talkative_model_is_read_by_its_first_token_if_letters_lead_there() ->
         b'{"choices": [{"message": {"content": 5}}]}',
         b'{"choices": [{"message": null}]}',
         b"\xff\xfe",
+        DEEP,
+        b'{"choices": [{"message": {"content": "A"}, "logprobs": %s}]}' % DEEP,
+        b'{"choices": [{"message": {"content": "%s"}}]}' % DEEP,
     ],
 )
 def test_anything_else_is_no_letter(content: bytes) -> None:
