@@ -14,6 +14,7 @@ from apply_service.edit.read.snippet_error import (
 from apply_service.edit.split.diff_sections import diff_sections, is_diff_of_files
 from apply_service.edit.split.patch_sections import is_patch, patch_sections
 from apply_service.edit.split.section import FileAction, FileSection
+from apply_service.edit.text.words import counted
 
 SplitFormat = Literal["apply_patch", "diff"]
 
@@ -74,7 +75,7 @@ def _path_of(section: FileSection, has_text: Mapping[str, bool]) -> str:
         return found or section.path
     if found is None and section.action != "delete":
         raise UnsupportedOperationError(
-            f"{place} changes {section.path}, which is none of the {len(has_text)} files that were"
+            f"{place} changes {section.path}, which is none of the {counted(len(has_text), 'file')}"
             " sent; add it with its original to `files`"
         )
     return found or section.path
