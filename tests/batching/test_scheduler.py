@@ -15,7 +15,9 @@ from oracles.engine.erratic_costs import ErraticCosts
 from oracles.engine.target_runner import NoisyProposer, TargetRunner, make_target
 
 from batching.block_pool import BlockPool
+from batching.cache.host_tier import HostTier
 from batching.cache.prefix_cache import PrefixCache
+from batching.cache.prefix_load import PrefixLoad
 from batching.config import SchedulerConfig
 from batching.errors import DeadlineExceededError, EngineStoppedError, StepFailedError
 from batching.events import Cancelled, Event, Failed, Finished, RequestStats, Tokens
@@ -288,6 +290,24 @@ def test_the_answer_does_not_depend_on_drafts_or_budget(
         run.submit(f"r{i}", make_prompt(i, 5 + 7 * i), 30 - i, error_rate=error_rate)
     run.run()
     assert all(isinstance(event, Finished) for event in run.last_events.values())
+
+
+def test_a_request_waits_for_its_load_and_says_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = SchedulerRun()
+    load = PrefixLoad(
+        HostTier(value_bytes=1, max_bytes=1, allocate=memoryview), first_chunk=0, names=()
+    )
+    monkeypatch.setattr(PrefixCache, "begin_load", lambda *_: load)
+    run.submit("waits", make_prompt(1, 9), 3)
+    run.now += 0.5
+    assert not run.schedule().scheduled
+    run.now += 2.0
+    assert not run.schedule().scheduled
+    load.finish()
+    run.now += 1.0
+    run.run()
+    stats = run.last_events["waits"].stats
+    assert (stats.queue_s, stats.load_s) == (3.5, 3.0)
 
 
 def test_right_drafts_save_steps() -> None:
