@@ -27,8 +27,9 @@ OTHER_VARIABLES = frozenset({"APPLY_SERVICE_URL", "APPLY_SERVICE_CACHE"})
 
 # Values must carry a code made with it; read apart, because command lines can be seen by others.
 SECRET_VARIABLE = "APPLY_CACHE_SECRET"
-# The judge's server is sent it; read apart for the same reason.
+# The servers of judge and writer are sent them; read apart for the same reason.
 JUDGE_KEY_VARIABLE = "APPLY_JUDGE_API_KEY"
+WRITER_KEY_VARIABLE = "APPLY_WRITER_API_KEY"
 
 _BYTES: dict[str, Any] = {"unit": "bytes"}
 _URL: dict[str, Any] = {"unit": "url"}
@@ -257,6 +258,33 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     judge_per_minute: Annotated[
         int, Meta(ge=1, description="Edits that the judge is asked about in any minute.")
     ] = 60
+    writer_url: Annotated[
+        str | None,
+        Meta(
+            extra=_URL,
+            description="OpenAI-compatible server that writes edits where the model would be asked,"
+            " such as http://127.0.0.1:8080/v1; it is sent parts of the file.",
+        ),
+    ] = None
+    writer_model: Annotated[
+        str | None,
+        Meta(description="Model that the writer's server is to ask; unset: its first."),
+    ] = None
+    writer_accuracy: Annotated[
+        float,
+        Meta(
+            ge=0.5,
+            le=0.999,
+            description="Probability that a merge which the writer writes is right, which weighs"
+            " its word; 0.5 means nothing. `apply-service bench writer` measures it.",
+        ),
+    ] = DEFAULT_ACCURACY
+    writer_timeout_s: Annotated[
+        float, Meta(gt=0, le=600, description="Seconds that an edit waits for the writer.")
+    ] = 30.0
+    writer_per_minute: Annotated[
+        int, Meta(ge=1, description="Edits that the writer is asked for in any minute.")
+    ] = 600
     model_aliases: Annotated[
         str,
         Meta(
@@ -356,7 +384,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def auto_use_model(self) -> Literal["auto", "never"]:
-        """What `use_model` "auto" means: the embedded model's choice among merges moves no status.
+        """What `use_model` "auto" means: a writer is asked where the served model might not be."""
+        return self.auto_use_served_model if self.writer_url is None else "auto"
+
+    @property
+    def auto_use_served_model(self) -> Literal["auto", "never"]:
+        """The same without a writer: the embedded model's choice among merges moves no status.
 
         Its word counts a twelfth of the fitted scores' (docs/training.md, calibration).
         """

@@ -19,12 +19,13 @@ from apply_service.apply.errors import (
 )
 from apply_service.apply.events import NO_READER, EventSink
 from apply_service.apply.intake import Intake
+from apply_service.apply.judge.second_opinion import SecondOpinion
 from apply_service.apply.outcome import Outcome
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.apply.planning.text_work import TextWork
 from apply_service.apply.run import ApplyPipeline, PipelineLimits
-from apply_service.apply.second_opinion import SecondOpinion
 from apply_service.apply.tenant import CacheSharing
+from apply_service.apply.writer.writing import Writing
 from apply_service.http.compat.chat_run import ChatPipeline
 from apply_service.http.compat.settings import CompatSettings
 from apply_service.http.schemas import PriorityName
@@ -39,7 +40,10 @@ from batching.config import ModelInfo
 from batching.errors import EngineError
 
 if TYPE_CHECKING:  # these bring torch and an HTTP client, for which nobody waits who needs none
-    from apply_service.apply.judge.judge import Judge, Observe
+    from apply_service.apply.judge.judge import Judge
+    from apply_service.apply.judge.judge import Observe as ObserveJudge
+    from apply_service.apply.writer.writer import Observe as ObserveWriter
+    from apply_service.apply.writer.writer import Writer
     from batching.engine import Engine
 
 _LOGGER = logging.getLogger(__name__)
@@ -100,8 +104,8 @@ class _ServedModels:
         return served.edits
 
 
-def _no_judge(_observe: Observe) -> None:
-    """The judge of a service without one."""
+def _nobody(_observe: object) -> None:
+    """The judge and the writer of a service without them."""
 
 
 class ApplyService:
@@ -109,8 +113,9 @@ class ApplyService:
 
     `model_name` is what the model is called until it is loaded and says so itself. Up to
     `max_waiting` edits wait for it. A model that is not found ends the service; one that cannot be
-    loaded fails only the edits that need it. `make_judge` makes the judge of doubts, if there is
-    one; the service closes it.
+    loaded fails only the edits that need it. `make_judge` makes the judge of doubts and
+    `make_writer` who writes instead of the model, if there is one; the service closes them. Without
+    the writer "auto" means `auto_use_served_model`.
     """
 
     def __init__(
@@ -125,13 +130,15 @@ class ApplyService:
         cache_sharing: CacheSharing = "key",
         default_use_model: UseModel = "auto",
         auto_use_model: UseModel = "auto",
+        auto_use_served_model: UseModel = "auto",
         default_on_doubt: OnDoubt = "ask",
         stall_s: float = 60.0,
         max_waiting: int = 256,
         batch_limits: BatchLimits = DEFAULT_BATCH_LIMITS,
         compat: CompatSettings | None = None,
         text_work: TextWork | None = None,
-        make_judge: Callable[[Observe], Judge | None] = _no_judge,
+        make_judge: Callable[[ObserveJudge], Judge | None] = _nobody,
+        make_writer: Callable[[ObserveWriter], Writer | None] = _nobody,
     ) -> None:
         self.telemetry = Telemetry()
         self.model_name = model_name
@@ -153,6 +160,10 @@ class ApplyService:
         self._is_model_missing = False
         self._model: ModelSlot[ServedModel] = ModelSlot(max_waiting=max_waiting)
         self._judge = make_judge(self.telemetry.count_judge)
+        self._writer = make_writer(self.telemetry.count_writer)
+        writing = None
+        if self._writer is not None:
+            writing = Writing(self._writer, self._text_work, otherwise=auto_use_served_model)
         self._pipeline = ApplyPipeline(
             _ServedModels(self._model),
             Intake(max_file_bytes=limits.max_file_bytes, text_work=self._text_work),
@@ -161,9 +172,14 @@ class ApplyService:
             second_opinion=(
                 None if self._judge is None else SecondOpinion(self._judge, self._text_work)
             ),
+            writing=writing,
         )
         self._loading: asyncio.Task[None] | None = None
         self.telemetry.watch_model(lambda: self._model.state)
+
+    @property
+    def _helpers(self) -> list[Judge | Writer]:
+        return [one for one in (self._judge, self._writer) if one is not None]
 
     def deadline_of(self, priority: PriorityName) -> float:
         """Seconds that an edit of a priority gets if it says nothing else."""
@@ -190,8 +206,8 @@ class ApplyService:
         self._text_work.start()
         self._loading = asyncio.create_task(self._load())
         self._loading.add_done_callback(self._note_failure)
-        if self._judge is not None:
-            self._judge.prepare()
+        for helper in self._helpers:
+            helper.prepare()
 
     async def stop(self) -> None:
         """Take no more requests and let those under way end, for a while."""
@@ -200,8 +216,8 @@ class ApplyService:
         if self._model.state == "ready":
             await self.served.engine.stop(self._drain_s)
         await self._text_work.close()
-        if self._judge is not None:
-            await self._judge.close()
+        for helper in self._helpers:
+            await helper.close()
 
     def begin_drain(self) -> None:
         """Be no longer ready; what runs goes on until `stop`."""

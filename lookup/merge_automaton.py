@@ -189,7 +189,7 @@ class MergeAutomaton:
         )
 
 
-def num_equal(left: Sequence[int], right: Sequence[int]) -> int:
+def num_equal(left: Sequence[object], right: Sequence[object]) -> int:
     """How many symbols two texts share at their beginning."""
     low, high = 0, min(len(left), len(right))
     while low < high:

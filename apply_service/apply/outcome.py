@@ -12,7 +12,7 @@ from apply_service.edit.text.text_file import TextFile
 from apply_service.edit.verdict.verdict import AnswerEnding, Verdict
 from batching.events import ReferenceStats, RequestStats, RowEvidence
 
-Source = Literal["model", "merge", "original", "update", "resolved", "judge"]
+Source = Literal["model", "merge", "original", "update", "resolved", "judge", "writer"]
 
 _NO_STATS = RequestStats.total(())
 

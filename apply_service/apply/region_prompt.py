@@ -48,7 +48,7 @@ def build_prompts(
 
 def _build_prompt(plan: EditPlan, profile: Profile, region: Region, scope: Scope) -> RegionPrompt:
     edit = plan.edit
-    update = _update_for(plan, region, scope)
+    update = update_for(plan, region, scope)
     prediction = None
     if edit.prediction is not None and scope == "file":
         prediction = split_lines(edit.prediction)[0]
@@ -79,7 +79,7 @@ def _build_prompt(plan: EditPlan, profile: Profile, region: Region, scope: Scope
     )
 
 
-def _update_for(plan: EditPlan, region: Region, scope: Scope) -> RegionalUpdate:
+def update_for(plan: EditPlan, region: Region, scope: Scope) -> RegionalUpdate:
     """The update of a region: as it was sent where all of it stands there, if it is lazy."""
     assert plan.snippet is not None, "an attempt follows a plan"
     assert plan.merge is not None, "an attempt follows a plan"

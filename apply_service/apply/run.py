@@ -25,11 +25,12 @@ from apply_service.apply.edit_request import EditRequest
 from apply_service.apply.errors import ApplyError, DoubtfulUpdateError, PromptTooLongError
 from apply_service.apply.events import NO_READER, EventSink, RegionDone, RegionText
 from apply_service.apply.intake import Intake
+from apply_service.apply.judge.second_opinion import Asks, SecondOpinion
 from apply_service.apply.outcome import Outcome
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.apply.planning.text_work import TextWork, WorkTerms
 from apply_service.apply.run_state import RunState, is_final, is_good
-from apply_service.apply.second_opinion import Asks, SecondOpinion
+from apply_service.apply.writer.writing import Writing
 from apply_service.observe.request_record import stage
 from apply_service.prompts.profile import Profile
 from batching.async_engine import AsyncEngine, RequestHandle
@@ -67,9 +68,10 @@ class ApplyPipeline:
     """Runs edits, each as one coroutine. Cancelling the coroutine withdraws what is running.
 
     `intake` plans edits, and `text_work` is where their texts are worked on. `observer` is told of
-    every request to the engine that finishes and of every outcome, once. `second_opinion` may
-    settle a doubt before the caller is asked. Of all edits in batch priority prompts are written
-    for one at a time, so that others find a thread free.
+    every request to the engine that finishes and of every outcome, once. `writing` may write where
+    the model would be asked, and `second_opinion` settle a doubt before the caller is asked. Of all
+    edits in batch priority prompts are written for one at a time, so that others find a thread
+    free.
     """
 
     def __init__(
@@ -80,12 +82,14 @@ class ApplyPipeline:
         text_work: TextWork,
         observer: RunObserver | None = None,
         second_opinion: SecondOpinion | None = None,
+        writing: Writing | None = None,
     ) -> None:
         self._models = models
         self._intake = intake
         self._text_work = text_work
         self._observer = observer
         self._second_opinion = second_opinion
+        self._writing = writing
         self._batch_turn = asyncio.Semaphore(1)
 
     @classmethod
@@ -129,7 +133,14 @@ class ApplyPipeline:
 
     async def run(self, plan: EditPlan, events: EventSink = NO_READER) -> Outcome:
         """The outcome of a plan, with a model or without. Raises as `apply` does."""
-        outcome = await self._intake.try_alone(plan) or await self._ask(plan, events)
+        outcome = await self._intake.try_alone(plan)
+        if outcome is None and self._writing is not None:
+            outcome = await self._writing.on(plan, events)
+            if outcome is None:
+                plan = self._writing.without(plan)
+                outcome = await self._intake.try_alone(plan)
+        if outcome is None:
+            outcome = await self._ask(plan, events)
         outcome = await self._intake.settle(plan, outcome)
         if self._second_opinion is not None:
             outcome = await self._second_opinion.on(plan, outcome)

@@ -139,11 +139,17 @@ def _answer(
     try:
         plan = plan_edit(edit, max_file_bytes=settings.max_file_bytes)
         alone = try_conclude_alone(plan)
+        if alone is None and settings.writer_url is not None:
+            # It brings an HTTP client, which edits without a writer do not pay for.
+            from apply_service.cli.asked import let_write
+
+            progress.show_stage("asking the writer")
+            plan, alone = let_write(plan, settings, environment)
+            alone = alone or try_conclude_alone(plan)
         if alone is not None:
             outcome = settle_doubt(plan, alone)
             if settings.judge_url is not None:
-                # It brings an HTTP client, which edits without a judge do not pay for.
-                from apply_service.cli.judged import hear_judge
+                from apply_service.cli.asked import hear_judge
 
                 progress.show_stage("asking the judge")
                 outcome = hear_judge(plan, outcome, settings, environment)

@@ -1,4 +1,4 @@
-"""`apply-service bench accuracy|latency|tune|judge`: their flags as options of `evaluate`.
+"""`apply-service bench accuracy|latency|tune|judge|writer`: their flags as options of `evaluate`.
 
 What imports torch is imported by the commands that need it: `accuracy` can do without.
 """
@@ -160,13 +160,23 @@ def run_tune_command(args: argparse.Namespace) -> int:
 
 def add_judge_command(subparsers: Any) -> None:
     """Register `judge` below `apply-service bench`."""
+    _add_witness_command(subparsers, "judge", longest_wait="for a letter")
+
+
+def add_writer_command(subparsers: Any) -> None:
+    """Register `writer` below `apply-service bench`."""
+    _add_witness_command(subparsers, "writer", longest_wait="for an edit")
+
+
+def _add_witness_command(subparsers: Any, role: str, *, longest_wait: str) -> None:
     from apply_service.evaluate import judging
 
     parser = subparsers.add_parser(
-        "judge",
-        help="how often a judge is right about doubts, and what it is worth",
+        role,
+        help=f"how often a {role} is right about doubts, and what it is worth",
         description=judging.__doc__,
     )
+    parser.set_defaults(role=role)
     parser.add_argument(
         "--cases", type=Path, required=True, metavar="FILE", help="case file, one JSON a line"
     )
@@ -174,16 +184,26 @@ def add_judge_command(subparsers: Any) -> None:
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     group = parser.add_argument_group("settings", "as for `apply-service serve`")
     group.add_argument("--config", type=Path, metavar="FILE", help="TOML file with settings")
-    group.add_argument("--judge-url", metavar="URL", help="the judge's server")
-    group.add_argument("--judge-model", metavar="NAME", help="by default the server's first")
-    group.add_argument("--judge-timeout-s", metavar="SECONDS", help="the longest wait for a letter")
+    group.add_argument(f"--{role}-url", dest="url", metavar="URL", help=f"the {role}'s server")
+    group.add_argument(
+        f"--{role}-model", dest="model", metavar="NAME", help="by default the server's first"
+    )
+    group.add_argument(
+        f"--{role}-timeout-s",
+        dest="timeout_s",
+        metavar="SECONDS",
+        help=f"the longest wait {longest_wait}",
+    )
 
 
 def run_judge_command(args: argparse.Namespace) -> int:
-    """Run it with these flags; the exit code."""
-    from apply_service.evaluate.judging import JudgeOptions, run_judge
+    """Run `judge` or `writer` with these flags; the exit code."""
+    from apply_service.evaluate.judging import WitnessOptions, run_witness
 
-    return run_judge(options_of(JudgeOptions, args))
+    return run_witness(options_of(WitnessOptions, args))
+
+
+run_writer_command = run_judge_command
 
 
 def _names(text: str) -> tuple[str, ...]:

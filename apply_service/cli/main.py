@@ -53,6 +53,10 @@ _APPLY_SETTINGS = frozenset(
         "judge_model",
         "judge_accuracy",
         "judge_timeout_s",
+        "writer_url",
+        "writer_model",
+        "writer_accuracy",
+        "writer_timeout_s",
         "max_file_bytes",
     }
 )
@@ -80,6 +84,7 @@ _BENCHES = {
     "latency": "time whole edits: without a model, cold, and with the prompt cached",
     "tune": "find the settings that suit your cases and machine",
     "judge": "how often a judge is right about doubts, and what it is worth",
+    "writer": "how often a writer is right about doubts, and what it is worth",
 }
 
 

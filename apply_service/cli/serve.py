@@ -31,7 +31,10 @@ from apply_service.observe.tracing import open_tracing
 from apply_service.service import ApplyService, BatchLimits, LoadedModel
 
 if TYPE_CHECKING:
-    from apply_service.apply.judge.judge import Judge, Observe
+    from apply_service.apply.judge.judge import Judge
+    from apply_service.apply.judge.judge import Observe as ObserveJudge
+    from apply_service.apply.writer.writer import Observe as ObserveWriter
+    from apply_service.apply.writer.writer import Writer
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -92,6 +95,7 @@ def _service(settings: Settings, found: FoundModel | None) -> ApplyService:
         cache_sharing=settings.cache_sharing,
         default_use_model=settings.use_model,
         auto_use_model=settings.auto_use_model,
+        auto_use_served_model=settings.auto_use_served_model,
         default_on_doubt=settings.on_doubt,
         stall_s=settings.stall_s,
         max_waiting=settings.max_waiting,
@@ -106,15 +110,24 @@ def _service(settings: Settings, found: FoundModel | None) -> ApplyService:
         ),
         text_work=TextWork(num_workers=settings.text_workers),
         make_judge=partial(_make_judge, settings),
+        make_writer=partial(_make_writer, settings),
     )
 
 
-def _make_judge(settings: Settings, observe: Observe) -> Judge | None:
+def _make_judge(settings: Settings, observe: ObserveJudge) -> Judge | None:
     if settings.judge_url is None:
         return None
     from apply_service.apply.judge.from_settings import judge_of
 
     return judge_of(settings, os.environ, observe=observe)
+
+
+def _make_writer(settings: Settings, observe: ObserveWriter) -> Writer | None:
+    if settings.writer_url is None:
+        return None
+    from apply_service.apply.writer.from_settings import writer_of
+
+    return writer_of(settings, os.environ, observe=observe)
 
 
 def _load_model(settings: Settings, found: FoundModel | None) -> LoadedModel:

@@ -65,6 +65,12 @@ class Telemetry:
         self._judge_seconds = self._histogram(
             "judge_seconds", _SECONDS, "Seconds that an edit waited for the judge."
         )
+        self._writer_answers = self._counter(
+            "writer_answers", "Edits that the writer was asked for, by what came of it.", "result"
+        )
+        self._writer_seconds = self._histogram(
+            "writer_seconds", _SECONDS, "Seconds that an edit waited for the writer."
+        )
         self._http_requests = self._counter(
             "http_requests", "HTTP requests.", "method", "route", "status"
         )
@@ -156,6 +162,12 @@ class Telemetry:
         self._judge_answers.labels(result).inc()
         if seconds is not None:
             self._judge_seconds.observe(seconds)
+
+    def count_writer(self, result: str, seconds: float | None) -> None:
+        """Add an edit for the writer; without seconds it was not asked."""
+        self._writer_answers.labels(result).inc()
+        if seconds is not None:
+            self._writer_seconds.observe(seconds)
 
     def count_problem(self, code: str) -> None:
         """Add an edit that ended in a problem; a verdict was counted when it was made."""

@@ -17,7 +17,7 @@ LAYOUT = AnswerLayout(opening="", closing="</updated-code>", newline="last", is_
 _PLAIN_TEXT = AnswerLayout(opening="", closing="", newline="between", is_strict=True)
 
 # The prompt itself opens the answer, so a talkative model goes straight to the file.
-_ANSWER_PREFIX = "<updated-code>\n"
+ANSWER_PREFIX = "<updated-code>\n"
 _TASK = """\
 Below is a source file in <code> tags and an edit to it in <update> tags. The edit shows only the \
 parts that change; comments such as "... existing code ..." stand for lines of the file that stay \
@@ -35,6 +35,20 @@ nothing left out.
 _BETWEEN = "</code>\n\n<update>\n"
 _AFTER_UPDATE = "</update>"
 _INSTRUCTION = "\n\nWhat the edit is meant to do:\n"
+
+
+def request_text(
+    original_lines: Sequence[str], update_lines: Sequence[str], instruction: str | None
+) -> str:
+    """The message that asks for an edit; the answer is in the `LAYOUT`, after `ANSWER_PREFIX`."""
+    parts = [
+        _TASK,
+        LAYOUT.join(original_lines),
+        _BETWEEN,
+        LAYOUT.join(update_lines),
+        _AFTER_UPDATE,
+    ]
+    return "".join(parts if instruction is None else [*parts, _INSTRUCTION, instruction])
 
 
 class ChatProfile:
@@ -69,19 +83,11 @@ class ChatProfile:
     def build(self, request: PromptRequest) -> Prompt:
         """The prompt of a request. Raises `TextNotEncodableError`, `ChatTemplateError`."""
         substitution = substitution_of(request, self._tokenizer)
-        parts = [
-            _TASK,
-            LAYOUT.join(request.original_lines),
-            _BETWEEN,
-            LAYOUT.join(request.update_lines),
-            _AFTER_UPDATE,
-        ]
-        if request.instruction is not None:
-            parts += [_INSTRUCTION, request.instruction]
+        text = request_text(request.original_lines, request.update_lines, request.instruction)
         token_ids = self._template.encode(
-            [ChatMessage("user", "".join(parts))],
+            [ChatMessage("user", text)],
             substitution=substitution,
-            answer_prefix=_ANSWER_PREFIX,
+            answer_prefix=ANSWER_PREFIX,
         )
         return self._answer.prompt(
             token_ids,

@@ -21,10 +21,11 @@ from tagged_edit import MERGED, UPDATE, tagged
 
 from apply_service.apply.conclusion import choices_of
 from apply_service.apply.judge.answer_form import FORMS
-from apply_service.apply.judge.endpoint import JudgeEndpoint
-from apply_service.apply.judge.judge import Judge, JudgeTerms
+from apply_service.apply.judge.judge import Judge
 from apply_service.apply.judge.reply import read_letter
 from apply_service.apply.judge.word import Word
+from apply_service.apply.remote.endpoint import JUDGE, RemoteEndpoint
+from apply_service.apply.remote.server import RemoteTerms
 from apply_service.apply.run import PipelineLimits
 from apply_service.config import Settings
 from apply_service.models.loading import load_served_model
@@ -339,8 +340,10 @@ def test_this_server_may_be_the_judge_of_another(url: str) -> None:
     heard: list[str] = []
 
     async def ask() -> tuple[str, Word | None]:
-        terms = JudgeTerms(accuracy=0.9, timeout_s=WAIT_S)
-        judge = Judge(JudgeEndpoint(url), terms, observe=lambda result, _s: heard.append(result))
+        terms = RemoteTerms(accuracy=0.9, timeout_s=WAIT_S)
+        judge = Judge(
+            RemoteEndpoint(url, role=JUDGE), terms, observe=lambda result, _s: heard.append(result)
+        )
         try:
             return await judge.meet(), await judge.ask(DOUBTFUL, CHOICES)
         finally:

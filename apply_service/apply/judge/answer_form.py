@@ -126,6 +126,11 @@ class Dialect:
     form: AnswerForm
     manner: Callable[[int], Mapping[str, Any]]
 
+    @property
+    def name(self) -> str:
+        """The name of the form."""
+        return self.form.name
+
     def body(self, asked: Asked, *, model: str) -> dict[str, Any]:
         """The body of a request that asks."""
         return {

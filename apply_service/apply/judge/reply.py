@@ -10,25 +10,13 @@ from typing import Any
 import msgspec
 
 from apply_service.apply.judge.answer_form import AnswerForm
+from apply_service.apply.remote.chat_reply import read_chat
 
 # An unbound answer is read from its first token if letters have so much of the probability there:
 # a small model that begins with "The" may still prefer one letter to the others.
 MIN_LETTER_MASS = 0.2
 # White space, quotes and brackets around the letter; also how tokenizers write a space.
 _AROUND = " \t\n\"'{}:,().*\u2581\u0120\u010a"
-
-
-class _Message(msgspec.Struct):
-    content: str | None = None
-
-
-class _Choice(msgspec.Struct):
-    message: _Message
-    logprobs: Any = None
-
-
-class _Reply(msgspec.Struct):
-    choices: list[_Choice]
 
 
 class _Weighed(msgspec.Struct):
@@ -46,11 +34,6 @@ class _Logprobs(msgspec.Struct):
     content: list[_Token] | None = None
 
 
-_DECODER = msgspec.json.Decoder(_Reply)
-# What decoding raises; the last for texts that are nested too deeply.
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-
-
 @dataclass(frozen=True, slots=True)
 class Letter:
     """A letter that was said.
@@ -66,15 +49,16 @@ def is_kept(payload: bytes, form: AnswerForm, letters: tuple[str, ...]) -> bool:
     """True if an answer to a rehearsal keeps to its form: any text does if nothing binds it."""
     if form.name != "text":
         return read_letter(payload, form, letters) is not None
-    choice = _first_choice(payload)
-    return choice is not None and choice.message.content is not None
+    read = read_chat(payload)
+    return read is not None and read[0].message.content is not None
 
 
 def read_letter(payload: bytes, form: AnswerForm, letters: tuple[str, ...]) -> Letter | None:
     """The letter of an answer; None if the answer is anything else."""
-    choice = _first_choice(payload)
-    if choice is None:
+    read = read_chat(payload)
+    if read is None:
         return None
+    choice, _ = read
     shares = _shares(choice.logprobs, letters, is_first=form.name == "text")
     said = form.read(choice.message.content or "")
     if said is not None and said in letters:
@@ -83,15 +67,6 @@ def read_letter(payload: bytes, form: AnswerForm, letters: tuple[str, ...]) -> L
         # Perhaps it is the article "A": nobody said it, so it is never sure.
         return Letter(max(shares, key=shares.__getitem__), None)
     return None
-
-
-def _first_choice(payload: bytes) -> _Choice | None:
-    """The first answer of a chat; None if that is something else."""
-    try:
-        choices = _DECODER.decode(payload).choices
-    except UNREADABLE:
-        return None
-    return choices[0] if choices else None
 
 
 def _shares(logprobs: Any, letters: tuple[str, ...], *, is_first: bool) -> dict[str, float]:

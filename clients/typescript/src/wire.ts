@@ -210,7 +210,7 @@ export interface WireResult {
   decisions: Decision[] | null;
   choices: Choice[];
   judge?: JudgeWord | null;
-  source: "model" | "merge" | "original" | "update" | "resolved" | "judge";
+  source: "model" | "merge" | "original" | "update" | "resolved" | "judge" | "writer";
   scope: "file" | "region";
   regions: Region[];
   usage: Usage;

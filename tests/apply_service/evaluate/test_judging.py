@@ -1,14 +1,16 @@
-"""`bench judge`: a judge's worth in figures, and `apply --judge-url` beside it."""
+"""`bench judge` and `bench writer`: their worth in figures, and `apply` with each of them."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from judge_server import JudgeServer, Options, judge_server
+from writer_server import writer_server
 
 from apply_service.cli.main import main
 from apply_service.evaluate.cases.case_file import Case, read_cases
@@ -104,7 +106,7 @@ def test_figures_say_what_would_be_applied() -> None:
     assert at_half == {"judge_accuracy": 0.5, "asked": NUM_CASES}
     assert at_best["right"] == NUM_CASES
     assert "wrong" not in at_best
-    text = format_report({"cases": 9, "form": "choice", **report})
+    text = format_report({"role": "judge", "cases": 9, "form": "choice", **report})
     assert f"applied and right {NUM_CASES}, applied and wrong 0, still asked 0" in text
 
 
@@ -138,6 +140,47 @@ def test_a_judge_that_cannot_be_asked_is_said(
 ) -> None:
     assert main(["bench", "judge", "--cases", str(case_file), *flags]) == code
     assert message in capsys.readouterr().err
+
+
+def writes(body: dict[str, Any], ways: Sequence[str] | None) -> str:
+    """The way in the class that is meant, told by the number in its name."""
+    assert ways is not None
+    number = re.search(r"class A(\d+):", ways[0])
+    assert number is not None
+    is_b = int(number[1]) % 2 == 1
+    return next(way for way in ways if ("log(self)" in way.partition("class B")[2]) == is_b)
+
+
+def test_the_command_measures_a_writer(case_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with writer_server("vllm", writes) as server:
+        flags = ["--cases", str(case_file), "--writer-url", server.url]
+        assert main(["bench", "writer", *flags, "--json"]) == 0
+        report = json.loads(capsys.readouterr().out)
+        assert (report["doubts"], report["right"], report["wrote_right"]) == (NUM_CASES,) * 3
+        assert (report["form"], report["results"]) == ("structured_outputs", {"bound": NUM_CASES})
+        assert report["writer_accuracy"] > 0.9
+        server.write = lambda body, ways: "no merge"
+        assert main(["bench", "writer", *flags]) == 0
+    text = capsys.readouterr().out
+    assert "unreadable 3" in text, "after three failures it is left alone for a while"
+    assert "writer_accuracy = 0.50" in text
+    assert "the text itself is right for 0" in text
+
+
+def test_an_edit_on_the_command_line_has_a_writer(
+    edit: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, update = edit
+    flags = ["apply", str(file), "--update", str(update), "--path", "a.py", "--write"]
+    flags += ["--writer-accuracy", "0.97", "--writer-url"]
+    with writer_server("llama.cpp", writes) as server:
+        server.spoil = lambda body: (503, b"")
+        assert main([*flags, server.url]) == 3, "it is a question, and no model is loaded"
+        assert file.read_text() == CASES[1].original
+        assert "--resolve" in capsys.readouterr().err
+        server.spoil = lambda body: None
+        assert main([*flags, server.url]) == 0
+    assert file.read_text() == CASES[1].expected
 
 
 def test_cases_without_a_doubt_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

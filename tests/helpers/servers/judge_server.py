@@ -12,10 +12,11 @@ import math
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
+
+from chat_server import REFUSAL, chat_server, completion
 
 Kind = Literal["vllm", "llama.cpp", "llama-cpp-python", "openai", "ollama", "plain"]
 # The options of a question by their letters, each as its text.
@@ -98,21 +99,7 @@ def answer_of(server: JudgeServer, body: dict[str, Any]) -> dict[str, Any]:
     if body.get("logprobs") and server.has_logprobs:
         tokens = ['{"', "answer", '":', ' "', letter, '"}'] if is_json else [letter]
         logprobs = {"content": [_weighed(server, body, token, options) for token in tokens]}
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1_790_000_000,
-        "model": body["model"],
-        "choices": [
-            {
-                "index": 0,
-                "message": {"role": "assistant", "content": content},
-                "logprobs": logprobs,
-                "finish_reason": "stop",
-            }
-        ],
-        "usage": {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10},
-    }
+    return completion(body, content, logprobs=logprobs)
 
 
 def _weighed(
@@ -133,50 +120,23 @@ def _weighed(
 
 @contextmanager
 def judge_server(kind: Kind) -> Iterator[JudgeServer]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        wbufsize = -1  # head and body in one packet
+    def answer(body: dict[str, Any], key: str | None) -> tuple[int, bytes]:
+        judge.bodies.append(body)
+        judge.keys.append(key)
+        judge.gate.wait(_WAIT_S)
+        refusal = refusal_of(judge.kind, body)
+        if refusal is not None:
+            return refusal, REFUSAL
+        content = json.dumps(answer_of(judge, body)).encode()
+        is_question = bool(options_of(body))
+        if judge.spoil is not None and is_question:
+            content = judge.spoil(content)
+        return judge.status if is_question else 200, content
 
-        def do_GET(self) -> None:
-            models = {"object": "list", "data": [{"id": "first-model", "object": "model"}]}
-            self._send(200, json.dumps(models).encode())
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            judge.bodies.append(body)
-            judge.keys.append(self.headers["Authorization"])
-            judge.gate.wait(_WAIT_S)
-            refusal = refusal_of(judge.kind, body)
-            if refusal is not None:
-                self._send(refusal, b'{"error": {"message": "unrecognized request argument"}}')
-                return
-            content = json.dumps(answer_of(judge, body)).encode()
-            is_question = bool(options_of(body))
-            if judge.spoil is not None and is_question:
-                content = judge.spoil(content)
-            self._send(judge.status if is_question else 200, content)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Print nothing: tests read stderr."""
-
-        def _send(self, status: int, content: bytes) -> None:
-            with suppress(OSError):  # who asked may have given up
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    judge = JudgeServer(kind, f"http://127.0.0.1:{server.server_address[1]}/v1")
-    judge.gate.set()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield judge
-    finally:
+    with chat_server(answer) as url:
+        judge = JudgeServer(kind, url)
         judge.gate.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+        try:
+            yield judge
+        finally:
+            judge.gate.set()

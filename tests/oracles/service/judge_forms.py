@@ -17,9 +17,10 @@ from collections.abc import Sequence
 from apply_service.apply.conclusion import choices_of
 from apply_service.apply.edit_request import EditRequest
 from apply_service.apply.judge.answer_form import FORMS, AnswerForm
-from apply_service.apply.judge.endpoint import JudgeEndpoint, JudgeError
-from apply_service.apply.judge.judge import Judge, JudgeTerms
+from apply_service.apply.judge.judge import Judge
 from apply_service.apply.planning.edit_plan import plan_edit
+from apply_service.apply.remote.endpoint import JUDGE, RemoteEndpoint, RemoteError
+from apply_service.apply.remote.server import RemoteTerms
 from apply_service.config import JUDGE_KEY_VARIABLE
 from apply_service.edit.text.text_file import TextFile
 
@@ -40,8 +41,8 @@ async def try_forms(endpoint_url: str, forms: Sequence[AnswerForm], *, timeout_s
     choices = choices_of(plan_edit(edit, max_file_bytes=1 << 20))
     heard: list[str] = []
     judge = Judge(
-        JudgeEndpoint(endpoint_url, api_key=os.environ.get(JUDGE_KEY_VARIABLE)),
-        JudgeTerms(accuracy=0.9, timeout_s=timeout_s),
+        RemoteEndpoint(endpoint_url, api_key=os.environ.get(JUDGE_KEY_VARIABLE), role=JUDGE),
+        RemoteTerms(accuracy=0.9, timeout_s=timeout_s),
         forms=forms,
         observe=lambda result, _seconds: heard.append(result),
     )
@@ -57,7 +58,7 @@ async def try_forms(endpoint_url: str, forms: Sequence[AnswerForm], *, timeout_s
             f" {[choice.symbol for choice in choices]} in {asked_s:.1f} s",
             flush=True,
         )
-    except JudgeError as error:
+    except RemoteError as error:
         print(f"{names}: {error}", flush=True)
     finally:
         await judge.close()

@@ -182,7 +182,7 @@ class ApplyResult(msgspec.Struct, Generic[AnyContent], frozen=True, kw_only=True
     decisions: tuple[Decision, ...] | None = None
     choices: tuple[Choice, ...] = ()
     judge: JudgeWord | None = None
-    source: Literal["model", "merge", "original", "update", "resolved", "judge"]
+    source: Literal["model", "merge", "original", "update", "resolved", "judge", "writer"]
     scope: Literal["file", "region"]
     regions: tuple[Region, ...]
     usage: Usage

@@ -15,15 +15,16 @@ from pipeline_session import make_edit, make_plan
 
 from apply_service.apply.conclusion import choices_of
 from apply_service.apply.judge.answer_form import FORMS
-from apply_service.apply.judge.endpoint import (
-    MAX_REPLY_BYTES,
-    JudgeEndpoint,
-    JudgeUrlError,
-    base_of,
-)
-from apply_service.apply.judge.judge import MIN_MARGIN, Judge, JudgeTerms
+from apply_service.apply.judge.judge import MIN_MARGIN, Judge
 from apply_service.apply.judge.question import MAX_UPDATE_CHARACTERS, Question
 from apply_service.apply.judge.word import Word
+from apply_service.apply.remote.endpoint import (
+    JUDGE,
+    RemoteEndpoint,
+    RemoteUrlError,
+    base_of,
+)
+from apply_service.apply.remote.server import RemoteTerms
 from apply_service.config import ConfigError
 from batching.request import Priority
 
@@ -32,7 +33,7 @@ FILE += "class B:\n    def close(self):\n        self.fd = None\n"
 UPDATE = "# ...\n    def close(self):\n        log(self)\n        self.fd = None\n# ...\n"
 EDIT = make_edit(FILE, UPDATE, path="a.py", use_model="never")
 CHOICES = choices_of(make_plan(EDIT))
-TERMS = JudgeTerms(accuracy=0.9, timeout_s=20.0)
+TERMS = RemoteTerms(accuracy=0.9, timeout_s=20.0)
 IN_A, IN_B = (
     next(n for n, one in enumerate(CHOICES) if one.symbol == s) for s in ("A.close", "B.close")
 )
@@ -76,7 +77,7 @@ def run(
     async def whole() -> None:
         nonlocal bench
         judge = Judge(
-            JudgeEndpoint(url, api_key=key),
+            RemoteEndpoint(url, api_key=key, role=JUDGE),
             terms,
             observe=lambda result, seconds: bench.observe(result, seconds),
             clock=clock,
@@ -201,7 +202,7 @@ def chat(content: object) -> bytes:
         (lambda _: b"<html>A</html>", "unreadable"),
         (lambda _: b"", "unreadable"),
         (lambda content: content[:-20], "unreadable"),
-        (lambda _: chat("A" * MAX_REPLY_BYTES), "failed"),
+        (lambda _: chat("A" * JUDGE.max_reply_bytes), "failed"),
     ],
     ids=["talkative", "unknown letter", "silent", "other type", "html", "empty", "cut", "endless"],
 )
@@ -391,21 +392,21 @@ def test_long_texts_are_cut_in_the_question() -> None:
     ],
 )
 def test_an_address_may_be_written_in_several_ways(url: str, base: str) -> None:
-    assert base_of(url) == base
+    assert base_of(url, JUDGE) == base
 
 
 @pytest.mark.parametrize(
     "url", ["", "localhost:8080", "ftp://x/v1", "http://", "http://x:port/v1", "http://x/v1?a=1"]
 )
 def test_what_is_no_address_is_refused_with_a_remedy(url: str) -> None:
-    with pytest.raises(JudgeUrlError, match="such as http://127"):
-        base_of(url)
+    with pytest.raises(RemoteUrlError, match="such as http://127"):
+        base_of(url, JUDGE)
 
 
 def test_secrets_that_cannot_be_sent_are_refused_and_not_shown() -> None:
     with pytest.raises(ConfigError, match="APPLY_JUDGE_API_KEY") as caught:
-        base_of("http://user:pa55@x/v1")
+        base_of("http://user:pa55@x/v1", JUDGE)
     assert "pa55" not in str(caught.value)
     with pytest.raises(ConfigError, match="characters that no header") as caught:
-        JudgeEndpoint("http://x", api_key="pa55\u00e9")
+        RemoteEndpoint("http://x", api_key="pa55\u00e9", role=JUDGE)
     assert "pa55" not in str(caught.value)

@@ -20,12 +20,12 @@ from apply_service.apply.edit_model import EditModel
 from apply_service.apply.edit_request import EditRequest
 from apply_service.apply.errors import DoubtfulUpdateError, TextWorkerError
 from apply_service.apply.intake import Intake
+from apply_service.apply.judge.second_opinion import SecondOpinion
 from apply_service.apply.judge.word import Word
 from apply_service.apply.outcome import Outcome
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.apply.planning.text_work import TextWork
 from apply_service.apply.run import ApplyPipeline
-from apply_service.apply.second_opinion import SecondOpinion
 from apply_service.edit.place.merge import MIN_CERTAINTY, MergePlan
 from apply_service.evaluate.cases.case_file import read_cases
 from apply_service.evaluate.cases.planned_case import edit_of_case
