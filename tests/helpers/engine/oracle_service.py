@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 from apply_service.apply.judge.from_settings import judge_of
 from apply_service.apply.planning.text_work import TextWork
 from apply_service.apply.run import PipelineLimits
+from apply_service.apply.writer.from_settings import writer_of
 from apply_service.config import Settings
 from apply_service.prompts.calibration import UNMEASURED
 from apply_service.prompts.embedded import EmbeddedProfile
@@ -150,6 +151,7 @@ class OracleService:
         deadline_s: float = 20.0,
         text_work: TextWork | None = None,
         judge_url: str | None = None,
+        writer_url: str | None = None,
     ) -> None:
         self.runner = OracleRunner(max_position=max_position, num_blocks=num_blocks)
         embedded = load_profile("embedded", model_dir)
@@ -165,7 +167,13 @@ class OracleService:
             default_deadline_s=deadline_s,
             drain_s=5.0,
             default_use_model="always",
+            auto_use_served_model="never",
             text_work=text_work,
+            make_writer=lambda observe: writer_of(
+                Settings(writer_url=writer_url, writer_accuracy=0.97, writer_timeout_s=20.0),
+                {},
+                observe=observe,
+            ),
             make_judge=lambda observe: judge_of(
                 Settings(judge_url=judge_url, judge_accuracy=0.97, judge_timeout_s=20.0),
                 {},
