@@ -44,7 +44,6 @@ from apply_service.observe.progress import Progress
 
 _ACCURACIES = tuple(hundredths / 100 for hundredths in range(50, 100))
 _ANY_CHOICE = "-"
-_NO_LIMIT = 10**9
 _LEAST_SHARE = 1e-6
 
 
@@ -220,12 +219,8 @@ async def ask_about(
     Raises UsageError without one that answers.
     """
     ears = _Ears()
-    unlimited = msgspec.structs.replace(
-        settings, judge_per_minute=_NO_LIMIT, writer_per_minute=_NO_LIMIT
-    )
-    server = (judge_of if role == "judge" else writer_of)(
-        unlimited, os.environ, observe=ears.observe
-    )
+    make = judge_of if role == "judge" else writer_of
+    server = make(settings, os.environ, observe=ears.observe, may_rest=False)
     if server is None:
         raise UsageError(f"there is no {role}; name its server with --{role}-url")
     say = (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import sys
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -20,7 +22,7 @@ from apply_service.apply.remote.endpoint import (
     RemoteUnavailableError,
     RemoteUnreadableError,
 )
-from batching.cache.circuit_breaker import CircuitBreaker
+from batching.cache.circuit_breaker import MAX_FAILURES, CircuitBreaker
 from batching.request import Priority
 
 _LOGGER = logging.getLogger(__name__)
@@ -41,12 +43,13 @@ ObserveFailure = Callable[[Failure, float | None], None]
 class RemoteTerms:
     """What a server may cost: `timeout_s` for one edit, and `per_minute` edits in any minute.
 
-    What it says of a merge is right with `accuracy`.
+    What it says of a merge is right with `accuracy`. After failures it `may_rest`.
     """
 
     accuracy: float
     timeout_s: float
     per_minute: int = 60
+    may_rest: bool = True
 
 
 class Form(Protocol):
@@ -114,7 +117,11 @@ class RemoteServer(Generic[F]):
         self._observe = observe
         self._model = model
         self._clock = clock
-        self._breaker = CircuitBreaker(max_lost_s=2 * terms.timeout_s, clock=clock)
+        self._breaker = CircuitBreaker(
+            max_failures=MAX_FAILURES if terms.may_rest else sys.maxsize,
+            max_lost_s=2 * terms.timeout_s if terms.may_rest else math.inf,
+            clock=clock,
+        )
         self._asked: deque[float] = deque()
         self._rehearsal: asyncio.Task[Known[F]] | None = None
 
