@@ -13,6 +13,7 @@ from apply_service.cli.suggesting_parser import SuggestingParser
 BENCHMARKS = {
     "cache": "what the prefix cache saves, over one process and over several",
     "concurrency": "whether the draft budget is ever slower than no drafts",
+    "device_model": "how busy the host would keep a GPU",
     "drafters": "measure drafters on expected answers, without a model",
     "gpu": "time steps and attention on a GPU with random weights",
     "growth": "how cost grows with files, edits, requests at once and drafts",

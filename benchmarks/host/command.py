@@ -1,10 +1,10 @@
-"""`python -m benchmarks host`: what a step costs the host beside its pass.
+"""`python -m benchmarks host`: what a step costs the host, part by part, without a device.
 
-Batches of 1 and of 32 real edits are decoded without a constraint, with the drafts and the budget
-of the service. Of every step that does not read a prompt the CPU time of the engine's thread is
-taken apart: planning (drafting apart), drafting, commit with its events, and the rest, which is the
-forward pass with verification. Turning the tokens of a step into text happens on another thread and
-is timed here behind the batch. CPU time, so that other work does not count.
+Real edits are decoded in batches over a runner without a device (`device_model`), each with drafts
+of up to 64 tokens; after the first round their prompts are cached. Of every step the CPU time of
+the engine's thread is taken apart: `plan`, `draft`, `pack` (the batch into the buffers of a graph),
+`read` (the outcome into tokens), `commit`, `events`, and the `rest` of its loop. Steps that read
+prompts are shown apart. CPU time, so that other work does not count.
 """
 
 from __future__ import annotations
@@ -20,28 +20,25 @@ from time import thread_time
 from typing import Any
 from unittest.mock import patch
 
-from apply_service.config import Settings
-from apply_service.evaluate.cases.case_file import read_cases
-from apply_service.models.loading import resolve_dtype
-from apply_service.models.store import cache_dir, resolve_model
-from apply_service.prompts.profile import load_profile
-from batching.config import EngineConfig, SchedulerConfig
-from batching.engine import Engine, build_engine
+from batching.engine import Engine
 from batching.request import RequestState
 from batching.scheduler import Scheduler
-from benchmarks.concurrency.batch_engine import BatchEngine, EngineBatchRun
-from benchmarks.concurrency.tasks import Task, make_tasks
+from benchmarks.device_model.command import null_engine, null_runner
+from benchmarks.device_model.edits import Edit, read_edits
+from benchmarks.device_model.null_runner import NullRunner, NullStep
 
-MAX_SHARE = 0.03
-MAX_MS = 1.0
+_PARTS = ("plan", "draft", "pack", "read", "commit", "events", "rest")
+# Steps count as full with this share of the requests.
+_FULL = 0.9
 
 
 class StepClock:
-    """CPU seconds of each part of each step, in their order; `draft` is in `schedule`."""
+    """CPU seconds of each part of each step, in their order; `draft` is in `plan`."""
 
     def __init__(self) -> None:
         self.steps: list[dict[str, float]] = []
         self._current: dict[str, float] = defaultdict(float)
+        self._ended = thread_time()
 
     def timed(self, name: str, call: Any) -> Any:
         """`call`, which then counts to the part `name`."""
@@ -57,123 +54,123 @@ class StepClock:
 
         return run
 
-    def end_step(self, num_known: int) -> None:
-        """The step is over; `num_known` of its tokens were known before."""
-        self.steps.append(dict(self._current) | {"known": num_known})
+    def add(self, name: str, seconds: float) -> None:
+        """Count seconds that were measured elsewhere."""
+        self._current[name] += seconds
+
+    def end_step(self, **facts: float) -> None:
+        """The step is over."""
+        now = thread_time()
+        parts = dict(self._current)
+        parts["plan"] -= parts.get("draft", 0.0)
+        parts["pack"] -= parts.pop("simulated", 0.0)
+        named = sum(parts.get(name, 0.0) for name in _PARTS[:-1])
+        simulated = self._current.get("simulated", 0.0)
+        parts["rest"] = max(now - self._ended - named - simulated, 0.0)
+        self.steps.append(parts | facts)
         self._current.clear()
+        self._ended = now
 
 
 @contextmanager
 def clocked() -> Iterator[StepClock]:
     """Time the steps of every engine in this process."""
     clock = StepClock()
-    step, schedule = Engine.step, Scheduler.schedule
-    known: list[int] = []
+    step, schedule, outcome = Engine.step, Scheduler.schedule, NullRunner._outcome
+    known: list[tuple[int, int]] = []
 
     def remember(scheduler: Scheduler, now: float) -> Any:
         plan = schedule(scheduler, now)
-        known.append(plan.num_known_tokens if plan.scheduled else 0)
+        known.append((plan.num_known_tokens, len(plan.scheduled)))
         return plan
 
+    def simulate(runner: NullRunner, plan: Any) -> Any:
+        started = thread_time()
+        found = outcome(runner, plan)
+        clock.add("simulated", thread_time() - started)
+        return found
+
     def whole(engine: Engine) -> None:
-        clock.timed("step", step)(engine)
-        if known[-1]:
-            clock.end_step(known[-1])
+        step(engine)
+        num_known, num_requests = known[-1]
+        if num_requests:
+            clock.end_step(known=num_known, requests=num_requests)
 
     with ExitStack() as stack:
         for owner, name, replacement in (
             (Engine, "step", whole),
-            (Scheduler, "schedule", clock.timed("schedule", remember)),
+            (Engine, "_publish_one", clock.timed("events", Engine._publish_one)),
+            (Scheduler, "schedule", clock.timed("plan", remember)),
             (Scheduler, "commit", clock.timed("commit", Scheduler.commit)),
             (RequestState, "propose", clock.timed("draft", RequestState.propose)),
+            (NullRunner, "launch", clock.timed("pack", NullRunner.launch)),
+            (NullRunner, "_outcome", simulate),
+            (NullStep, "wait", clock.timed("read", NullStep.wait)),
         ):
             stack.enter_context(patch.object(owner, name, replacement))
         yield clock
 
 
-def run_batch(
-    engine: BatchEngine, tasks: Sequence[Task], *, name: str, max_tokens: int
-) -> EngineBatchRun:
-    """All tasks at once, drafts as in the service."""
-    return engine.run(
-        [
-            partial(
-                task.request, f"{name}-{at}", max_tokens=max_tokens, seed=1, max_draft_tokens=64
-            )
-            for at, task in enumerate(tasks)
-        ]
-    )
-
-
-def detokenising_s(tasks: Sequence[Task], run: EngineBatchRun) -> float:
-    """CPU seconds of turning all answers of a batch into text, in pieces of a step."""
-    size = max(1, sum(map(len, run.token_ids)) // max(run.num_steps, 1) // len(tasks))
-    started = thread_time()
-    for task, token_ids in zip(tasks, run.token_ids, strict=True):
-        decoder = task.prompt.stream_decoder()
-        for start in range(0, len(token_ids), size):
-            decoder.push(token_ids[start : start + size])
-    return thread_time() - started
-
-
 def add_host_command(subparsers: Any) -> None:
     """Register `host` below `python -m benchmarks`."""
     parser = subparsers.add_parser(
-        "host", help="what a step costs the host beside its pass", description=__doc__
+        "host", help="what a step costs the host, part by part", description=__doc__
     )
-    parser.add_argument("cases", type=Path)
+    parser.add_argument("cases", type=Path, nargs="+", help="case files, one JSON a line")
+    parser.add_argument("--requests", type=int, nargs="+", default=[1, 8, 32, 128])
+    parser.add_argument("--edits", type=int, default=64, help="different edits")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--max-tokens", type=int, default=200)
 
 
 def run_host(chosen: argparse.Namespace) -> int:
-    """Run both batch sizes and print what a step costs."""
-    location = resolve_model("embedded")
-    profile = load_profile(location.profile, location.path)
-    cases = list(read_cases(chosen.cases))
-    tasks = make_tasks("edits", cases, profile, max_prompt_tokens=400, limit=32)
-    config = EngineConfig(
-        model_path=location.path,
-        dtype=resolve_dtype(Settings(), "cpu"),
-        draft_budget="auto",
-        step_cost_dir=cache_dir() / "step-costs",
-        kv_memory_bytes=1 << 30,
-        scheduler=SchedulerConfig(max_running=64),
-    )
-    with clocked() as clock, BatchEngine(build_engine(config)) as engine:
-        for size in (1, 32):
-            clock.steps.clear()
-            extra_s, num_steps = 0.0, 0
-            for number in range(chosen.rounds * 32 // size):
-                first = number * size % 32
-                run = run_batch(
-                    engine,
-                    tasks[first : first + size],
-                    name=f"{size}-{number}",
-                    max_tokens=chosen.max_tokens,
-                )
-                extra_s += detokenising_s(tasks[first : first + size], run)
-                num_steps += run.num_steps
-            print_medians(size, clock, detokenise_s=extra_s / num_steps)
+    """Run all batch sizes and print what a step costs."""
+    edits = read_edits(chosen.cases, limit=chosen.edits, max_tokens=4_096)
+    print(f"| requests | rows | {' | '.join(_PARTS)} | together, ms | with prompts, ms |")
+    print(f"|{'---|' * (len(_PARTS) + 4)}")
+    for num_requests in chosen.requests:
+        print(_row(num_requests, measure(edits, num_requests, rounds=chosen.rounds)), flush=True)
     return 0
 
 
-def print_medians(size: int, clock: StepClock, *, detokenise_s: float) -> None:
-    """Print medians over the steps in which every request only decodes."""
-    decoding = [one for one in clock.steps if one["known"] <= size]
-    parts = {
-        "schedule": [one["schedule"] - one.get("draft", 0.0) for one in decoding],
-        "draft": [one.get("draft", 0.0) for one in decoding],
-        "commit": [one.get("commit", 0.0) for one in decoding],
-        "detokenise": [detokenise_s] * len(decoding),
-    }
-    medians = {name: 1e3 * statistics.median(values) for name, values in parts.items()}
-    whole = 1e3 * statistics.median(one["step"] for one in decoding)
-    together = sum(medians.values())
-    listed = ", ".join(f"{name} {value:.3f}" for name, value in medians.items())
-    print(
-        f"batch {size}: {len(decoding)} steps of {whole:.1f} ms; {listed} ms;"
-        f" together {together:.3f} ms, {together / whole:.2%}"
-        f" (limits {MAX_MS} ms, {MAX_SHARE:.0%})",
-        flush=True,
+def measure(edits: Sequence[Edit], num_requests: int, *, rounds: int) -> list[dict[str, float]]:
+    """The parts of all steps of some batches of so many requests."""
+    max_rows = num_requests * 65
+    with clocked() as clock:
+        runner = null_runner(edits, step_s=lambda _plan: 0.0, max_rows=max(max_rows, 512))
+        with null_engine(
+            runner, max_running=num_requests, max_rows=max(max_rows, 512), costs=None
+        ) as engine:
+            for number in range(rounds):
+                engine.run(
+                    [
+                        partial(
+                            edits[at % len(edits)].request,
+                            f"{number}-{at}-{at % len(edits)}",
+                            max_draft_tokens=64,
+                            cache_salt=b"shared",
+                        )
+                        for at in range(num_requests)
+                    ]
+                )
+        return clock.steps
+
+
+def _row(num_requests: int, steps: Sequence[dict[str, float]]) -> str:
+    """Medians over the steps in which most requests decode, and over those that read prompts."""
+    decoding = [
+        one
+        for one in steps
+        if one["known"] <= one["requests"] and one["requests"] >= _FULL * num_requests
+    ]
+    reading = [one for one in steps if one["known"] > one["requests"]]
+    medians = {name: _median_ms([one.get(name, 0.0) for one in decoding]) for name in _PARTS}
+    with_prompts = _median_ms([sum(one.get(name, 0.0) for name in _PARTS) for one in reading])
+    cells = [f"{value:.3f}" for value in medians.values()]
+    return (
+        f"| {num_requests} | {num_requests * 65} | {' | '.join(cells)}"
+        f" | {sum(medians.values()):.2f} | {with_prompts:.2f} |"
     )
+
+
+def _median_ms(values: Sequence[float]) -> float:
+    return 1e3 * statistics.median(values) if values else 0.0

@@ -1,0 +1,171 @@
+"""`python -m benchmarks device_model`: how busy the host would keep a GPU.
+
+The engine serves real edits in a closed loop. Its runner packs every step and reads its outcome as
+for a GPU, waits as long as a roofline says that a device would take, and writes the expected
+answers. `busy` is the share of the time in which the device computes; `host` is what a step waits
+for the host, in milliseconds; `edits/s` is also given for a device that takes no time at all.
+**A simulation**: no step of a real device is as fast.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from apply_service.evaluate.machine import describe_machine
+from batching.config import SchedulerConfig
+from batching.engine import Engine
+from batching.model.runner import ModelRunner
+from batching.step_costs import StepCosts
+from batching.step_plan import StepPlan
+from benchmarks.concurrency.batch_engine import BatchEngine
+from benchmarks.device_model.constants import DEVICES, MODELS, DeviceModel
+from benchmarks.device_model.edits import Edit, read_edits
+from benchmarks.device_model.null_runner import NullRunner
+
+_BLOCK_SIZE = 16
+_MAX_POSITION = 32_768
+_LEAST_EDITS = 48
+_COLUMNS = (
+    *("requests", "busy", "device, ms a step", "host, ms a step", "rows", "tokens/s", "edits/s"),
+    "edits/s of the host alone",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """One closed loop and what came of it."""
+
+    num_requests: int
+    num_edits: int
+    wall_s: float
+    device_s: float
+    num_steps: int
+    num_rows: int
+    num_tokens: int
+
+    @property
+    def busy(self) -> float:
+        """The share of the time in which the device computes."""
+        return self.device_s / self.wall_s
+
+    @property
+    def host_ms(self) -> float:
+        """Milliseconds of a step in which the device waits."""
+        return 1e3 * (self.wall_s - self.device_s) / self.num_steps
+
+
+def null_engine(
+    runner: NullRunner, *, max_running: int, max_rows: int, costs: StepCosts | None
+) -> BatchEngine:
+    """An engine over a runner without a device."""
+    config = SchedulerConfig(
+        block_size=_BLOCK_SIZE, max_running=max_running, max_tokens_per_step=max_rows
+    )
+    return BatchEngine(Engine(config, cast(ModelRunner, cast(Any, runner)), costs=costs))
+
+
+def null_runner(edits: Sequence[Edit], *, step_s: Any, max_rows: int) -> NullRunner:
+    """A runner that writes the answers of edits whose requests are called `…-<number>`."""
+    return NullRunner(
+        lambda request_id: edits[int(request_id.rpartition("-")[2])].answer,
+        step_s,
+        num_blocks=(1 << 20) // _BLOCK_SIZE,
+        block_size=_BLOCK_SIZE,
+        max_rows=max_rows,
+        max_requests=128,
+        max_position=_MAX_POSITION,
+    )
+
+
+def run_load(
+    edits: Sequence[Edit], num_requests: int, *, device: DeviceModel, max_rows: int, has_time: bool
+) -> Load:
+    """Keep so many edits under way until all are done, with a device or with none."""
+    step_s = device.plan_s if has_time else _no_time
+    runner = null_runner(edits, step_s=step_s, max_rows=max_rows)
+    num_edits = max(_LEAST_EDITS, 3 * num_requests)
+
+    def requests(name: str, count: int) -> list[Any]:
+        return [
+            partial(
+                edits[at % len(edits)].request,
+                f"{name}-{at}-{at % len(edits)}",
+                max_draft_tokens=64,
+            )
+            for at in range(count)
+        ]
+
+    with null_engine(
+        runner, max_running=num_requests, max_rows=max_rows, costs=device.costs()
+    ) as engine:
+        engine.run(requests("warm", num_requests), at_once=num_requests)
+        runner.device_s = runner.simulated_s = 0.0
+        runner.num_rows = runner.num_steps = 0
+        run = engine.run(requests("run", num_edits), at_once=num_requests)
+    return Load(
+        num_requests=num_requests,
+        num_edits=num_edits,
+        wall_s=run.seconds - runner.simulated_s,
+        device_s=runner.device_s,
+        num_steps=runner.num_steps,
+        num_rows=runner.num_rows,
+        num_tokens=run.stats.num_output_tokens,
+    )
+
+
+def add_device_model_command(subparsers: Any) -> None:
+    """Register `device_model` below `python -m benchmarks`."""
+    parser = subparsers.add_parser(
+        "device_model", help="how busy the host would keep a GPU", description=__doc__
+    )
+    parser.add_argument("cases", type=Path, nargs="+", help="case files, one JSON a line")
+    parser.add_argument("--device", choices=sorted(DEVICES), default="h200")
+    parser.add_argument("--model", choices=sorted(MODELS), default="7b")
+    parser.add_argument("--requests", type=_numbers, default=(1, 8, 16, 32, 64, 128))
+    parser.add_argument("--edits", type=int, default=64, help="different edits")
+    parser.add_argument("--max-tokens", type=int, default=4_096, help="of a prompt and its answer")
+    parser.add_argument("--rows", type=int, default=4_096, help="rows of a step")
+
+
+def run_device_model(args: argparse.Namespace) -> int:
+    """Run all loads and print a table."""
+    device = DeviceModel(DEVICES[args.device], MODELS[args.model])
+    edits = read_edits(args.cases, limit=args.edits, max_tokens=args.max_tokens)
+    num_prompt = sum(len(edit.prompt.token_ids) for edit in edits) // len(edits)
+    num_answer = sum(len(edit.answer) for edit in edits) // len(edits)
+    processor = describe_machine(device="cpu", dtype="none")["processor"]
+    print(f"{processor}; {args.device}: {device.device}; {args.model}: {device.model}")
+    print(f"{len(edits)} edits, mean prompt {num_prompt} tokens, answer {num_answer}")
+    print(
+        "| requests | busy | step ms | host ms | rows | tokens/s | edits/s | host alone, edits/s |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for num_requests in args.requests:
+        loads = [
+            run_load(edits, num_requests, device=device, max_rows=args.rows, has_time=has_time)
+            for has_time in (True, False)
+        ]
+        print(_row(*loads), flush=True)
+    return 0
+
+
+def _row(load: Load, alone: Load) -> str:
+    return (
+        f"| {load.num_requests} | {load.busy:.1%} | {1e3 * load.device_s / load.num_steps:.2f}"
+        f" | {load.host_ms:.2f} | {load.num_rows / load.num_steps:.0f}"
+        f" | {load.num_tokens / load.wall_s:,.0f} | {load.num_edits / load.wall_s:.1f}"
+        f" | {alone.num_edits / alone.wall_s:.1f} |"
+    )
+
+
+def _no_time(_plan: StepPlan) -> float:
+    return 0.0
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))

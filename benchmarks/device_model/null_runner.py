@@ -1,0 +1,145 @@
+"""A runner without a device: real packing and reading, and the time that a device would take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+
+import torch
+
+from batching.cache.kv_transfer import KVTransfer
+from batching.config import ModelInfo
+from batching.model.cuda_graphs import GraphGrid, StaticBatch
+from batching.model.forward_batch import ForwardBatch
+from batching.model.verifier import read_outcome
+from batching.step_plan import ScheduledRequest, StepPlan, StepResult
+
+_CPU = torch.device("cpu")
+_NO_TOKEN = -1
+# A thread that sleeps wakes up late, so the last of the time is waited for awake.
+_AWAKE_S = 3e-4
+
+
+class NullRunner:
+    """Writes known answers, `answer_of` a request id, after `step_s` of each plan.
+
+    What a host does for a step is done: the batch is packed into the buffers of a graph, and the
+    outcome is read. `device_s` and `simulated_s` add up what the device would have taken and what
+    the answers cost, which is no part of either.
+    """
+
+    kv_transfer: KVTransfer | None = None
+    kv_namespace = b""
+
+    def __init__(
+        self,
+        answer_of: Callable[[str], Sequence[int]],
+        step_s: Callable[[StepPlan], float],
+        *,
+        num_blocks: int,
+        block_size: int,
+        max_rows: int,
+        max_requests: int,
+        max_position: int,
+    ) -> None:
+        self.num_blocks = num_blocks
+        self.device_s = 0.0
+        self.simulated_s = 0.0
+        self.num_rows = 0
+        self.num_steps = 0
+        self._answer_of = answer_of
+        self._step_s = step_s
+        self._block_size = block_size
+        self._max_requests = max_requests
+        self._grid = GraphGrid.build(max_rows=max_rows, max_context=max_position)
+        self._static: dict[object, StaticBatch] = {}
+        self.model_info = ModelInfo(
+            max_position=max_position,
+            vocab_size=152_064,
+            kv_bytes_per_token=1,
+            num_kv_tokens=num_blocks * block_size,
+            dtype="bfloat16",
+            num_parameters=0,
+            fingerprint="null",
+        )
+
+    def launch(self, plan: StepPlan) -> NullStep:
+        """Pack a step as for a graph, and begin to wait for it."""
+        batch = ForwardBatch.from_plan(plan, block_size=self._block_size, device=_CPU)
+        key = self._grid.find(
+            num_rows=batch.input_ids.shape[0], max_context=int(batch.context_lens.max())
+        )
+        if key is not None:
+            self._static_of(key.num_rows, key.max_context).fill(batch)
+        batch.with_verification_on(_CPU)
+        began = time.perf_counter()
+        outcome = self._outcome(plan)
+        seconds = self._step_s(plan)
+        now = time.perf_counter()
+        self.simulated_s += now - began
+        self.device_s += seconds
+        self.num_rows += plan.num_tokens
+        self.num_steps += 1
+        return NullStep(plan, outcome, seconds=seconds, end=now + seconds)
+
+    def _static_of(self, num_rows: int, max_context: int) -> StaticBatch:
+        key = (num_rows, max_context)
+        if key not in self._static:
+            began = time.perf_counter()
+            self._static[key] = StaticBatch(
+                num_rows=num_rows,
+                max_requests=min(num_rows, self._max_requests),
+                max_blocks=-(-max_context // self._block_size),
+                device=_CPU,
+            )
+            self.simulated_s += time.perf_counter() - began
+        return self._static[key]
+
+    def _outcome(self, plan: StepPlan) -> list[int]:
+        """The tokens of all rows, then how many drafts of each request hold."""
+        tokens: list[int] = []
+        accepted: list[int] = []
+        for scheduled in plan.scheduled:
+            if scheduled.has_logits:
+                written = self._written(scheduled)
+                tokens += written
+                tokens += [_NO_TOKEN] * (1 + len(scheduled.draft_token_ids) - len(written))
+                accepted.append(len(written) - 1)
+        return tokens + accepted
+
+    def _written(self, scheduled: ScheduledRequest) -> Sequence[int]:
+        """What holds of a draft, and the token behind it; the last token again after the end."""
+        answer, draft = self._answer_of(scheduled.request_id), scheduled.draft_token_ids
+        at = scheduled.output_position
+        true = answer[at : at + len(draft) + 1]
+        if len(true) == len(draft) + 1 and tuple(true[:-1]) == draft:
+            return true
+        pairs = zip(draft, true, strict=False)
+        num_held = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        return [*true, answer[-1]][: num_held + 1]
+
+
+class NullStep:
+    """A step of a device that is not there."""
+
+    leaves_time = True
+
+    def __init__(
+        self, plan: StepPlan, outcome: Sequence[int], *, seconds: float, end: float
+    ) -> None:
+        self.seconds = seconds
+        self._plan = plan
+        self._outcome = outcome
+        self._end = end
+
+    def is_done(self) -> bool:
+        """True if the device would have come to the end."""
+        return time.perf_counter() >= self._end
+
+    def wait(self) -> StepResult:
+        """The outcome, once a device would have it."""
+        while (left_s := self._end - time.perf_counter()) > 0:
+            if left_s > _AWAKE_S:
+                time.sleep(left_s - _AWAKE_S)
+        return read_outcome(self._outcome, self._plan, logits=None)

@@ -1,0 +1,91 @@
+"""A device that is not there takes its time, and what it writes is the expected answer."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from case_files import case_file
+
+from apply_service.cli.main import EXIT_OK
+from batching.step_costs import StepSize
+from benchmarks.__main__ import main
+from benchmarks.device_model.command import null_engine, null_runner, run_load
+from benchmarks.device_model.constants import DEVICES, MODELS, Device, DeviceModel, ModelSize
+from benchmarks.device_model.edits import Edit, read_edits
+
+CASES = case_file("everyday_edits")
+UNIT = DeviceModel(
+    Device(bytes_per_s=100.0, flop_per_s=1000.0, launch_s=0.25),
+    ModelSize(layer_bytes=60.0, head_bytes=20.0, kv_bytes_per_token=2.0),
+)
+
+
+@pytest.fixture(scope="module")
+def edits() -> list[Edit]:
+    return read_edits([CASES], limit=4, max_tokens=2_000)
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "num_plain", "num_context", "seconds"),
+    [
+        (1, 0, 10, (60 + 20 + 2 * 10) / 100),  # bound by what is read
+        (1, 1, 10, (60 + 2 * 10) / 100),  # no row needs the head
+        (50, 0, 0, 50 * (60 + 20) / 1000),  # bound by what is multiplied
+        (50, 49, 0, (50 * 60 + 20) / 1000),
+    ],
+)
+def test_a_step_takes_what_the_roofline_says(
+    num_rows: int, num_plain: int, num_context: int, seconds: float
+) -> None:
+    size = StepSize(num_rows=num_rows, num_plain_rows=num_plain, num_pairs=0, num_requests=1)
+    assert UNIT.step_s(size, num_context_tokens=num_context) == pytest.approx(seconds + 0.25)
+
+
+def test_every_device_and_model_has_costs_that_grow_with_rows() -> None:
+    for device in DEVICES.values():
+        for model in MODELS.values():
+            measured = list(DeviceModel(device, model).costs().measured_ms.values())
+            assert measured == sorted(measured)
+            assert measured[0] > 0
+
+
+@pytest.mark.parametrize("max_draft_tokens", [0, 5, 64])
+def test_requests_write_the_expected_answers(edits: list[Edit], max_draft_tokens: int) -> None:
+    runner = null_runner(edits, step_s=lambda _plan: 1e-5, max_rows=300)
+    with null_engine(runner, max_running=3, max_rows=300, costs=None) as engine:
+        run = engine.run(
+            [
+                partial(edit.request, f"test-{at}", max_draft_tokens=max_draft_tokens)
+                for at, edit in enumerate(edits)
+            ]
+        )
+    assert list(run.token_ids) == [edit.answer for edit in edits]
+    assert runner.num_steps == run.num_steps
+    assert runner.device_s == pytest.approx(1e-5 * run.num_steps)
+    assert run.stats.accepted <= run.stats.num_output_tokens
+
+
+def test_a_load_says_how_busy_the_device_was(edits: list[Edit]) -> None:
+    device = DeviceModel(DEVICES["l4"], MODELS["1.5b"])
+    load = run_load(edits, 2, device=device, max_rows=512, has_time=True)
+    assert 0 < load.busy <= 1
+    assert load.num_tokens == sum(
+        len(edits[at % len(edits)].answer) for at in range(load.num_edits)
+    )
+    assert load.device_s >= load.num_steps * device.device.launch_s
+
+
+def test_the_commands_print_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    few = ["--edits", "2", "--requests", "2"]
+    assert main(["device_model", str(CASES), *few]) == EXIT_OK
+    head, counts, *table = capsys.readouterr().out.splitlines()
+    assert "bytes_per_s=4800000000000.0" in head
+    assert counts.startswith("2 edits, mean prompt ")
+    assert table[-1].startswith("| 2 | ")
+    assert table[-1].count("|") == table[0].count("|")
+    assert main(["host", str(CASES), *few, "--rounds", "2"]) == EXIT_OK
+    table = capsys.readouterr().out.splitlines()
+    assert table[-1].startswith("| 2 | 130 | ")
+    assert table[-1].count("|") == table[0].count("|")
