@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from batching.step_plan import StepResult
@@ -63,7 +64,7 @@ class DeviceStep:
     def __init__(
         self,
         outcome: Tensor,
-        read: Callable[[list[int]], StepResult],
+        read: Callable[[NDArray[Any]], StepResult],
         *,
         started: torch.cuda.Event,
     ) -> None:
@@ -84,4 +85,4 @@ class DeviceStep:
         """The outcome, once the device has it."""
         self._ended.synchronize()
         self.seconds = self._started.elapsed_time(self._ended) / 1e3
-        return self._read(self._host.tolist())
+        return self._read(self._host.numpy())

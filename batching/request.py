@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -120,7 +120,7 @@ class RequestState:
             )
         )
         self.losses = LossCounter(request.max_draft_tokens)
-        self._has_built = False
+        self._building: Iterator[None] | None = None
         self._next_draft: Draft | None = None
         self._drafted: dict[str, int] = {}
         self._accepted: dict[str, int] = {}
@@ -171,33 +171,39 @@ class RequestState:
         is_last = self.num_computed_tokens + num_tokens == self.num_tokens
         return is_last and not self.is_answer_complete
 
-    def build_proposer(self) -> None:
-        """Let the proposer do its indexing, once."""
-        if self.request.proposer is not None and not self._has_built:
-            self._has_built = True
-            self.request.proposer.build()
+    def prepare(self, max_tokens: int, *, may_draft: bool) -> Iterator[None]:
+        """Let the proposer index, piece by piece; then draft ahead what `propose` will be asked.
 
-    def prepare_draft(self, max_tokens: int) -> None:
-        """Draft ahead what `propose` will be asked for; for a request that no step is asking about.
-
-        Constraints draft when they are asked.
+        No draft may be made for a request that a step is asking about. Constraints draft when they
+        are asked.
         """
-        if self.request.proposer is not None and self._next_draft is None:
-            self.build_proposer()
-            num_tokens = self._limit_draft(max_tokens)
-            if num_tokens > 0:
-                self._next_draft = self.request.proposer.propose(num_tokens)
+        proposer = self.request.proposer
+        if proposer is None:
+            return
+        yield from self._begin_building(proposer)
+        num_tokens = self._limit_draft(max_tokens)
+        if may_draft and num_tokens > 0 and self._next_draft is None:
+            self._next_draft = proposer.propose(num_tokens)
+            yield
+
+    def _begin_building(self, proposer: Proposer) -> Iterator[None]:
+        """What is left of the proposer's indexing."""
+        if self._building is None:
+            self._building = proposer.build() or iter(())
+        return self._building
 
     def propose(self, max_tokens: int) -> Draft | None:
         """A draft of at most `max_tokens` tokens that the answer's limit has room for, or None."""
         num_tokens = self._limit_draft(max_tokens)
         if self.constrained is not None:
             return self.constrained.draft(num_tokens)
-        if self.request.proposer is None or num_tokens <= 0:
+        proposer = self.request.proposer
+        if proposer is None or num_tokens <= 0:
             self.losses.note_proposal(num_asked=0, num_proposed=0)
             return None
         if self._next_draft is None:
-            draft = self.request.proposer.propose(num_tokens)
+            self._begin_building(proposer)
+            draft = proposer.propose(num_tokens)
         else:
             draft = self._next_draft.cut(num_tokens)
         self.losses.note_proposal(num_asked=num_tokens, num_proposed=len(draft))
@@ -224,10 +230,11 @@ class RequestState:
         room = self.request.sampling.max_tokens - self.num_output_tokens
         num_kept = min(len(token_ids), room)
         reason: FinishReason | None = "length" if len(token_ids) >= room else None
-        for position, token_id in enumerate(token_ids[:num_kept]):
-            if token_id in self.request.sampling.stop_token_ids:
-                num_kept, reason = position + 1, "stop"
-                break
+        stops = self.request.sampling.stop_token_ids
+        if not stops.isdisjoint(token_ids):
+            place = next(at for at, token_id in enumerate(token_ids) if token_id in stops)
+            if place < num_kept:
+                num_kept, reason = place + 1, "stop"
         if self.request.stop_checker is not None:
             num_before_stop = self.request.stop_checker.push(token_ids[:num_kept])
             if num_before_stop is not None:

@@ -153,13 +153,14 @@ class Scheduler:
     def prepare(self, plan: StepPlan) -> Iterator[None]:
         """Draft ahead for requests that a step under way cannot change, one after the other.
 
-        These are the waiting ones, and running ones that the step does not ask for a token.
+        These are the waiting ones, and running ones that the step does not ask for a token. Others
+        only index what they draft from.
         """
         is_asked = {scheduled.request_id for scheduled in plan.scheduled if scheduled.has_logits}
         for state in (*self._running, *self._waiting[: self._max_running]):
-            if state.request.request_id not in is_asked:
-                state.prepare_draft(self._config.max_draft_tokens)
-                yield
+            yield from state.prepare(
+                self._config.max_draft_tokens, may_draft=state.request.request_id not in is_asked
+            )
 
     def commit(
         self, plan: StepPlan, result: StepResult, *, now: float, step_s: float = 0.0
@@ -194,7 +195,6 @@ class Scheduler:
                 # Tokens of the answer that a constraint knows beforehand are found as well.
                 num_prompt_tokens = len(state.request.prompt_token_ids)
                 state.num_cached_tokens = min(state.num_computed_tokens, num_prompt_tokens)
-                state.build_proposer()
             state.status = RequestStatus.RUNNING
             self._waiting.remove(state)
             self._running.append(state)
@@ -296,7 +296,8 @@ class Scheduler:
             state.first_token = now
         state.num_stored_blocks = self._prefix_cache.store(
             state.chain,
-            state.token_ids[: state.num_computed_tokens],
+            state.token_ids,
+            num_tokens=state.num_computed_tokens,
             blocks=state.block_ids,
             start=state.num_stored_blocks,
         )

@@ -35,7 +35,7 @@ class StepSize:
     def of(cls, plan: StepPlan) -> StepSize:
         """The size of a plan."""
         num_rows = plan.num_tokens
-        num_asked = sum(len(s.logits_rows) for s in plan.scheduled if s.has_logits)
+        num_asked = sum(s.num_logits_rows for s in plan.scheduled)
         return cls(
             num_rows=num_rows,
             num_plain_rows=num_rows - num_asked,

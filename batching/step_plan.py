@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from batching.constrained_answer import LogitsRow
 from batching.events import RowEvidence, TokenLogprob
@@ -24,7 +26,7 @@ class ScheduledRequest:
     request_id: str
     token_ids: tuple[int, ...]
     start: int
-    block_ids: tuple[int, ...]
+    block_ids: Sequence[int]
     draft: Draft | None
     has_logits: bool
     output_position: int
@@ -40,6 +42,13 @@ class ScheduledRequest:
     def num_rows(self) -> int:
         """Rows of this request in the forward pass."""
         return len(self.token_ids) + len(self.draft_token_ids)
+
+    @property
+    def num_logits_rows(self) -> int:
+        """Rows with logits."""
+        if self.constrained_rows is not None:
+            return len(self.constrained_rows)
+        return 1 + len(self.draft_token_ids) if self.has_logits else 0
 
     @property
     def logits_rows(self) -> tuple[LogitsRow, ...]:
@@ -59,18 +68,18 @@ class ScheduledRequest:
         return row.position - self.start - len(self.token_ids) + 1 + self.output_position
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StepPlan:
     """Requests of a step in the order of their packed rows."""
 
     scheduled: tuple[ScheduledRequest, ...]
 
-    @property
+    @cached_property
     def num_tokens(self) -> int:
         """Rows in the forward pass."""
         return sum(scheduled.num_rows for scheduled in self.scheduled)
 
-    @property
+    @cached_property
     def num_known_tokens(self) -> int:
         """Rows of tokens that were known before the step, drafts left out."""
         return sum(len(scheduled.token_ids) for scheduled in self.scheduled)
@@ -81,13 +90,15 @@ class VerifiedTokens:
     """Verified tokens of one request: accepted draft tokens, then one token of the target.
 
     `token_ids` has `num_accepted + 1` entries, or none where there were no logits or nothing but
-    evidence for tokens that were known already.
+    evidence for tokens that were known already. An entry `is_broken` if the model's numbers were
+    none (NaN or infinity) where the request would have gone on.
     """
 
     token_ids: tuple[int, ...] = ()
     num_accepted: int = 0
     logprobs: tuple[TokenLogprob, ...] = ()
     evidence: tuple[RowEvidence, ...] = ()
+    is_broken: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,16 +37,6 @@ class SamplingTensors:
     seeds: Tensor
     positions: Tensor
 
-    def to(self, device: torch.device) -> SamplingTensors:
-        """The same parameters on another device."""
-        return SamplingTensors(
-            temperature=self.temperature.to(device),
-            top_k=self.top_k.to(device),
-            top_p=self.top_p.to(device),
-            seeds=self.seeds.to(device),
-            positions=self.positions.to(device),
-        )
-
 
 def rejection_verify_reference(
     logits: Tensor,

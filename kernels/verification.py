@@ -36,15 +36,6 @@ class AllowedTokens:
     cu_lens: Tensor
     log_prior: Tensor | None = None
 
-    def to(self, device: torch.device) -> AllowedTokens:
-        """The same lists on another device."""
-        prior = self.log_prior
-        return AllowedTokens(
-            self.token_ids.to(device),
-            self.cu_lens.to(device),
-            None if prior is None else prior.to(device),
-        )
-
     def mask_logits(self, logits: Tensor) -> Tensor:
         """A copy of `logits` [num_rows, vocab_size] with the prior, -inf where not allowed."""
         masked = logits.clone()

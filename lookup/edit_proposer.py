@@ -104,10 +104,11 @@ class EditProposer:
         self._position = 0
         self._match = 0
 
-    def build(self) -> None:
-        """Index the references and plan where the segments go. Called ahead or when needed."""
+    def build(self) -> Iterator[None]:
+        """Index the references and plan where the segments go, one after the other."""
         for reference in self._references:
             reference.build()
+            yield
         self._segment_plan()
 
     def propose(self, max_tokens: int) -> Draft:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -42,8 +42,13 @@ EMPTY_DRAFT = Draft(token_ids=(), reference="", match_length=0)
 class Proposer(Protocol):
     """Drafts for one request. Owned by the engine thread from submission on."""
 
-    def build(self) -> None:
-        """Do the indexing that can be done ahead; called while the prompt is prefilled."""
+    def build(self) -> Iterator[None] | None:
+        """Do the indexing that can be done ahead; called once, before anything else.
+
+        An iterator does it piece by piece, while the device computes. What has not been done by
+        then is done when it is needed.
+        """
+        ...
 
     def propose(self, max_tokens: int) -> Draft:
         """Draft at most `max_tokens` tokens to follow the committed output. Changes no state.

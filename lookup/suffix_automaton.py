@@ -16,13 +16,14 @@ class SuffixAutomaton:
     """
 
     __slots__ = (
-        "_end_order",
+        "_first_child",
         "_first_end",
         "_last",
         "_lengths",
         "_links",
+        "_next_child",
+        "_num_ends",
         "_size",
-        "_spans",
         "_transitions",
     )
 
@@ -33,8 +34,9 @@ class SuffixAutomaton:
         self._first_end: list[int] = [0]
         self._last = ROOT
         self._size = 0
-        self._end_order: list[int] = []
-        self._spans: list[tuple[int, int]] = []
+        self._num_ends: list[int] = []
+        self._first_child: list[int] = []
+        self._next_child: list[int] = []
         self.extend(token_ids)
 
     def __len__(self) -> int:
@@ -137,44 +139,47 @@ class SuffixAutomaton:
         return self._first_end[state]
 
     def num_ends(self, state: int) -> int:
-        """Number of end positions of `state`. Indexes the text if it has grown: O(n)."""
-        begin, end = self._spans_now()[state]
-        return end - begin
+        """Number of end positions of `state`. Counts the text if it has grown: O(n)."""
+        if len(self._num_ends) != len(self._links):
+            self._count_ends()
+        return self._num_ends[state]
 
     def end_positions(self, state: int) -> list[int]:
-        """All end positions of `state`, ascending. Indexes the text if it has grown: O(n).
+        """All end positions of `state`, ascending; as long as they are many.
 
         The root (the empty string) ends at every position from 1 to the length of the text.
         """
-        begin, end = self._spans_now()[state]
-        return sorted(self._end_order[begin:end])
-
-    def _spans_now(self) -> list[tuple[int, int]]:
-        """For each state its slice of `_end_order`, the ends in preorder of the link tree."""
-        if len(self._spans) == len(self._links) and len(self._end_order) == self._size:
-            return self._spans
-        children: list[list[int]] = [[] for _ in self._links]
-        for state, link in enumerate(self._links):
-            if link >= 0:
-                children[link].append(state)
-        is_clone = self._clones()
-        order: list[int] = []
-        begins = [0] * len(self._links)
-        spans = [(0, 0)] * len(self._links)
-        stack = [ROOT]
+        if len(self._num_ends) != len(self._links):
+            self._count_ends()
+        lengths, first_end = self._lengths, self._first_end
+        first_child, next_child = self._first_child, self._next_child
+        found: list[int] = []
+        stack = [state]
         while stack:
             state = stack.pop()
-            if state < 0:
-                spans[~state] = (begins[~state], len(order))
-                continue
-            begins[state] = len(order)
-            if state != ROOT and not is_clone[state]:
-                order.append(self._first_end[state])
-            stack.append(~state)
-            stack.extend(children[state])
-        self._end_order, self._spans = order, spans
-        return spans
+            if state != ROOT and lengths[state] == first_end[state]:
+                found.append(first_end[state])
+            child = first_child[state]
+            while child > 0:
+                stack.append(child)
+                child = next_child[child]
+        found.sort()
+        return found
 
-    def _clones(self) -> list[bool]:
-        """True for each state that was made by a split: its length is below its first end."""
-        return [length < end for length, end in zip(self._lengths, self._first_end, strict=True)]
+    def _count_ends(self) -> None:
+        """Count end positions and list the children of each state in the tree of links.
+
+        A state that was made by a split, whose length is below its first end, ends nowhere that a
+        child of it does not.
+        """
+        links, lengths = self._links, self._lengths
+        counts = [int(length == end) for length, end in zip(lengths, self._first_end, strict=True)]
+        counts[ROOT] = 0
+        first_child = [0] * len(links)
+        next_child = [0] * len(links)
+        for state in sorted(range(1, len(links)), key=lengths.__getitem__, reverse=True):
+            link = links[state]
+            counts[link] += counts[state]
+            next_child[state] = first_child[link]
+            first_child[link] = state
+        self._num_ends, self._first_child, self._next_child = counts, first_child, next_child

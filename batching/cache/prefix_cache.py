@@ -101,13 +101,19 @@ class PrefixCache:
         return blocks
 
     def store(
-        self, chain: PrefixChain, token_ids: Sequence[int], *, blocks: Sequence[int], start: int
+        self,
+        chain: PrefixChain,
+        token_ids: Sequence[int],
+        *,
+        num_tokens: int,
+        blocks: Sequence[int],
+        start: int,
     ) -> int:
-        """Register every full block of the computed `token_ids` from block `start` on.
+        """Register every full block of the first `num_tokens` tokens, from block `start` on.
 
         Returns the number of full blocks, the next call's `start`.
         """
-        num_blocks = len(token_ids) // self._block_size
+        num_blocks = num_tokens // self._block_size
         if num_blocks > start:
             block_hashes = chain.extend(token_ids, num_blocks)
             for block in range(start, num_blocks):

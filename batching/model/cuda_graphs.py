@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import product
 
 import torch
@@ -158,6 +158,7 @@ def _bind(forward: Forward, batch: ForwardBatch) -> Callable[[], Tensor]:
 
 
 _NO_SLOT = -1
+_INPUTS = [one for one in fields(ForwardBatch) if one.name != "verified"]
 
 
 class StaticBatch:
@@ -177,9 +178,10 @@ class StaticBatch:
         size = 8 * num_rows + max_requests * max_blocks + 2 * max_requests + 1
         self._host_buffer = torch.zeros(size, dtype=torch.int32, pin_memory=device.type == "cuda")
         self._device_buffer = torch.zeros(size, dtype=torch.int32, device=device)
-        self._host = self._carve(self._host_buffer)
+        host = self._carve(self._host_buffer)
+        self._host = {one.name: getattr(host, one.name).numpy() for one in _INPUTS}
         self.batch = self._carve(self._device_buffer)
-        self._host.slot_mapping.fill_(_NO_SLOT)
+        self._host["slot_mapping"].fill(_NO_SLOT)
         self._device_buffer.copy_(self._host_buffer)
 
     def can_hold(self, batch: ForwardBatch) -> bool:
@@ -197,18 +199,17 @@ class StaticBatch:
         """
         num_tokens, num_requests = batch.input_ids.shape[0], batch.context_lens.shape[0]
         host = self._host
-        host.input_ids[:num_tokens] = batch.input_ids
-        host.position_ids[:num_tokens] = batch.position_ids
-        host.slot_mapping[:num_tokens] = batch.slot_mapping
-        host.slot_mapping[num_tokens:] = _NO_SLOT
-        host.logits_rows[: batch.logits_rows.shape[0]] = batch.logits_rows
+        for name in ("input_ids", "position_ids", "slot_mapping"):
+            host[name][:num_tokens] = getattr(batch, name).numpy()
+        host["slot_mapping"][num_tokens:] = _NO_SLOT
+        host["logits_rows"][: batch.logits_rows.shape[0]] = batch.logits_rows.numpy()
         # Entries behind a context, and the tables of requests without one, are never read.
-        tables = batch.block_tables[:, : self.max_blocks]
-        host.block_tables[:num_requests, : tables.shape[1]] = tables
-        host.cu_query_lens[: num_requests + 1] = batch.cu_query_lens
-        host.cu_query_lens[num_requests + 1 :] = num_tokens
-        host.context_lens[:num_requests] = batch.context_lens
-        host.context_lens[num_requests:] = 0
+        tables = batch.block_tables.numpy()[:, : self.max_blocks]
+        host["block_tables"][:num_requests, : tables.shape[1]] = tables
+        host["cu_query_lens"][: num_requests + 1] = batch.cu_query_lens.numpy()
+        host["cu_query_lens"][num_requests + 1 :] = num_tokens
+        host["context_lens"][:num_requests] = batch.context_lens.numpy()
+        host["context_lens"][num_requests:] = 0
         self._device_buffer.copy_(self._host_buffer, non_blocking=True)
 
     def _carve(self, buffer: Tensor) -> ForwardBatch:
@@ -217,7 +218,6 @@ class StaticBatch:
         sizes = [rows] * 4 + [requests * self.max_blocks, requests + 1, requests]
         parts = buffer.split(sizes)  # type: ignore[no-untyped-call]
         inputs, positions, slots, logits_rows = (part.view(torch.int64) for part in parts[:4])
-        nothing = buffer.new_zeros(0, dtype=torch.int64)
         return ForwardBatch(
             input_ids=inputs,
             position_ids=positions,
@@ -226,8 +226,4 @@ class StaticBatch:
             cu_query_lens=parts[5],
             context_lens=parts[6],
             logits_rows=logits_rows,
-            draft_token_ids=nothing,
-            cu_rows=nothing,
-            allowed=None,
-            sampling=None,
         )

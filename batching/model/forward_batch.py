@@ -1,18 +1,71 @@
-"""A step plan as tensors: the rows of all requests packed into one sequence."""
+"""A step plan as tensors: the rows of all requests packed into one sequence.
+
+Packing works on arrays of all requests at once: what is done for each request is a few calls, and
+nothing is done for each row.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, chain
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from batching.step_plan import StepPlan
+from batching.step_plan import ScheduledRequest, StepPlan
 from kernels.rejection_verify import SamplingTensors
 from kernels.verification import AllowedTokens
 
 _NO_DRAFT = -1
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedLogprobs:
+    """Log-probabilities that a step is to bring along with its tokens.
+
+    rows: [num_wanted] int64; rows of the logits whose distribution is looked at
+    listed_at, listed_token_ids: [num_listed] int64; tokens asked for, each at an index of `rows`
+    written_at: [num_written] int64; indexes of `rows` whose own token is asked for
+    written_rows: [num_written] int64; the same as rows of the logits
+    """
+
+    rows: Tensor
+    listed_at: Tensor
+    listed_token_ids: Tensor
+    written_at: Tensor
+    written_rows: Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedRows:
+    """What verification reads: consecutive rows of logits, of some requests of a step.
+
+    start, stop: the rows among all `logits_rows` of the step
+    draft_token_ids: [num_rows] int64; the draft each of them is asked about, -1 for none
+    cu_rows: [num_verified + 1] int64; bounds of the requests' rows, from 0
+    allowed: what each row may take, None if none of the requests has a constraint
+    sampling: one entry a request; None when all of them are greedy
+    wanted: None if nobody asks for log-probabilities
+    """
+
+    start: int
+    stop: int
+    draft_token_ids: Tensor
+    cu_rows: Tensor
+    allowed: AllowedTokens | None
+    sampling: SamplingTensors | None
+    wanted: WantedLogprobs | None
+
+    @property
+    def wants_logits(self) -> bool:
+        """True if these rows need more of the logits than their argmax."""
+        return not (self.sampling is None and self.allowed is None and self.wanted is None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,10 +76,7 @@ class ForwardBatch:
     block_tables: [num_requests, max_blocks] int32, padded with 0
     cu_query_lens: [num_requests + 1] int32; context_lens: [num_requests] int32
     logits_rows: [num_rows] int64; rows of the pass whose logits are needed
-    draft_token_ids: [num_rows] int64; the draft each of them is asked about, -1 for none
-    cu_rows: [num_verified + 1] int64; bounds of the verified requests' rows
-    allowed: what each row may take, None if no request of the step has a constraint
-    sampling: one entry a verified request; None when all of them are greedy
+    verified: these rows in parts, each small enough for its logits; none if there are no rows
     """
 
     input_ids: Tensor
@@ -36,112 +86,195 @@ class ForwardBatch:
     cu_query_lens: Tensor
     context_lens: Tensor
     logits_rows: Tensor
-    draft_token_ids: Tensor
-    cu_rows: Tensor
-    allowed: AllowedTokens | None
-    sampling: SamplingTensors | None
+    verified: tuple[VerifiedRows, ...] = ()
 
     @classmethod
-    def from_plan(cls, plan: StepPlan, *, block_size: int, device: torch.device) -> ForwardBatch:
-        """Pack a plan of at least one request."""
-        input_ids: list[int] = []
-        positions: list[int] = []
-        slots: list[int] = []
-        query_bounds, row_bounds = [0], [0]
-        logits_rows: list[int] = []
-        draft_token_ids: list[int] = []
-        for scheduled in plan.scheduled:
-            input_ids += scheduled.token_ids
-            input_ids += scheduled.draft_token_ids
-            stop = scheduled.start + scheduled.num_rows
-            positions += range(scheduled.start, stop)
-            blocks = scheduled.block_ids
-            slots += [
-                blocks[position // block_size] * block_size + position % block_size
-                for position in range(scheduled.start, stop)
-            ]
-            query_bounds.append(len(input_ids))
-            if scheduled.has_logits:
-                first_index = query_bounds[-2] - scheduled.start
-                logits_rows += [first_index + row.position for row in scheduled.logits_rows]
-                draft_token_ids += [
-                    _NO_DRAFT if row.known_token_id is None else row.known_token_id
-                    for row in scheduled.logits_rows
-                ]
-                row_bounds.append(len(logits_rows))
+    def from_plan(
+        cls, plan: StepPlan, *, block_size: int, max_logits_rows: int | None = None
+    ) -> ForwardBatch:
+        """Pack a plan of at least one request, on the host.
 
-        def as_int64(values: list[int]) -> Tensor:
-            return torch.tensor(values, dtype=torch.int64, device=device)
-
+        Requests are verified together while they have at most `max_logits_rows` rows of logits.
+        """
+        scheduled = plan.scheduled
+        token_ids: list[int] = []
+        for one in scheduled:
+            token_ids += one.token_ids
+            token_ids += one.draft_token_ids
+        starts, num_known, num_rows = np.array(
+            [(one.start, len(one.token_ids), one.num_rows) for one in scheduled], dtype=np.int64
+        ).T
+        bounds = _bounds_of(num_rows)
+        request_at = np.repeat(np.arange(len(scheduled)), num_rows)
+        position_ids = np.arange(bounds[-1]) + (starts - bounds[:-1])[request_at]
+        block_tables = _pack_block_tables(scheduled)
+        blocks = block_tables[request_at, position_ids // block_size].astype(np.int64)
+        input_ids = np.array(token_ids, dtype=np.int64)
+        logits_rows, draft_token_ids, num_asked = _pack_asked(
+            scheduled, input_ids, bounds=bounds, num_known=num_known
+        )
         return cls(
-            input_ids=as_int64(input_ids),
-            position_ids=as_int64(positions),
-            slot_mapping=as_int64(slots),
-            block_tables=_pack_block_tables(plan, device),
-            cu_query_lens=as_int64(query_bounds).int(),
-            context_lens=as_int64([s.start + s.num_rows for s in plan.scheduled]).int(),
-            logits_rows=as_int64(logits_rows),
-            draft_token_ids=as_int64(draft_token_ids),
-            cu_rows=as_int64(row_bounds),
-            allowed=_pack_allowed(plan, device),
-            sampling=_pack_sampling(plan, device),
-        )
-
-    def with_verification_on(self, device: torch.device) -> ForwardBatch:
-        """The same batch with what verification reads on `device`; the rest stays where it is."""
-        return replace(
-            self,
-            draft_token_ids=self.draft_token_ids.to(device),
-            cu_rows=self.cu_rows.to(device),
-            allowed=None if self.allowed is None else self.allowed.to(device),
-            sampling=None if self.sampling is None else self.sampling.to(device),
+            input_ids=_tensor(input_ids),
+            position_ids=_tensor(position_ids),
+            slot_mapping=_tensor(blocks * block_size + position_ids % block_size),
+            block_tables=_tensor(block_tables),
+            cu_query_lens=_tensor(bounds.astype(np.int32)),
+            context_lens=_tensor((starts + num_rows).astype(np.int32)),
+            logits_rows=_tensor(logits_rows),
+            verified=tuple(
+                _verified_rows(scheduled[first:last], draft_token_ids, start=start, stop=stop)
+                for first, last, start, stop in _parts(num_asked, max_logits_rows)
+            ),
         )
 
 
-def _pack_block_tables(plan: StepPlan, device: torch.device) -> Tensor:
-    max_blocks = max(len(scheduled.block_ids) for scheduled in plan.scheduled)
-    tables = [
-        [*scheduled.block_ids, *[0] * (max_blocks - len(scheduled.block_ids))]
-        for scheduled in plan.scheduled
-    ]
-    return torch.tensor(tables, dtype=torch.int32, device=device)
+def _tensor(array: Array) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array))
 
 
-def _pack_allowed(plan: StepPlan, device: torch.device) -> AllowedTokens | None:
-    if all(scheduled.constrained_rows is None for scheduled in plan.scheduled):
-        return None
-    rows = [
-        row for scheduled in plan.scheduled if scheduled.has_logits for row in scheduled.logits_rows
-    ]
-    allowed = [row.allowed_token_ids for row in rows]
-    prior = None
-    if any(row.log_prior for row in rows):
-        filled = (row.log_prior or (0.0,) * len(row.allowed_token_ids) for row in rows)
-        prior = torch.tensor([*chain.from_iterable(filled)], dtype=torch.float32, device=device)
-    return AllowedTokens(
-        token_ids=torch.tensor([*chain.from_iterable(allowed)], dtype=torch.int64, device=device),
-        cu_lens=torch.tensor([*accumulate(map(len, allowed), initial=0)], device=device),
-        log_prior=prior,
+def _bounds_of(lengths: Array) -> Array:
+    """Where consecutive parts of these lengths begin, and where the last one ends."""
+    bounds = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=bounds[1:])
+    return bounds
+
+
+def _pack_block_tables(scheduled: Sequence[ScheduledRequest]) -> Array:
+    tables = [np.asarray(one.block_ids, dtype=np.int32) for one in scheduled]
+    packed = np.zeros((len(tables), max(map(len, tables))), dtype=np.int32)
+    for table, row in zip(tables, packed, strict=True):
+        row[: len(table)] = table
+    return packed
+
+
+def _pack_asked(
+    scheduled: Sequence[ScheduledRequest], input_ids: Array, *, bounds: Array, num_known: Array
+) -> tuple[Array, Array, Array]:
+    """Rows with logits, the draft that each is asked about, and how many each request has.
+
+    Those of a request without a constraint are its last known token and its draft.
+    """
+    num_asked = np.array([one.num_logits_rows for one in scheduled], dtype=np.int64)
+    first_rows = bounds[:-1] + num_known - 1
+    asked_bounds = _bounds_of(num_asked)
+    request_at = np.repeat(np.arange(len(scheduled)), num_asked)
+    rows = np.arange(asked_bounds[-1]) + (first_rows - asked_bounds[:-1])[request_at]
+    # What a row is asked about is the next token of the pass, if that is one of its request.
+    behind = np.append(input_ids, _NO_DRAFT)
+    drafts = behind[np.minimum(rows + 1, len(input_ids))]
+    drafts[asked_bounds[1:][num_asked > 0] - 1] = _NO_DRAFT
+    for index, one in enumerate(scheduled):
+        if one.constrained_rows:
+            own = slice(asked_bounds[index], asked_bounds[index + 1])
+            first = bounds[index] - one.start
+            rows[own] = [first + row.position for row in one.constrained_rows]
+            drafts[own] = [
+                _NO_DRAFT if row.known_token_id is None else row.known_token_id
+                for row in one.constrained_rows
+            ]
+    return rows, drafts, num_asked
+
+
+def _parts(num_asked: Array, max_rows: int | None) -> Iterator[tuple[int, int, int, int]]:
+    """Runs of requests with at most `max_rows` rows, or one request: first, last, start, stop."""
+    bounds = _bounds_of(num_asked).tolist()
+    first = 0
+    for last in range(1, len(bounds)):
+        is_end = last == len(bounds) - 1
+        if is_end or (max_rows is not None and bounds[last + 1] - bounds[first] > max_rows):
+            if bounds[last] > bounds[first]:
+                yield first, last, bounds[first], bounds[last]
+            first = last
+
+
+def _verified_rows(
+    scheduled: Sequence[ScheduledRequest], draft_token_ids: Array, *, start: int, stop: int
+) -> VerifiedRows:
+    asked = [one for one in scheduled if one.num_logits_rows]
+    bounds = _bounds_of(np.array([one.num_logits_rows for one in asked], dtype=np.int64))
+    return VerifiedRows(
+        start=start,
+        stop=stop,
+        draft_token_ids=_tensor(draft_token_ids[start:stop]),
+        cu_rows=_tensor(bounds),
+        allowed=_pack_allowed(asked),
+        sampling=_pack_sampling(asked, bounds),
+        wanted=_pack_wanted(asked, bounds),
     )
 
 
-def _pack_sampling(plan: StepPlan, device: torch.device) -> SamplingTensors | None:
-    verified = [scheduled for scheduled in plan.scheduled if scheduled.has_logits]
-    if all(scheduled.sampling.temperature == 0 for scheduled in verified):
+def _pack_allowed(asked: Sequence[ScheduledRequest]) -> AllowedTokens | None:
+    if all(one.constrained_rows is None for one in asked):
         return None
-    params = [scheduled.sampling for scheduled in verified]
-
-    def as_float32(values: list[float]) -> Tensor:
-        return torch.tensor(values, dtype=torch.float32, device=device)
-
-    return SamplingTensors(
-        temperature=as_float32([p.temperature for p in params]),
-        top_k=torch.tensor([p.top_k for p in params], device=device),
-        top_p=as_float32([p.top_p for p in params]),
-        seeds=torch.tensor([_wrap_seed(p.seed) for p in params], device=device),
-        positions=torch.tensor(
-            [s.output_position_of(row) for s in verified for row in s.logits_rows], device=device
+    allowed: list[Sequence[int]] = []
+    priors: list[Sequence[float]] = []
+    for one in asked:
+        if one.constrained_rows is None:
+            allowed += [()] * one.num_logits_rows
+            continue
+        for row in one.constrained_rows:
+            allowed.append(row.allowed_token_ids)
+            priors.append(row.log_prior or (0.0,) * len(row.allowed_token_ids))
+    has_prior = any(map(any, priors))
+    return AllowedTokens(
+        token_ids=torch.tensor([*chain.from_iterable(allowed)], dtype=torch.int64),
+        cu_lens=torch.tensor([*accumulate(map(len, allowed), initial=0)]),
+        log_prior=(
+            torch.tensor([*chain.from_iterable(priors)], dtype=torch.float32) if has_prior else None
         ),
+    )
+
+
+def _pack_sampling(asked: Sequence[ScheduledRequest], bounds: Array) -> SamplingTensors | None:
+    params = [one.sampling for one in asked]
+    if all(one.temperature == 0 for one in params):
+        return None
+    positions = np.concatenate([_output_positions(one) for one in asked])
+    return SamplingTensors(
+        temperature=torch.tensor([one.temperature for one in params], dtype=torch.float32),
+        top_k=torch.tensor([one.top_k for one in params]),
+        top_p=torch.tensor([one.top_p for one in params], dtype=torch.float32),
+        seeds=torch.tensor([_wrap_seed(one.seed) for one in params]),
+        positions=_tensor(positions),
+    )
+
+
+def _output_positions(scheduled: ScheduledRequest) -> Array:
+    """The output position of the token that each row with logits leads to."""
+    if scheduled.constrained_rows is None:
+        first = scheduled.output_position
+        return np.arange(first, first + scheduled.num_logits_rows)
+    rows = scheduled.constrained_rows
+    return np.array([scheduled.output_position_of(row) for row in rows], dtype=np.int64)
+
+
+def _pack_wanted(asked: Sequence[ScheduledRequest], bounds: Array) -> WantedLogprobs | None:
+    if not any(one.constrained_rows or one.sampling.has_logprobs for one in asked):
+        return None
+    rows: list[int] = []
+    listed_at: list[int] = []
+    listed_token_ids: list[int] = []
+    written: list[int] = []
+    for one, first in zip(asked, bounds.tolist(), strict=False):
+        if one.constrained_rows is not None:
+            for row_at, row in enumerate(one.constrained_rows, start=first):
+                if row.has_evidence:
+                    listed_at += [len(rows)] * len(row.allowed_token_ids)
+                    listed_token_ids += row.allowed_token_ids
+                    rows.append(row_at)
+        elif one.sampling.has_logprobs:
+            written += range(len(rows), len(rows) + one.num_logits_rows)
+            rows += range(first, first + one.num_logits_rows)
+    if not rows:
+        return None
+    as_rows = np.array(rows, dtype=np.int64)
+    written_at = np.array(written, dtype=np.int64)
+    return WantedLogprobs(
+        rows=_tensor(as_rows),
+        listed_at=torch.tensor(listed_at, dtype=torch.int64),
+        listed_token_ids=torch.tensor(listed_token_ids, dtype=torch.int64),
+        written_at=_tensor(written_at),
+        written_rows=_tensor(as_rows[written_at]),
     )
 
 

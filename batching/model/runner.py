@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass
-from functools import partial
 from typing import cast
 
 import torch
@@ -17,7 +16,7 @@ from batching.config import Dtype, EngineConfig, ModelInfo, resolve_num_blocks
 from batching.cost_measurement import StepPlans, measure_step_costs
 from batching.errors import CacheConfigError
 from batching.model.cuda_graphs import CudaGraphs, GraphGrid
-from batching.model.forward_batch import ForwardBatch
+from batching.model.forward_batch import ForwardBatch, VerifiedRows
 from batching.model.head_choice import HeadChoice, TimeMs, measure_head_choice
 from batching.model.loading import (
     ModelShape,
@@ -30,7 +29,8 @@ from batching.model.loading import (
     torch_dtype,
 )
 from batching.model.row_bits_choice import load_row_bits
-from batching.model.verifier import pack_outcome, read_outcome, verify_logits, wants_logits
+from batching.model.staging import Staging
+from batching.model.verifier import join_outcomes, pack_outcome, read_outcome, verify_logits
 from batching.pending_step import DeviceStep, FinishedStep, PendingStep
 from batching.request import SamplingParams
 from batching.step_costs import StepCosts
@@ -40,6 +40,9 @@ from kernels.linear import group_rows
 from kernels.op_set import FusedOps
 from kernels.ops import select_ops
 from kernels.row_grouping import RowBits, RowGrouping
+
+# Rows are verified in parts whose logits (float32) take no more; copies of them may exist beside.
+MAX_LOGITS_BYTES = 512 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,8 @@ class ModelRunner:
             fingerprint=_fingerprint_of(loaded, config.dtype),
             row_bits=self.row_bits,
         )
+        self._staging = Staging(self._device)
+        self._max_logits_rows = max(1, MAX_LOGITS_BYTES // (4 * shape.vocab_size))
         self._head_choice = HeadChoice()
         self._graphs: CudaGraphs | None = None
         # Layers of other weight formats may ask the host for something, which no graph can hold.
@@ -198,44 +203,51 @@ class ModelRunner:
         """
         if self._device.type != "cuda":
             began = time.perf_counter()
-            outcome, logits = self._compute(plan)
-            result = read_outcome(outcome.tolist(), plan, logits=logits)
+            outcome, batch = self._compute(plan)
+            result = read_outcome(outcome.numpy(), plan, batch)
             return FinishedStep(result, time.perf_counter() - began)
         started = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         started.record()
-        outcome, logits = self._compute(plan)
-        return DeviceStep(outcome, partial(self._read, plan, logits), started=started)
+        outcome, batch = self._compute(plan)
+        return DeviceStep(
+            outcome, lambda numbers: read_outcome(numbers, plan, batch), started=started
+        )
 
-    def _compute(self, plan: StepPlan) -> tuple[Tensor, Tensor | None]:
-        """The packed outcome of a step, and its logits where they are wanted."""
-        batch, rows = self._hidden_rows(plan)
+    def _compute(self, plan: StepPlan) -> tuple[Tensor, ForwardBatch]:
+        """The outcome of a step on the device, and its batch on the host."""
+        batch = ForwardBatch.from_plan(
+            plan, block_size=self._block_size, max_logits_rows=self._max_logits_rows
+        )
+        rows, verified = self._hidden_rows(batch)
+        outcomes = [self._verify(rows[part.start : part.stop], part) for part in verified]
+        return join_outcomes(outcomes, self._device), batch
+
+    def _verify(self, rows: Tensor, part: VerifiedRows) -> Tensor:
+        """The outcome of some rows. rows: [num_rows, hidden_size]"""
         greedy_head = self._ops.greedy_head
         if (
-            greedy_head is not None
-            and self._head_choice.is_fused(rows.shape[0])
-            and not wants_logits(plan, batch)
+            greedy_head is None
+            or part.wants_logits
+            or not self._head_choice.is_fused(rows.shape[0])
         ):
-            weight = cast(Tensor, cast(nn.Module, self._model.lm_head).weight)
-            verification = greedy_head(rows, weight, batch.draft_token_ids, cu_rows=batch.cu_rows)
-            return pack_outcome(verification), None
-        logits = compute_logits(self._model, rows)
-        return verify_logits(logits, batch, ops=self._ops), logits
+            return verify_logits(compute_logits(self._model, rows), part, ops=self._ops)
+        weight = cast(Tensor, cast(nn.Module, self._model.lm_head).weight)
+        verification = greedy_head(rows, weight, part.draft_token_ids, cu_rows=part.cu_rows)
+        return pack_outcome(verification, is_number=rows.isfinite().all(dim=1))
 
-    def _hidden_rows(self, plan: StepPlan) -> tuple[ForwardBatch, Tensor]:
-        """Hidden rows [num_rows, hidden_size] of `logits_rows`, in a graph where there is one."""
+    def _hidden_rows(self, batch: ForwardBatch) -> tuple[Tensor, tuple[VerifiedRows, ...]]:
+        """Hidden rows [num_rows, hidden_size] of `logits_rows`, in a graph where there is one.
+
+        With them, what verification reads, on the device.
+        """
+        if self._device.type == "cpu":
+            return self._decode(batch)[batch.logits_rows], batch.verified
         if self._graphs is not None:
-            host_batch = ForwardBatch.from_plan(
-                plan, block_size=self._block_size, device=torch.device("cpu")
-            )
-            rows = self._graphs.try_run(host_batch)
+            rows = self._graphs.try_run(batch)
             if rows is not None:
-                return host_batch.with_verification_on(self._device), rows
-        batch = ForwardBatch.from_plan(plan, block_size=self._block_size, device=self._device)
-        return batch, self._decode(batch)[batch.logits_rows]
-
-    @torch.inference_mode()
-    def _read(self, plan: StepPlan, logits: Tensor | None, outcome: list[int]) -> StepResult:
-        return read_outcome(outcome, plan, logits=logits)
+                return rows, self._staging.send(batch.verified)
+        batch = self._staging.send(batch)
+        return self._decode(batch)[batch.logits_rows], batch.verified
 
     def measure_costs(self, *, budget_s: float) -> StepCosts:
         """Measure the costs of steps on this machine, before the cache holds keys of requests."""

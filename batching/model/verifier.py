@@ -1,98 +1,154 @@
-"""From logits to verified tokens, one entry for each scheduled request."""
+"""From logits to verified tokens, one entry for each scheduled request.
+
+On the device each part of a step's rows becomes one tensor of numbers, its outcome; on the host the
+outcomes become values. Nothing between them asks the device.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from batching.events import RowEvidence, TokenLogprob
-from batching.model.forward_batch import ForwardBatch
+from batching.model.forward_batch import ForwardBatch, VerifiedRows, WantedLogprobs
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
 from kernels.op_set import Ops
 from kernels.verification import Verification
 
+# In place of the token of a row whose numbers are none.
+_BROKEN = -2
+
+# The outcome of a part from its hidden rows [num_rows, hidden_size].
+Verify = Callable[[Tensor, VerifiedRows], Tensor]
+
 
 def verify(logits: Tensor, plan: StepPlan, batch: ForwardBatch, *, ops: Ops) -> StepResult:
     """Verify every draft of a step. logits: [num_rows, vocab_size] float32, as `logits_rows`."""
-    outcome = verify_logits(logits, batch, ops=ops)
-    return read_outcome(outcome.tolist(), plan, logits=logits)
+    outcomes = [
+        verify_logits(logits[part.start : part.stop], part, ops=ops) for part in batch.verified
+    ]
+    return read_outcome(join_outcomes(outcomes, logits.device).numpy(), plan, batch)
 
 
-def verify_logits(logits: Tensor, batch: ForwardBatch, *, ops: Ops) -> Tensor:
-    """Verify as a packed outcome on the device of `logits`, without waiting for it."""
-    if batch.sampling is None:
+def verify_logits(logits: Tensor, rows: VerifiedRows, *, ops: Ops) -> Tensor:
+    """The outcome of a part on the device of its logits, without waiting for it."""
+    if rows.sampling is None:
         verification = ops.greedy_verify(
-            logits, batch.draft_token_ids, cu_rows=batch.cu_rows, allowed=batch.allowed
+            logits, rows.draft_token_ids, cu_rows=rows.cu_rows, allowed=rows.allowed
         )
     else:
         verification = ops.rejection_verify(
             logits,
-            batch.draft_token_ids,
-            cu_rows=batch.cu_rows,
-            sampling=batch.sampling,
-            allowed=batch.allowed,
+            rows.draft_token_ids,
+            cu_rows=rows.cu_rows,
+            sampling=rows.sampling,
+            allowed=rows.allowed,
         )
-    return pack_outcome(verification)
+    chosen = logits.gather(1, verification.token_ids.clamp_min(0)[:, None]).squeeze(1)
+    log_probs = None
+    if rows.wanted is not None:
+        log_probs = _wanted_log_probs(logits, verification.token_ids, rows.wanted)
+    return pack_outcome(verification, is_number=chosen.isfinite(), log_probs=log_probs)
 
 
-def pack_outcome(verification: Verification) -> Tensor:
-    """The tokens of all rows, then the numbers of accepted drafts: [num_rows + num_requests] int64.
+def _wanted_log_probs(logits: Tensor, token_ids: Tensor, wanted: WantedLogprobs) -> Tensor:
+    """Before temperature and filters: of the listed tokens, then of the written ones."""
+    log_probs = logits.index_select(0, wanted.rows).log_softmax(dim=-1)
+    written = token_ids[wanted.written_rows].clamp_min(0)
+    return torch.cat(
+        [
+            log_probs[wanted.listed_at, wanted.listed_token_ids],
+            log_probs[wanted.written_at, written],
+        ]
+    )
 
-    One tensor of both, because each copy to the host waits for the device.
+
+def pack_outcome(
+    verification: Verification, *, is_number: Tensor, log_probs: Tensor | None = None
+) -> Tensor:
+    """Tokens of rows, accepted drafts of requests, bits of log-probabilities: [n] int64.
+
+    One tensor of all, because each copy to the host waits for the device. is_number: [num_rows]
+    bool; False marks a row as broken.
     """
-    return torch.cat([verification.token_ids, verification.num_accepted])
+    token_ids = verification.token_ids.masked_fill(~is_number, _BROKEN)
+    parts = [token_ids, verification.num_accepted]
+    if log_probs is not None:
+        parts.append(log_probs.double().view(torch.int64))
+    return torch.cat(parts)
 
 
-def wants_logits(plan: StepPlan, batch: ForwardBatch) -> bool:
-    """True if a step needs more of the logits than their argmax."""
-    has_logprobs = any(s.sampling.has_logprobs for s in plan.scheduled if s.has_logits)
-    return batch.sampling is not None or batch.allowed is not None or has_logprobs
+def join_outcomes(outcomes: Sequence[Tensor], device: torch.device) -> Tensor:
+    """The outcomes of all parts of a step in one tensor."""
+    if len(outcomes) == 1:
+        return outcomes[0]
+    return torch.cat([torch.empty(0, dtype=torch.int64, device=device), *outcomes])
 
 
-def read_outcome(outcome: Sequence[int], plan: StepPlan, *, logits: Tensor | None) -> StepResult:
-    """Unpack an outcome into verified tokens, one entry for each request of the plan.
+def read_outcome(outcome: NDArray[Any], plan: StepPlan, batch: ForwardBatch) -> StepResult:
+    """Unpack the outcomes of a step into verified tokens, one entry for each request of the plan.
 
-    logits: [num_rows, vocab_size] float32; None for a step that does not want them
+    outcome: [n] int64, as `join_outcomes` makes it
     """
-    num_rows = sum(len(scheduled.logits_rows) for scheduled in plan.scheduled)
-    token_ids, num_accepted = outcome[:num_rows], iter(outcome[num_rows:])
-    verified: list[VerifiedTokens] = []
-    stop = 0
-    for scheduled in plan.scheduled:
-        if not scheduled.has_logits:
-            verified.append(VerifiedTokens())
-            continue
-        start, stop = stop, stop + len(scheduled.logits_rows)
-        written = tuple(token_ids[start : min(start + next(num_accepted) + 1, stop)])
-        if logits is None:
-            verified.append(VerifiedTokens(written, len(written) - 1))
-        elif scheduled.constrained_rows is None:
-            verified.append(_verified(scheduled, logits[start:stop], written))
+    asked = (one for one in plan.scheduled if one.num_logits_rows)
+    read: list[VerifiedTokens] = []
+    position = 0
+    for part in batch.verified:
+        num_requests = part.cu_rows.shape[0] - 1
+        requests = [next(asked) for _ in range(num_requests)]
+        num_log_probs = 0
+        if part.wanted is not None:
+            num_log_probs = len(part.wanted.listed_at) + len(part.wanted.written_at)
+        size = part.stop - part.start + num_requests + num_log_probs
+        read += _read_part(outcome[position : position + size], requests, part)
+        position += size
+    entries = iter(read)
+    return StepResult(
+        tuple(next(entries) if one.num_logits_rows else NOTHING for one in plan.scheduled)
+    )
+
+
+NOTHING = VerifiedTokens()
+
+
+def _read_part(
+    outcome: NDArray[Any], requests: Sequence[ScheduledRequest], part: VerifiedRows
+) -> Iterator[VerifiedTokens]:
+    num_rows = part.stop - part.start
+    numbers = outcome[: num_rows + len(requests)].tolist()
+    token_ids, accepted = numbers[:num_rows], numbers[num_rows:]
+    log_probs: list[float] = outcome[num_rows + len(requests) :].view(np.float64).tolist()
+    num_listed = 0 if part.wanted is None else len(part.wanted.listed_at)
+    listed, of_written = iter(log_probs[:num_listed]), iter(log_probs[num_listed:])
+    start = 0
+    for scheduled, num_accepted in zip(requests, accepted, strict=True):
+        stop = start + scheduled.num_logits_rows
+        written = tuple(token_ids[start : min(start + num_accepted + 1, stop)])
+        if scheduled.constrained_rows is not None:
+            evidence = _read_evidence(scheduled, written, listed)
+            entry = _verified_constrained(scheduled, written, evidence)
+        elif scheduled.sampling.has_logprobs:
+            own = [next(of_written) for _ in range(stop - start)]
+            entry = VerifiedTokens(
+                written, len(written) - 1, tuple(map(TokenLogprob, written, own))
+            )
         else:
-            verified.append(_verified_constrained(scheduled, logits[start:stop], written))
-    return StepResult(tuple(verified))
-
-
-def _verified(
-    scheduled: ScheduledRequest, logits: Tensor, written: tuple[int, ...]
-) -> VerifiedTokens:
-    """logits: [num_rows, vocab_size]; `written`, the tokens of the rows that count."""
-    logprobs: tuple[TokenLogprob, ...] = ()
-    if scheduled.sampling.has_logprobs:
-        logprobs = _logprobs(logits[: len(written)], written)
-    return VerifiedTokens(written, len(written) - 1, logprobs)
+            entry = VerifiedTokens(written, len(written) - 1)
+        yield VerifiedTokens(is_broken=True) if _BROKEN in written else entry
+        start = stop
 
 
 def _verified_constrained(
-    scheduled: ScheduledRequest, logits: Tensor, written: tuple[int, ...]
+    scheduled: ScheduledRequest, written: tuple[int, ...], evidence: tuple[RowEvidence, ...]
 ) -> VerifiedTokens:
-    """As `_verified`; tokens between the rows are forced by those before them."""
-    rows = scheduled.logits_rows
-    evidence = _gather_evidence(scheduled, logits[: len(written)], written)
-    last_row = rows[len(written) - 1]
+    """Tokens between the rows are forced by those before them."""
+    last_row = scheduled.logits_rows[len(written) - 1]
     if last_row.is_settled:
         return VerifiedTokens(evidence=evidence)
     num_kept = last_row.position - scheduled.start - len(scheduled.token_ids) + 1
@@ -100,42 +156,28 @@ def _verified_constrained(
     return VerifiedTokens((*kept, written[-1]), num_kept, evidence=evidence)
 
 
-def _gather_evidence(
-    scheduled: ScheduledRequest, logits: Tensor, written: tuple[int, ...]
+def _read_evidence(
+    scheduled: ScheduledRequest, written: tuple[int, ...], listed: Iterator[float]
 ) -> tuple[RowEvidence, ...]:
     """What the model said in the rows that were written and are wanted as evidence.
 
-    logits: [num_written, vocab_size]
+    Takes the log-probabilities of all rows from `listed`.
     """
-    rows = scheduled.logits_rows[: len(written)]
-    asked = [(at, row) for at, row in enumerate(rows) if row.has_evidence]
-    if not asked:
-        return ()
-    row_at = [at for at, row in asked for _ in row.allowed_token_ids]
-    token_ids = [token_id for _, row in asked for token_id in row.allowed_token_ids]
-    index = torch.tensor([row_at, token_ids], device=logits.device)
-    log_probs = logits.log_softmax(dim=-1)[index[0], index[1]].tolist()
     evidence = []
-    start = 0
-    for at, row in asked:
-        allowed = tuple(log_probs[start : start + len(row.allowed_token_ids)])
-        start += len(allowed)
-        evidence.append(
-            RowEvidence(
-                position=scheduled.output_position_of(row),
-                token_id=written[at],
-                allowed_token_ids=row.allowed_token_ids,
-                logprobs=allowed,
-                outside_mass=max(0.0, 1.0 - math.fsum(map(math.exp, allowed))),
-                is_decision=row.is_decision,
-                log_prior=row.log_prior,
+    for at, row in enumerate(scheduled.logits_rows):
+        if not row.has_evidence:
+            continue
+        allowed = tuple(next(listed) for _ in row.allowed_token_ids)
+        if at < len(written):
+            evidence.append(
+                RowEvidence(
+                    position=scheduled.output_position_of(row),
+                    token_id=written[at],
+                    allowed_token_ids=row.allowed_token_ids,
+                    logprobs=allowed,
+                    outside_mass=max(0.0, 1.0 - math.fsum(map(math.exp, allowed))),
+                    is_decision=row.is_decision,
+                    log_prior=row.log_prior,
+                )
             )
-        )
     return tuple(evidence)
-
-
-def _logprobs(logits: Tensor, token_ids: tuple[int, ...]) -> tuple[TokenLogprob, ...]:
-    """Log-probabilities of the tokens written, before temperature and filters."""
-    chosen = torch.tensor(token_ids, device=logits.device)[:, None]
-    log_probs = logits.log_softmax(dim=-1).gather(1, chosen).squeeze(1).tolist()
-    return tuple(map(TokenLogprob, token_ids, log_probs))

@@ -69,7 +69,9 @@ def null_engine(
     return BatchEngine(Engine(config, cast(ModelRunner, cast(Any, runner)), costs=costs))
 
 
-def null_runner(edits: Sequence[Edit], *, step_s: Any, max_rows: int) -> NullRunner:
+def null_runner(
+    edits: Sequence[Edit], *, step_s: Any, max_rows: int, may_sleep: bool = True
+) -> NullRunner:
     """A runner that writes the answers of edits whose requests are called `…-<number>`."""
     return NullRunner(
         lambda request_id: edits[int(request_id.rpartition("-")[2])].answer,
@@ -79,6 +81,7 @@ def null_runner(edits: Sequence[Edit], *, step_s: Any, max_rows: int) -> NullRun
         max_rows=max_rows,
         max_requests=128,
         max_position=_MAX_POSITION,
+        may_sleep=may_sleep,
     )
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import takewhile
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from batching.cache.kv_transfer import KVTransfer
 from batching.config import ModelInfo
 from batching.model.cuda_graphs import GraphGrid, StaticBatch
 from batching.model.forward_batch import ForwardBatch
+from batching.model.staging import Staging
 from batching.model.verifier import read_outcome
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult
 
@@ -42,7 +48,9 @@ class NullRunner:
         max_rows: int,
         max_requests: int,
         max_position: int,
+        may_sleep: bool = True,
     ) -> None:
+        """Without sleep the thread stays awake while a device would work."""
         self.num_blocks = num_blocks
         self.device_s = 0.0
         self.simulated_s = 0.0
@@ -50,6 +58,8 @@ class NullRunner:
         self.num_steps = 0
         self._answer_of = answer_of
         self._step_s = step_s
+        self._staging = Staging(_CPU)
+        self._awake_s = _AWAKE_S if may_sleep else math.inf
         self._block_size = block_size
         self._max_requests = max_requests
         self._grid = GraphGrid.build(max_rows=max_rows, max_context=max_position)
@@ -66,22 +76,28 @@ class NullRunner:
 
     def launch(self, plan: StepPlan) -> NullStep:
         """Pack a step as for a graph, and begin to wait for it."""
-        batch = ForwardBatch.from_plan(plan, block_size=self._block_size, device=_CPU)
+        batch = ForwardBatch.from_plan(plan, block_size=self._block_size)
         key = self._grid.find(
             num_rows=batch.input_ids.shape[0], max_context=int(batch.context_lens.max())
         )
         if key is not None:
             self._static_of(key.num_rows, key.max_context).fill(batch)
-        batch.with_verification_on(_CPU)
+        self._staging.send(batch.verified)
         began = time.perf_counter()
-        outcome = self._outcome(plan)
+        outcome = self.outcome_of(plan)
         seconds = self._step_s(plan)
         now = time.perf_counter()
         self.simulated_s += now - began
         self.device_s += seconds
         self.num_rows += plan.num_tokens
         self.num_steps += 1
-        return NullStep(plan, outcome, seconds=seconds, end=now + seconds)
+        return NullStep(
+            outcome,
+            partial(read_outcome, plan=plan, batch=batch),
+            seconds=seconds,
+            end=now + seconds,
+            awake_s=self._awake_s,
+        )
 
     def _static_of(self, num_rows: int, max_context: int) -> StaticBatch:
         key = (num_rows, max_context)
@@ -96,7 +112,7 @@ class NullRunner:
             self.simulated_s += time.perf_counter() - began
         return self._static[key]
 
-    def _outcome(self, plan: StepPlan) -> list[int]:
+    def outcome_of(self, plan: StepPlan) -> NDArray[Any]:
         """The tokens of all rows, then how many drafts of each request hold."""
         tokens: list[int] = []
         accepted: list[int] = []
@@ -106,7 +122,7 @@ class NullRunner:
                 tokens += written
                 tokens += [_NO_TOKEN] * (1 + len(scheduled.draft_token_ids) - len(written))
                 accepted.append(len(written) - 1)
-        return tokens + accepted
+        return np.array(tokens + accepted, dtype=np.int64)
 
     def _written(self, scheduled: ScheduledRequest) -> Sequence[int]:
         """What holds of a draft, and the token behind it; the last token again after the end."""
@@ -126,12 +142,19 @@ class NullStep:
     leaves_time = True
 
     def __init__(
-        self, plan: StepPlan, outcome: Sequence[int], *, seconds: float, end: float
+        self,
+        outcome: NDArray[Any],
+        read: Callable[[NDArray[Any]], StepResult],
+        *,
+        seconds: float,
+        end: float,
+        awake_s: float,
     ) -> None:
         self.seconds = seconds
-        self._plan = plan
         self._outcome = outcome
+        self._read = read
         self._end = end
+        self._awake_s = awake_s
 
     def is_done(self) -> bool:
         """True if the device would have come to the end."""
@@ -139,7 +162,11 @@ class NullStep:
 
     def wait(self) -> StepResult:
         """The outcome, once a device would have it."""
+        self.pause()
+        return self._read(self._outcome)
+
+    def pause(self) -> None:
+        """Wait until a device would be done."""
         while (left_s := self._end - time.perf_counter()) > 0:
-            if left_s > _AWAKE_S:
-                time.sleep(left_s - _AWAKE_S)
-        return read_outcome(self._outcome, self._plan, logits=None)
+            if left_s > self._awake_s:
+                time.sleep(left_s - self._awake_s)

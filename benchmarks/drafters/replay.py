@@ -40,7 +40,8 @@ def replay(proposer: Proposer, answer: Sequence[int], *, max_draft_tokens: int) 
     propose and commit together.
     """
     started = time.thread_time()
-    proposer.build()
+    for _ in proposer.build() or ():
+        pass
     build_s = time.thread_time() - started
     num_done = num_passes = drafted = accepted = 0
     propose_s = 0.0

@@ -26,7 +26,6 @@ FLAT = StepCosts({1: 60.0, 513: 61.0}, rates=CostRates())
 def make_state(num_prompt: int, num_computed: int, k: int = 64) -> RequestState:
     prompt = tuple(range(num_prompt))
     proposer = NoisyProposer(make_target(prompt, 80), error_rate=0.0)
-    proposer.build()
     request = EngineRequest(
         request_id=f"{num_prompt}-{num_computed}",
         prompt_token_ids=prompt,

@@ -307,7 +307,7 @@ def test_proposing_again_changes_nothing(
     case: dict[str, list[int]], pieces: list[list[int]], extra: list[int]
 ) -> None:
     quiet, asked = EditProposer(**case), EditProposer(**case)  # type: ignore[arg-type]
-    asked.build()
+    assert list(asked.build())
     for number, piece in enumerate(pieces):
         quiet.propose(1)
         for k in [1, *extra[number:]]:
@@ -354,7 +354,7 @@ def test_repetitive_references_cost_linear_work(unit: list[int]) -> None:
 
         def diverge_all_along() -> None:
             proposer = EditProposer(original=original, snippet_segments=segments, end_token_ids=END)
-            proposer.build()
+            assert list(proposer.build())
             for _ in range(size // 100):
                 proposer.propose(64)
                 proposer.commit([*original[:40], 7])

@@ -20,7 +20,7 @@ def compute(cache: PrefixCache, pool: BlockPool, token_ids: list[int], salt: byt
     """A request that computes all of `token_ids`, stores them and ends."""
     blocks = pool.try_reserve(-(-len(token_ids) // BLOCK_SIZE))
     assert blocks is not None
-    cache.store(cache.new_chain(salt), token_ids, blocks=blocks, start=0)
+    cache.store(cache.new_chain(salt), token_ids, num_tokens=len(token_ids), blocks=blocks, start=0)
     pool.release(blocks)
 
 
@@ -120,7 +120,13 @@ def test_a_growing_sequence_is_stored_piece_by_piece() -> None:
     chain = cache.new_chain(b"")
     start = 0
     for num_computed in range(1, len(token_ids) + 1):
-        start = cache.store(chain, token_ids[:num_computed], blocks=blocks, start=start)
+        start = cache.store(
+            chain,
+            token_ids[:num_computed],
+            num_tokens=len(token_ids[:num_computed]),
+            blocks=blocks,
+            start=start,
+        )
         assert start == num_computed // BLOCK_SIZE
         # One more token than is stored, so that every stored block may be taken.
         found = num_cached(cache, pool, [*token_ids[:num_computed], 0])

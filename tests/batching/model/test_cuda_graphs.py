@@ -44,7 +44,7 @@ def make_scheduled(
 
 
 def pack(*scheduled: ScheduledRequest) -> ForwardBatch:
-    return ForwardBatch.from_plan(StepPlan(scheduled), block_size=BLOCK_SIZE, device=CPU)
+    return ForwardBatch.from_plan(StepPlan(scheduled), block_size=BLOCK_SIZE)
 
 
 PREFILL = pack(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,8 +39,10 @@ def make_scheduled(
     )
 
 
-def pack(*scheduled: ScheduledRequest) -> ForwardBatch:
-    return ForwardBatch.from_plan(StepPlan(scheduled), block_size=BLOCK_SIZE, device=CPU)
+def pack(*scheduled: ScheduledRequest, max_logits_rows: int | None = None) -> ForwardBatch:
+    return ForwardBatch.from_plan(
+        StepPlan(scheduled), block_size=BLOCK_SIZE, max_logits_rows=max_logits_rows
+    )
 
 
 def test_a_mixed_step() -> None:
@@ -55,20 +59,21 @@ def test_a_mixed_step() -> None:
     assert batch.cu_query_lens.tolist() == [0, 3, 6, 7]
     assert batch.context_lens.tolist() == [9, 6, 1]
     assert batch.logits_rows.tolist() == [3, 4, 5, 6]
-    assert batch.draft_token_ids.tolist() == [21, 22, -1, -1]
-    assert batch.cu_rows.tolist() == [0, 3, 4]
-    assert batch.sampling is None
+    assert batch.verified[0].draft_token_ids.tolist() == [21, 22, -1, -1]
+    assert batch.verified[0].cu_rows.tolist() == [0, 3, 4]
+    assert batch.verified[0].sampling is None
 
 
 def test_tensors_have_the_types_that_kernels_expect() -> None:
     batch = pack(make_scheduled("r", (1, 2), drafts=(3,)))
-    for name in ("input_ids", "position_ids", "slot_mapping", "logits_rows", "draft_token_ids"):
+    for name in ("input_ids", "position_ids", "slot_mapping", "logits_rows"):
         assert getattr(batch, name).dtype == torch.int64, name
     for name in ("block_tables", "cu_query_lens", "context_lens"):
         assert getattr(batch, name).dtype == torch.int32, name
-    assert batch.cu_rows.dtype == torch.int64
+    (part,) = batch.verified
+    assert part.cu_rows.dtype == part.draft_token_ids.dtype == torch.int64
     whole_numbers = SamplingParams(max_tokens=8, temperature=1, top_p=1)
-    sampling = pack(make_scheduled("r", (1, 2), sampling=whole_numbers)).sampling
+    sampling = pack(make_scheduled("r", (1, 2), sampling=whole_numbers)).verified[0].sampling
     assert sampling is not None
     assert sampling.temperature.dtype == sampling.top_p.dtype == torch.float32
     assert sampling.top_k.dtype == sampling.seeds.dtype == sampling.positions.dtype == torch.int64
@@ -82,8 +87,7 @@ def test_only_the_last_known_token_and_the_drafts_have_logits() -> None:
 def test_a_step_of_prefill_chunks_has_no_rows_to_verify() -> None:
     batch = pack(make_scheduled("r", (1, 2), has_logits=False))
     assert batch.logits_rows.tolist() == []
-    assert batch.cu_rows.tolist() == [0]
-    assert batch.sampling is None
+    assert batch.verified == ()
 
 
 def test_sampling_has_an_entry_for_each_verified_request() -> None:
@@ -95,12 +99,12 @@ def test_sampling_has_an_entry_for_each_verified_request() -> None:
         make_scheduled("sampled", (3,), start=2, sampling=sampled),
         make_scheduled("huge", (4,), start=3, sampling=huge),
     )
-    assert batch.sampling is not None
-    assert batch.sampling.temperature.tolist() == [0.0, 0.5, 1.0]
-    assert batch.sampling.top_k.tolist() == [0, 7, 0]
-    torch.testing.assert_close(batch.sampling.top_p, torch.tensor([1.0, 0.9, 1.0]))
-    assert batch.sampling.seeds.tolist() == [0, 3, -1]
-    assert batch.sampling.positions.tolist() == [1, 2, 3]
+    assert batch.verified[0].sampling is not None
+    assert batch.verified[0].sampling.temperature.tolist() == [0.0, 0.5, 1.0]
+    assert batch.verified[0].sampling.top_k.tolist() == [0, 7, 0]
+    torch.testing.assert_close(batch.verified[0].sampling.top_p, torch.tensor([1.0, 0.9, 1.0]))
+    assert batch.verified[0].sampling.seeds.tolist() == [0, 3, -1]
+    assert batch.verified[0].sampling.positions.tolist() == [1, 2, 3]
 
 
 def test_a_sampled_request_that_is_not_verified_needs_no_sampling() -> None:
@@ -109,7 +113,7 @@ def test_a_sampled_request_that_is_not_verified_needs_no_sampling() -> None:
         make_scheduled("chunk", (1,), has_logits=False, sampling=sampled),
         make_scheduled("greedy", (2,)),
     )
-    assert batch.sampling is None
+    assert batch.verified[0].sampling is None
 
 
 @st.composite
@@ -134,12 +138,23 @@ def plans(draw: st.DrawFn) -> tuple[ScheduledRequest, ...]:
 
 
 @settings(deadline=None)
-@given(plans())
-def test_every_row_stands_where_its_request_says(scheduled: tuple[ScheduledRequest, ...]) -> None:
-    batch = pack(*scheduled)
+@given(st.data(), plans())
+def test_every_row_stands_where_its_request_says(
+    data: st.DataObject, scheduled: tuple[ScheduledRequest, ...]
+) -> None:
+    max_rows = data.draw(st.none() | st.integers(1, 12))
+    batch = pack(*scheduled, max_logits_rows=max_rows)
     bounds = batch.cu_query_lens.tolist()
     assert len(set(batch.slot_mapping.tolist())) == bounds[-1] == len(batch.input_ids)
-    verified = iter(zip(batch.cu_rows.tolist(), batch.cu_rows.tolist()[1:], strict=False))
+    verified = []
+    for part in batch.verified:
+        part_bounds = part.cu_rows.tolist()
+        verified += [(part, first, stop) for first, stop in pairwise(part_bounds)]
+        assert part.stop - part.start == part_bounds[-1] == len(part.draft_token_ids)
+        if max_rows is not None and len(part_bounds) > 2:
+            assert part_bounds[-1] <= max_rows, "several requests only where they fit"
+    assert [part.start for part in batch.verified[1:]] == [p.stop for p in batch.verified[:-1]]
+    entries = iter(verified)
     for index, request in enumerate(scheduled):
         rows = range(bounds[index], bounds[index + 1])
         tokens = [*request.token_ids, *request.draft_token_ids]
@@ -151,8 +166,8 @@ def test_every_row_stands_where_its_request_says(scheduled: tuple[ScheduledReque
             block = int(batch.block_tables[index, position // BLOCK_SIZE])
             assert int(batch.slot_mapping[row]) == block * BLOCK_SIZE + position % BLOCK_SIZE
         if request.has_logits:
-            first, stop = next(verified)
-            asked = batch.logits_rows[first:stop].tolist()
+            part, first, stop = next(entries)
+            asked = batch.logits_rows[part.start + first : part.start + stop].tolist()
             assert asked == list(rows)[len(request.token_ids) - 1 :]
-            assert batch.draft_token_ids[first:stop].tolist() == [*request.draft_token_ids, -1]
-    assert next(verified, None) is None
+            assert part.draft_token_ids[first:stop].tolist() == [*request.draft_token_ids, -1]
+    assert next(entries, None) is None

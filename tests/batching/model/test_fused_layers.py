@@ -91,10 +91,6 @@ def make_batch(token_ids: Tensor) -> tuple[ForwardBatch, PagedKV]:
         cu_query_lens=torch.tensor([0, num_tokens], dtype=torch.int32),
         context_lens=torch.tensor([num_tokens], dtype=torch.int32),
         logits_rows=positions,
-        draft_token_ids=torch.full((num_tokens,), -1),
-        cu_rows=torch.tensor([0, num_tokens]),
-        allowed=None,
-        sampling=None,
     )
     cache = torch.zeros(NUM_LAYERS, 8, BLOCK_SIZE, NUM_KV_HEADS, HEAD_DIM)
     return batch, PagedKV(keys=cache, values=cache.clone())

@@ -44,7 +44,7 @@ def make_scheduled(
 
 def run_verify(logits: Tensor, *scheduled: ScheduledRequest) -> tuple[VerifiedTokens, ...]:
     plan = StepPlan(scheduled)
-    batch = ForwardBatch.from_plan(plan, block_size=16, device=CPU)
+    batch = ForwardBatch.from_plan(plan, block_size=16)
     assert len(batch.logits_rows) == len(logits)
     return verify(logits, plan, batch, ops=select_ops(CPU)).verified
 
