@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from lookup.constraint import ConstrainedDraft, Constraint
+from batching.guards import GuardedConstraint
+from lookup.constraint import ConstrainedDraft
 from lookup.proposer import Draft
 
 
@@ -46,7 +46,7 @@ class ConstrainedAnswer:
     """
 
     def __init__(
-        self, constraint: Constraint[Any], *, num_prompt_tokens: int, looks_ahead: bool
+        self, constraint: GuardedConstraint, *, num_prompt_tokens: int, looks_ahead: bool
     ) -> None:
         self._constraint = constraint
         self._looks_ahead = looks_ahead

@@ -89,7 +89,11 @@ class Engine:
             transfer=None if cache is None else runner.kv_transfer,
         )
         self._scheduler = Scheduler(
-            config, block_pool=self._block_pool, prefix_cache=self._prefix_cache, costs=costs
+            config,
+            block_pool=self._block_pool,
+            prefix_cache=self._prefix_cache,
+            costs=costs,
+            vocab_size=runner.model_info.vocab_size,
         )
         self._costs = costs
         self._keep_costs = keep_costs
@@ -202,6 +206,7 @@ class Engine:
         """One step: plan, compute, commit."""
         began = time.perf_counter()
         plan = self._scheduler.schedule(time.monotonic())
+        self._publish_all(self._scheduler.take_lost())
         if not plan.scheduled:
             self._publish_held()
             return

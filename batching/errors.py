@@ -1,7 +1,8 @@
 """Errors of the engine.
 
 EngineError ← RequestTooLongError, QueueFullError, EngineStoppedError, DeadlineExceededError,
-              ModelLoadError, StepFailedError, DuplicateRequestError, CacheError
+              ModelLoadError, StepFailedError, ConstraintFailedError, BrokenNumbersError,
+              DuplicateRequestError, CacheError
 CacheError ← CacheConfigError ← RedisUrlError
 CacheError ← RedisError ← RedisReplyError, RedisProtocolError
 """
@@ -33,6 +34,21 @@ class ModelLoadError(EngineError):
 
 class StepFailedError(EngineError):
     """A forward pass failed; the requests in it were lost."""
+
+
+class ConstraintFailedError(EngineError):
+    """The constraint of a request raised an error; the request was lost, others go on."""
+
+    def __init__(self, request_id: str, reason: Exception) -> None:
+        super().__init__(
+            f"the constraint of the answer failed: {reason!r}; send the request without it, and"
+            " report this"
+        )
+        self.request_id = request_id
+
+
+class BrokenNumbersError(EngineError):
+    """The model computed NaN or infinity for a request; others go on."""
 
 
 class DuplicateRequestError(EngineError):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from batching.constrained_answer import CONSTRAINT_REFERENCE, ConstrainedAnswer
 from batching.draft_losses import LossCounter
 from batching.events import FinishReason, ReferenceStats, RequestStats, RowEvidence
+from batching.guards import GuardedConstraint, GuardedProposer
 from lookup.constraint import Constraint
 from lookup.proposer import Draft, Proposer
 
@@ -87,7 +88,14 @@ class RequestState:
     after a preemption.
     """
 
-    def __init__(self, request: EngineRequest, *, chain: PrefixChain, now: float) -> None:
+    def __init__(
+        self,
+        request: EngineRequest,
+        *,
+        chain: PrefixChain,
+        now: float,
+        vocab_size: int | None = None,
+    ) -> None:
         self.request = request
         self.chain = chain
         self.status = RequestStatus.WAITING
@@ -114,12 +122,17 @@ class RequestState:
             None
             if request.constraint is None
             else ConstrainedAnswer(
-                request.constraint,
+                GuardedConstraint(request.constraint, request.request_id),
                 num_prompt_tokens=len(request.prompt_token_ids),
                 looks_ahead=request.max_draft_tokens > 0,
             )
         )
         self.losses = LossCounter(request.max_draft_tokens)
+        self._proposer = (
+            None
+            if request.proposer is None
+            else GuardedProposer(request.proposer, request.request_id, vocab_size=vocab_size)
+        )
         self._building: Iterator[None] | None = None
         self._next_draft: Draft | None = None
         self._drafted: dict[str, int] = {}
@@ -177,7 +190,7 @@ class RequestState:
         No draft may be made for a request that a step is asking about. Constraints draft when they
         are asked.
         """
-        proposer = self.request.proposer
+        proposer = self._proposer
         if proposer is None:
             return
         yield from self._begin_building(proposer)
@@ -186,10 +199,10 @@ class RequestState:
             self._next_draft = proposer.propose(num_tokens)
             yield
 
-    def _begin_building(self, proposer: Proposer) -> Iterator[None]:
+    def _begin_building(self, proposer: GuardedProposer) -> Iterator[None]:
         """What is left of the proposer's indexing."""
         if self._building is None:
-            self._building = proposer.build() or iter(())
+            self._building = proposer.build()
         return self._building
 
     def propose(self, max_tokens: int) -> Draft | None:
@@ -197,7 +210,7 @@ class RequestState:
         num_tokens = self._limit_draft(max_tokens)
         if self.constrained is not None:
             return self.constrained.draft(num_tokens)
-        proposer = self.request.proposer
+        proposer = self._proposer
         if proposer is None or num_tokens <= 0:
             self.losses.note_proposal(num_asked=0, num_proposed=0)
             return None
@@ -259,8 +272,8 @@ class RequestState:
         num_drafted = len(draft) if draft is not None else 0
         if draft is not None:
             self._count_draft(draft.reference, num_drafted, num_accepted)
-        if self.request.proposer is not None:
-            self.request.proposer.commit(token_ids)
+        if self._proposer is not None:
+            self._proposer.commit(token_ids)
         return num_drafted, num_accepted
 
     def charge(self, seconds: float) -> None:

@@ -6,18 +6,28 @@ There are no phases: every step computes some of the gap between `num_computed_t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from batching.block_pool import BlockPool
 from batching.cache.prefix_cache import PrefixCache
 from batching.config import SchedulerConfig
-from batching.errors import DeadlineExceededError, EngineError, StepFailedError
+from batching.errors import (
+    BrokenNumbersError,
+    ConstraintFailedError,
+    DeadlineExceededError,
+    EngineError,
+    StepFailedError,
+)
 from batching.events import Cancelled, Event, Failed, Finished, FinishReason, Tokens
 from batching.request import EngineRequest, Priority, RequestState, RequestStatus
 from batching.row_planner import PlannedRows, RowPlanner
 from batching.service_classes import ServiceClasses, find_victims
 from batching.step_costs import StepCosts
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
+
+_LOGGER = logging.getLogger(__name__)
 
 # Waiting requests, first in line, whose prompts are searched in lower tiers before they start.
 _MAX_LOADS_AHEAD = 8
@@ -37,9 +47,14 @@ class Scheduler:
         block_pool: BlockPool,
         prefix_cache: PrefixCache,
         costs: StepCosts | None = None,
+        vocab_size: int | None = None,
     ) -> None:
-        """With `costs` each draft is as long as pays; without, all drafts are equally long."""
+        """With `costs` each draft is as long as pays; without, all drafts are equally long.
+
+        Drafts have token ids below `vocab_size`.
+        """
         self._config = config
+        self._vocab_size = vocab_size
         # Each running request of the best class gets a row, so there are no more than rows.
         self._max_running = min(config.max_running, config.max_tokens_per_step)
         self._block_pool = block_pool
@@ -52,6 +67,7 @@ class Scheduler:
             costs=costs,
         )
         self._num_preemptions = 0
+        self._lost: list[Event] = []
 
     @property
     def num_waiting(self) -> int:
@@ -71,7 +87,8 @@ class Scheduler:
     @property
     def has_work(self) -> bool:
         """True if a step can do anything before a load ends or a request comes in."""
-        return bool(self._running) or not all(state.is_loading for state in self._waiting)
+        is_any_ready = not all(state.is_loading for state in self._waiting)
+        return bool(self._running or self._lost) or is_any_ready
 
     @property
     def num_preemptions(self) -> int:
@@ -81,9 +98,10 @@ class Scheduler:
     def add(self, request: EngineRequest, *, now: float) -> None:
         """Put a new request into the queue."""
         chain = self._prefix_cache.new_chain(request.cache_salt)
-        state = RequestState(request, chain=chain, now=now)
-        state.take_forced()
+        state = RequestState(request, chain=chain, now=now, vocab_size=self._vocab_size)
         self._waiting.append(state)
+        with self._losing_only(state):
+            state.take_forced()
         if request.priority is Priority.INTERACTIVE:
             self._classes.note_interactive(now)
 
@@ -113,8 +131,14 @@ class Scheduler:
         """Publish what constraints made certain, and end answers that need no computing (more)."""
         events: list[Event] = []
         for state in list(self._live()):
-            events += self._settle_request(state, now)
-        return events
+            with self._losing_only(state):
+                events += self._settle_request(state, now)
+        return events + self.take_lost()
+
+    def take_lost(self) -> list[Event]:
+        """The ends of requests whose constraint or stop checker failed since the last call."""
+        lost, self._lost = self._lost, []
+        return lost
 
     def fail_all(self, error: EngineError) -> list[Event]:
         """Fail every live request, running or waiting."""
@@ -134,7 +158,18 @@ class Scheduler:
         return events
 
     def schedule(self, now: float) -> StepPlan:
-        """Plan the next step; an empty plan means that nobody is waiting or running."""
+        """Plan the next step; an empty plan means that nobody is waiting or running.
+
+        Requests whose constraint fails are lost, and the step is planned without them.
+        """
+        while True:
+            try:
+                return self._plan(now)
+            except ConstraintFailedError as error:
+                states = {state.request.request_id: state for state in self._live()}
+                self._lose(states[error.request_id], error)
+
+    def _plan(self, now: float) -> StepPlan:
         self._classes.promote(self._live(), now)
         self._waiting.sort(key=self._classes.rank)
         self._begin_loads(now)
@@ -173,10 +208,11 @@ class Scheduler:
         states = {state.request.request_id: state for state in self._running}
         row_s = step_s / max(1, plan.num_tokens)
         for scheduled, verified in zip(plan.scheduled, result.verified, strict=True):
-            states[scheduled.request_id].charge(row_s * scheduled.num_rows)
-            yield from self._commit_request(
-                states[scheduled.request_id], scheduled, verified, now=now
-            )
+            state = states[scheduled.request_id]
+            state.charge(row_s * scheduled.num_rows)
+            with self._losing_only(state):
+                yield from self._commit_request(state, scheduled, verified, now=now)
+            yield from self.take_lost()
 
     def _admit(self, now: float) -> None:
         """Move waiting requests to running, best first, while one prompt's blocks can be had."""
@@ -266,6 +302,11 @@ class Scheduler:
         now: float,
     ) -> Iterator[Event]:
         request = state.request
+        if verified.is_broken:
+            raise BrokenNumbersError(
+                "the model computed NaN or infinity for this request; check the model's weights"
+                " and number format (apply-service doctor), or send another text"
+            )
         state.target_passes += 1
         state.num_computed_tokens += len(scheduled.token_ids) + verified.num_accepted
         state.evidence += verified.evidence
@@ -313,8 +354,9 @@ class Scheduler:
             state.take_forced()
             yield from self._settle_request(state, now)
         elif reason is not None:
+            finished = Finished(request.request_id, reason, state.stats(now))
             self._drop(state)
-            yield Finished(request.request_id, reason, state.stats(now))
+            yield finished
         if scheduled.draft is not None and state.status is RequestStatus.RUNNING:
             self._release_surplus(state)
 
@@ -331,8 +373,9 @@ class Scheduler:
         elif state.num_output_tokens >= request.sampling.max_tokens:
             reason = "length"
         if reason is not None:
+            stats = state.stats(now)
             self._drop(state)
-            yield Finished(request.request_id, reason, state.stats(now), tuple(state.evidence))
+            yield Finished(request.request_id, reason, stats, tuple(state.evidence))
 
     def _try_grow(self, state: RequestState, num_tokens: int) -> bool:
         """Blocks for the next `num_tokens` tokens, by preempting requests of lower rank if need be.
@@ -364,6 +407,26 @@ class Scheduler:
         self._num_preemptions += 1
         state.status = RequestStatus.PREEMPTED
         self._waiting.append(state)
+
+    @contextmanager
+    def _losing_only(self, state: RequestState) -> Iterator[None]:
+        """Whatever fails within is the fault of one request, which is lost; others go on."""
+        try:
+            yield
+        except EngineError as error:
+            self._lose(state, error)
+        except Exception as error:  # what callers bring along may raise anything
+            failure = StepFailedError(
+                f"the request failed: {error!r}; send it again, and report this"
+            )
+            failure.__cause__ = error
+            self._lose(state, failure)
+
+    def _lose(self, state: RequestState, error: EngineError) -> None:
+        _LOGGER.error("request %s is lost", state.request.request_id, exc_info=error)
+        if state.status is not RequestStatus.FINISHED:
+            self._drop(state)
+            self._lost.append(Failed(state.request.request_id, error))
 
     def _drop(self, state: RequestState) -> None:
         (self._running if state.status is RequestStatus.RUNNING else self._waiting).remove(state)

@@ -55,11 +55,10 @@ def count_accepted(token_ids: Tensor, draft_token_ids: Tensor, cu_rows: Tensor) 
 
     A row without a draft (-1), such as the last one of most requests, ends the prefix.
     """
-    is_equal = (token_ids == draft_token_ids) & (draft_token_ids >= 0)
-    num_requests = cu_rows.shape[0] - 1
-    num_accepted = torch.zeros(num_requests, dtype=torch.int64, device=token_ids.device)
-    bounds = cu_rows.tolist()
-    for request_index in range(num_requests):
-        prefix = is_equal[bounds[request_index] : bounds[request_index + 1]].long().cumprod(0)
-        num_accepted[request_index] = prefix.sum()
-    return num_accepted
+    is_wrong = (token_ids != draft_token_ids) | (draft_token_ids < 0)
+    num_wrong = torch.nn.functional.pad(is_wrong.cumsum(0), (1, 0))
+    rows = torch.arange(token_ids.shape[0], device=token_ids.device)
+    owners = torch.searchsorted(cu_rows, rows, right=True) - 1
+    is_held = num_wrong[1:] == num_wrong[cu_rows[owners]]
+    num_held = torch.nn.functional.pad(is_held.cumsum(0), (1, 0))
+    return num_held[cu_rows[1:]] - num_held[cu_rows[:-1]]

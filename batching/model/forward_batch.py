@@ -7,7 +7,7 @@ nothing is done for each row.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from itertools import accumulate, chain
 from typing import Any
 
@@ -126,6 +126,15 @@ class ForwardBatch:
                 for first, last, start, stop in _parts(num_asked, max_logits_rows)
             ),
         )
+
+    def to(self, device: torch.device) -> ForwardBatch:
+        """The same inputs on another device; what verification reads stays where it is."""
+        moved = {
+            field.name: getattr(self, field.name).to(device)
+            for field in fields(self)
+            if field.name != "verified"
+        }
+        return replace(self, **moved)
 
 
 def _tensor(array: Array) -> Tensor:

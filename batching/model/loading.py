@@ -62,8 +62,14 @@ class ModelShape:
         return 2 * self.num_layers * self.num_kv_heads * self.head_dim * dtype.itemsize
 
 
-def load_model(path: Path, *, dtype: Dtype, device: torch.device) -> tuple[nn.Module, ModelShape]:
-    """The model in evaluation mode on `device`, and its shape.
+# Tries a model as transformers has loaded it; raises ModelLoadError.
+Probe = Callable[[nn.Module, "ModelShape"], None]
+
+
+def load_model(
+    path: Path, *, dtype: Dtype, device: torch.device, probe: Probe | None = None
+) -> tuple[nn.Module, ModelShape]:
+    """The model in evaluation mode on `device`, and its shape; `probe` tries it.
 
     Raises ModelLoadError for a missing or damaged folder and for families whose state cannot be
     rolled back or whose attention is not plain causal attention.
@@ -76,16 +82,20 @@ def load_model(path: Path, *, dtype: Dtype, device: torch.device) -> tuple[nn.Mo
         )
     weight_format = _check_weight_format(path, dtype=dtype, device=device)
     model, config = _read_weights(path, weight_format, dtype=dtype, device=device)
-    if weight_format is not None and is_quantised(model):
-        return model.eval(), read_shape(config)
-    if weight_format is not None:
+    model, shape = model.eval(), read_shape(config)
+    is_as_loaded = weight_format is not None and is_quantised(model)
+    if not is_as_loaded:
         # What a device cannot multiply, transformers has made plain weights of.
-        model = model.to(torch_dtype(dtype))
+        model = model.to(device, torch_dtype(dtype))
+    if probe is not None:
+        probe(model, shape)
+    if is_as_loaded:
+        return model, shape
     if device.type == "cpu" and dtype in ("float32", "bfloat16"):
         use_onednn_linear(model)
     elif dtype == "int8":
         use_int8_linear(model)
-    return model.eval().to(device), read_shape(config)
+    return model, shape
 
 
 def is_quantised(model: nn.Module) -> bool:

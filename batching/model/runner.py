@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
 from typing import cast
 
 import torch
@@ -15,6 +17,7 @@ from batching.cache.kv_transfer import KVTransfer
 from batching.config import Dtype, EngineConfig, ModelInfo, resolve_num_blocks
 from batching.cost_measurement import StepPlans, measure_step_costs
 from batching.errors import CacheConfigError
+from batching.machine_file import MachineFile
 from batching.model.cuda_graphs import CudaGraphs, GraphGrid
 from batching.model.forward_batch import ForwardBatch, VerifiedRows
 from batching.model.head_choice import HeadChoice, TimeMs, measure_head_choice
@@ -28,6 +31,7 @@ from batching.model.loading import (
     run_decoder,
     torch_dtype,
 )
+from batching.model.model_probe import PROBE_VERSION, probe_model
 from batching.model.row_bits_choice import load_row_bits
 from batching.model.staging import Staging
 from batching.model.verifier import join_outcomes, pack_outcome, read_outcome, verify_logits
@@ -312,8 +316,28 @@ class ModelRunner:
 
 
 def _load(config: EngineConfig, device: torch.device) -> DeviceModel:
-    model, shape = load_model(config.model_path, dtype=config.dtype, device=device)
-    return DeviceModel(model, shape, fingerprint_model(config.model_path))
+    """The model of a configuration, tried once on a machine. Raises ModelLoadError."""
+    fingerprint = fingerprint_model(config.model_path)
+    dtype = torch_dtype(config.dtype)
+    kept = None
+    if config.step_cost_dir is not None:
+        kept = MachineFile(
+            config.step_cost_dir,
+            probe=PROBE_VERSION,
+            model=fingerprint,
+            dtype=dtype,
+            device=device.type,
+            torch=torch.__version__,
+            transformers=version("transformers"),
+        )
+    is_known = kept is not None and kept.load(lambda content: bool(content["probe"]))
+    probe = None
+    if not is_known:
+        probe = partial(probe_model, dtype=dtype, ops=select_ops(device))
+    model, shape = load_model(config.model_path, dtype=config.dtype, device=device, probe=probe)
+    if kept is not None and not is_known:
+        kept.store({"probe": True})
+    return DeviceModel(model, shape, fingerprint)
 
 
 def _fingerprint_of(loaded: DeviceModel, dtype: Dtype) -> str:

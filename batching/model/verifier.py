@@ -50,17 +50,19 @@ def verify_logits(logits: Tensor, rows: VerifiedRows, *, ops: Ops) -> Tensor:
             sampling=rows.sampling,
             allowed=rows.allowed,
         )
-    chosen = logits.gather(1, verification.token_ids.clamp_min(0)[:, None]).squeeze(1)
+    # A draw from what is no distribution may be no token.
+    token_ids = verification.token_ids.clamp(0, logits.shape[1] - 1)
+    chosen = logits.gather(1, token_ids[:, None]).squeeze(1)
     log_probs = None
     if rows.wanted is not None:
-        log_probs = _wanted_log_probs(logits, verification.token_ids, rows.wanted)
+        log_probs = _wanted_log_probs(logits, token_ids, rows.wanted)
     return pack_outcome(verification, is_number=chosen.isfinite(), log_probs=log_probs)
 
 
 def _wanted_log_probs(logits: Tensor, token_ids: Tensor, wanted: WantedLogprobs) -> Tensor:
     """Before temperature and filters: of the listed tokens, then of the written ones."""
     log_probs = logits.index_select(0, wanted.rows).log_softmax(dim=-1)
-    written = token_ids[wanted.written_rows].clamp_min(0)
+    written = token_ids[wanted.written_rows]
     return torch.cat(
         [
             log_probs[wanted.listed_at, wanted.listed_token_ids],

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from batching.model.forward_batch import ForwardBatch
-from batching.model.verifier import verify
+from batching.model.verifier import join_outcomes, read_outcome, verify, verify_logits
 from batching.request import SamplingParams
 from batching.step_plan import ScheduledRequest, StepPlan, VerifiedTokens
 from kernels.ops import select_ops
@@ -108,3 +108,52 @@ def test_log_probabilities_are_those_before_temperature_and_filters(
     for row, entry in enumerate(spoken.logprobs, start=2):
         weights = [math.exp(logit) for logit in logits[row].tolist()]
         assert entry.logprob == pytest.approx(math.log(weights[entry.token_id] / sum(weights)))
+
+
+def test_nothing_asks_the_device_before_the_outcome_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a GPU each of these calls would wait for all that has been launched."""
+    logits = torch.randn(5, VOCAB_SIZE, generator=torch.Generator().manual_seed(1))
+    asked = dataclasses.replace(GREEDY, has_logprobs=True)
+    plan = StepPlan(
+        (
+            make_scheduled("silent", (int(logits[0].argmax()), 3)),
+            make_scheduled("spoken", (3,), sampling=asked),
+        )
+    )
+    batch = ForwardBatch.from_plan(plan, block_size=16)
+    calls: list[str] = []
+    with monkeypatch.context() as watched:
+        for name in ("item", "tolist", "cpu", "numpy", "nonzero", "__bool__", "__int__"):
+            watched.setattr(Tensor, name, lambda *_, called=name: calls.append(called))
+        outcomes = [
+            verify_logits(logits[part.start : part.stop], part, ops=select_ops(CPU))
+            for part in batch.verified
+        ]
+        outcome = join_outcomes(outcomes, CPU)
+    assert calls == []
+    read = read_outcome(outcome.numpy(), plan, batch).verified
+    assert read == run_verify(logits, *plan.scheduled)
+    assert read[0].num_accepted == (1 if int(logits[1].argmax()) != 3 else 2)
+    assert len(read[1].logprobs) == len(read[1].token_ids)
+
+
+@pytest.mark.parametrize("max_rows", [1, 2, 3, 4, 7, 100])
+def test_rows_verified_in_parts_are_what_all_together_are(max_rows: int) -> None:
+    logits = torch.randn(12, VOCAB_SIZE, generator=torch.Generator().manual_seed(2))
+    best = logits.argmax(dim=-1).tolist()
+    asked = dataclasses.replace(SAMPLED, has_logprobs=True)
+    scheduled = (
+        make_scheduled("right", tuple(best[:3])),
+        make_scheduled("chunk", has_logits=False),
+        make_scheduled("sampled", (1, 2), sampling=asked),
+        make_scheduled("plain"),
+        make_scheduled("half", (best[8], (best[9] + 1) % VOCAB_SIZE, 1)),
+    )
+    plan = StepPlan(scheduled)
+    batch = ForwardBatch.from_plan(plan, block_size=16, max_logits_rows=max_rows)
+    assert (len(batch.verified) == 1) == (max_rows >= 12)
+    together = run_verify(logits, *scheduled)
+    assert verify(logits, plan, batch, ops=select_ops(CPU)).verified == together
+    assert [entry.num_accepted for entry in together][::4] == [3, 1]

@@ -1,0 +1,117 @@
+"""Keeps what callers bring along from harming others: a proposer or a constraint that raises."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from batching.errors import ConstraintFailedError
+from lookup.constraint import ConstrainedDraft, Constraint
+from lookup.proposer import EMPTY_DRAFT, Draft, Proposer
+
+_LOGGER = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class GuardedProposer:
+    """A proposer that proposes nothing more once it has raised, or drafted what is no token.
+
+    vocab_size: token ids lie below it; None leaves them unchecked
+    """
+
+    def __init__(self, proposer: Proposer, request_id: str, *, vocab_size: int | None) -> None:
+        self._proposer: Proposer | None = proposer
+        self._request_id = request_id
+        self._vocab_size = vocab_size
+
+    def build(self) -> Iterator[None]:
+        """What the proposer indexes ahead, piece by piece."""
+        try:
+            if self._proposer is not None:
+                yield from self._proposer.build() or ()
+        except Exception as error:  # whatever it is, the request can do without drafts
+            self._give_up(error)
+
+    def propose(self, max_tokens: int) -> Draft:
+        """A draft; the empty one where the proposer is at fault."""
+        if self._proposer is None:
+            return EMPTY_DRAFT
+        try:
+            draft = self._proposer.propose(max_tokens)
+            if draft.token_ids:
+                self._check(draft, max_tokens)
+        except Exception as error:  # as above
+            return self._give_up(error)
+        return draft
+
+    def commit(self, token_ids: Sequence[int]) -> None:
+        """Tell the proposer what was written."""
+        if self._proposer is None:
+            return
+        try:
+            self._proposer.commit(token_ids)
+        except Exception as error:  # as above
+            self._give_up(error)
+
+    def _check(self, draft: Draft, max_tokens: int) -> None:
+        """Raise ValueError for a draft that no step could compute."""
+        token_ids = draft.token_ids
+        if len(token_ids) > max_tokens:
+            raise ValueError(f"{len(token_ids)} tokens were drafted, {max_tokens} were asked for")
+        if self._vocab_size is None:
+            return
+        low, high = min(token_ids), max(token_ids)
+        if low < 0 or high >= self._vocab_size:
+            wrong = low if low < 0 else high
+            raise ValueError(f"{wrong} is no token; the vocabulary has {self._vocab_size}")
+
+    def _give_up(self, error: Exception) -> Draft:
+        _LOGGER.error(
+            "the proposer of request %s failed, which goes on without drafts",
+            self._request_id,
+            exc_info=error,
+        )
+        self._proposer = None
+        return EMPTY_DRAFT
+
+
+class GuardedConstraint:
+    """A constraint whose errors name the request that has to end: ConstraintFailedError."""
+
+    def __init__(self, constraint: Constraint[Any], request_id: str) -> None:
+        self._constraint = constraint
+        self._request_id = request_id
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the answer may end here."""
+        return self._guarded(lambda: self._constraint.is_complete)
+
+    @property
+    def is_border(self) -> bool:
+        """True if the logits for the next token are wanted anyway."""
+        return self._guarded(lambda: self._constraint.is_border)
+
+    def allowed_next(self) -> tuple[int, ...]:
+        """The ids of all tokens that lead to a valid answer."""
+        return self._guarded(lambda: self._constraint.allowed_next())
+
+    def log_prior(self) -> tuple[float, ...]:
+        """Terms to add to the log-probabilities of these tokens."""
+        return self._guarded(lambda: self._constraint.log_prior())
+
+    def draft(self, max_tokens: int) -> ConstrainedDraft:
+        """The likeliest continuation."""
+        return self._guarded(lambda: self._constraint.draft(max_tokens))
+
+    def advance_all(self, token_ids: Sequence[int]) -> None:
+        """Move behind a run of tokens."""
+        self._guarded(lambda: self._constraint.advance_all(token_ids))
+
+    def _guarded(self, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except Exception as error:  # whatever it is, it must not end the step of others
+            raise ConstraintFailedError(self._request_id, error) from error
