@@ -27,11 +27,19 @@ class GuardedProposer:
         self._vocab_size = vocab_size
 
     def build(self) -> Iterator[None]:
-        """What the proposer indexes ahead, piece by piece."""
+        """Begin what the proposer indexes ahead; the rest of it, piece by piece."""
+        pieces: Iterator[None] | None = None
         try:
             if self._proposer is not None:
-                yield from self._proposer.build() or ()
+                pieces = self._proposer.build()
         except Exception as error:  # whatever it is, the request can do without drafts
+            self._give_up(error)
+        return self._guarded(pieces or iter(()))
+
+    def _guarded(self, pieces: Iterator[None]) -> Iterator[None]:
+        try:
+            yield from pieces
+        except Exception as error:  # as above
             self._give_up(error)
 
     def propose(self, max_tokens: int) -> Draft:

@@ -96,8 +96,8 @@ def _check(ours: Tensor, theirs: Tensor, what: str, limit: float) -> None:
     if not (mean <= limit and most <= _MOST_OVER_MEAN * limit):
         raise ModelLoadError(
             f"{what} differs from transformers by {mean:.3g} of its spread, at most {most:.3g}; the"
-            f" limit is {limit:g}; this family's attention or state is not what the engine computes,"
-            " so it cannot be served"
+            f" limit is {limit:g}; this family's attention or state is not what the engine"
+            " computes, so it cannot be served"
         )
 
 

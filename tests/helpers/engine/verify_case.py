@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from batching.model.staging import Staging
 from kernels.greedy_verify import greedy_verify_reference
 from kernels.rejection_verify import SamplingTensors, rejection_verify_reference
 from kernels.verification import AllowedTokens, Verification
@@ -38,13 +39,7 @@ class VerifyCase:
 
     def to(self, device: torch.device) -> VerifyCase:
         """The same case on another device."""
-        return VerifyCase(
-            logits=self.logits.to(device),
-            draft_token_ids=self.draft_token_ids.to(device),
-            cu_rows=self.cu_rows.to(device),
-            allowed=None if self.allowed is None else self.allowed.to(device),
-            sampling=self.sampling.to(device),
-        )
+        return Staging(device).send(self)
 
 
 def make_verify_case(
