@@ -2,7 +2,8 @@
 
 A step: `scheduler` (`row_planner` for rows and drafts, `service_classes`) makes a `step_plan`;
 `model.runner` executes it (`pending_step`), and the scheduler commits the result.
-A request: `request`, `constrained_answer`, `draft_losses`, `guards`, `events`, `errors`.
+A request: `request`, `recipes`, `constrained_answer`, `stop_tokens`, `draft_losses`, `guards`,
+`live_requests`, `events`, `errors`. `remote` has the engine in another process.
 Memory: `block_pool` (blocks and their hashes), and the tiers of `cache`.
 Time: `step_costs`, `cost_measurement`, `machine_file`.
 `config` holds all limits and timeouts, those of Redis included; `stats` counts.

@@ -19,17 +19,12 @@ from batching.cache.lower_tiers import LowerTiers
 from batching.cache.prefix_cache import PrefixCache
 from batching.config import CacheConfig, EngineConfig, ModelInfo, SchedulerConfig
 from batching.cost_measurement import StepCostFile
-from batching.errors import (
-    DuplicateRequestError,
-    EngineError,
-    EngineStoppedError,
-    QueueFullError,
-    RequestTooLongError,
-    StepFailedError,
-)
+from batching.errors import EngineError, EngineStoppedError, StepFailedError
 from batching.events import Cancelled, Event, Failed, Finished
+from batching.live_requests import LiveRequests
 from batching.model.runner import ModelRunner
 from batching.pending_step import PendingStep
+from batching.recipes import TokenText
 from batching.request import EngineRequest, Priority
 from batching.scheduler import Scheduler
 from batching.stats import EngineCounters, EngineGauges, EngineStats
@@ -75,8 +70,12 @@ class Engine:
         *,
         costs: StepCosts | None = None,
         keep_costs: Callable[[StepCosts], None] | None = None,
+        tokens: TokenText | None = None,
     ) -> None:
-        """Without `costs` drafts are as long as they may be; `keep_costs` gets them at the end."""
+        """Without `costs` drafts are as long as they may be; `keep_costs` gets them at the end.
+
+        `tokens` is for requests whose constraint or stop texts are about text.
+        """
         self._config = config
         self._runner = runner
         self._block_pool = BlockPool(runner.num_blocks)
@@ -94,6 +93,7 @@ class Engine:
             prefix_cache=self._prefix_cache,
             costs=costs,
             vocab_size=runner.model_info.vocab_size,
+            tokens=tokens,
         )
         self._costs = costs
         self._keep_costs = keep_costs
@@ -101,9 +101,7 @@ class Engine:
         self._held_events: list[Event] = []
         self._publish: Callable[[Event], None] = _discard
         self._counters = EngineCounters()
-        self._lock = threading.Lock()
-        self._live: dict[str, Priority] = {}
-        self._is_accepting = True
+        self._live = LiveRequests(config.max_waiting + config.max_running)
         self._beat = time.monotonic()
         self._has_failed = False
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
@@ -124,24 +122,8 @@ class Engine:
         Raises RequestTooLongError, QueueFullError, DuplicateRequestError or EngineStoppedError, and
         then nothing happened.
         """
-        self._check_length(request)
-        with self._lock:
-            if not self._is_accepting:
-                raise EngineStoppedError("the engine is stopping and takes no new requests")
-            limit = self._config.max_waiting + self._config.max_running
-            if request.priority is Priority.BATCH:
-                limit = max(1, limit // 2)  # the rest of the queue is for interactive requests
-            if len(self._live) >= limit:
-                raise QueueFullError(
-                    f"{len(self._live)} requests are queued or running, the limit is {limit};"
-                    " try again in a moment"
-                )
-            if request.request_id in self._live:
-                raise DuplicateRequestError(
-                    f"a request with the id {request.request_id!r} is still live; use another id"
-                )
-            self._live[request.request_id] = request.priority
-            self._commands.put(request)
+        self._live.accept(request, self.model_info)
+        self._commands.put(request)
 
     def cancel(self, request_id: str) -> None:
         """Withdraw a request from any thread; takes effect before the next step."""
@@ -149,8 +131,7 @@ class Engine:
 
     def refuse_new(self) -> None:
         """Take no new requests from now on; those accepted go on."""
-        with self._lock:
-            self._is_accepting = False
+        self._live.refuse_new()
 
     def stop(self) -> None:
         """End the loop after the step in progress, failing what is unfinished; waits for it."""
@@ -167,9 +148,9 @@ class Engine:
 
         What came in during the step that is under way is waiting too.
         """
-        with self._lock:
-            num_live = len(self._live)
-            num_batch = sum(one is Priority.BATCH for one in self._live.values())
+        live = self._live.live
+        num_live = len(live)
+        num_batch = sum(one is Priority.BATCH for one in live.values())
         num_running = self._scheduler.num_running
         num_batch_running = self._scheduler.num_batch_running
         return self._counters.snapshot(
@@ -277,8 +258,7 @@ class Engine:
         self.refuse_new()
         self._publish_held()
         self._publish_all(self._scheduler.fail_all(error))
-        with self._lock:
-            unseen = sorted(self._live)
+        unseen = sorted(self._live.live)
         self._publish_all(Failed(request_id, error) for request_id in unseen)
 
     def _take_commands(self) -> bool:
@@ -309,8 +289,7 @@ class Engine:
 
     def _publish_one(self, event: Event) -> None:
         if isinstance(event, Finished | Failed | Cancelled):
-            with self._lock:
-                self._live.pop(event.request_id, None)
+            self._live.end(event.request_id)
             self._counters.count_end(event)
         self._publish(event)
 
@@ -326,41 +305,23 @@ class Engine:
             wake=partial(self._commands.put, _Wake()),
         )
 
-    def _check_length(self, request: EngineRequest) -> None:
-        num_prompt = len(request.prompt_token_ids)
-        num_tokens = num_prompt + request.sampling.max_tokens
-        info = self.model_info
-        limit = min(info.max_position, info.num_kv_tokens)
-        if num_prompt < 1 or request.sampling.max_tokens < 1:
-            raise RequestTooLongError(
-                f"a prompt of {num_prompt} and an answer of {request.sampling.max_tokens} tokens"
-                " cannot be served; both need at least 1"
-            )
-        if num_tokens > limit:
-            raise RequestTooLongError(
-                f"a prompt of {num_prompt} and an answer of up to {request.sampling.max_tokens}"
-                f" tokens are {num_tokens} together, the limit is {limit} (context of the model"
-                f" {info.max_position}, KV cache {info.num_kv_tokens}); send less, or give the KV"
-                " cache more memory"
-            )
 
-
-def build_engine(config: EngineConfig) -> Engine:
-    """Load the model and make an engine that is ready to start.
+def build_engine(config: EngineConfig, *, tokens: TokenText | None = None) -> Engine:
+    """Load the model and make an engine that is ready to start; `tokens` as in `Engine`.
 
     Raises ModelLoadError or CacheConfigError.
     """
     # Each thread that computes has an OpenMP team until it ends, and two teams on the same cores
     # slow each other down: this thread ends, and the engine's own team is left.
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="loader") as loader:
-        return loader.submit(_load_engine, config).result()
+        return loader.submit(_load_engine, config, tokens).result()
 
 
-def _load_engine(config: EngineConfig) -> Engine:
+def _load_engine(config: EngineConfig, tokens: TokenText | None) -> Engine:
     runner = ModelRunner(config)
     runner.warm_up()
     if config.draft_budget == "fixed":
-        return Engine(config.scheduler, runner, config.cache)
+        return Engine(config.scheduler, runner, config.cache, tokens=tokens)
     kept = None
     if config.step_cost_dir is not None:
         kept = StepCostFile(config.step_cost_dir, **runner.identity)
@@ -370,7 +331,9 @@ def _load_engine(config: EngineConfig) -> Engine:
         if kept is not None:
             kept.store(costs)
     keep = kept.store if kept is not None else None
-    return Engine(config.scheduler, runner, config.cache, costs=costs, keep_costs=keep)
+    return Engine(
+        config.scheduler, runner, config.cache, costs=costs, keep_costs=keep, tokens=tokens
+    )
 
 
 def _discard(_event: Event) -> None:

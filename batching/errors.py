@@ -1,7 +1,8 @@
 """Errors of the engine.
 
 EngineError ← RequestTooLongError, QueueFullError, EngineStoppedError, DeadlineExceededError,
-              ModelLoadError, StepFailedError, ConstraintFailedError, BrokenNumbersError,
+              EngineLostError, ModelLoadError, StepFailedError, ConstraintFailedError,
+              BrokenNumbersError,
               DuplicateRequestError, CacheError
 CacheError ← CacheConfigError ← RedisUrlError
 CacheError ← RedisError ← RedisReplyError, RedisProtocolError
@@ -22,6 +23,10 @@ class QueueFullError(EngineError):
 
 class EngineStoppedError(EngineError):
     """The engine is draining or stopped and takes no new requests."""
+
+
+class EngineLostError(EngineError):
+    """The engine's process ended with requests in it; it is started again."""
 
 
 class DeadlineExceededError(EngineError):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 from batching.errors import ConstraintFailedError
+from batching.recipes import ByteMerges, EditDrafts, Merges, TokenMerges, TokenText
 from lookup.constraint import ConstrainedDraft, Constraint
 from lookup.proposer import EMPTY_DRAFT, Draft, Proposer
 
@@ -21,10 +23,16 @@ class GuardedProposer:
     vocab_size: token ids lie below it; None leaves them unchecked
     """
 
-    def __init__(self, proposer: Proposer, request_id: str, *, vocab_size: int | None) -> None:
-        self._proposer: Proposer | None = proposer
+    def __init__(
+        self, proposer: Proposer | EditDrafts, request_id: str, *, vocab_size: int | None
+    ) -> None:
         self._request_id = request_id
         self._vocab_size = vocab_size
+        self._proposer: Proposer | None = None
+        try:
+            self._proposer = proposer.make() if isinstance(proposer, EditDrafts) else proposer
+        except Exception as error:  # whatever it is, the request can do without drafts
+            self._give_up(error)
 
     def build(self) -> Iterator[None]:
         """Begin what the proposer indexes ahead; the rest of it, piece by piece."""
@@ -32,7 +40,7 @@ class GuardedProposer:
         try:
             if self._proposer is not None:
                 pieces = self._proposer.build()
-        except Exception as error:  # whatever it is, the request can do without drafts
+        except Exception as error:  # as above
             self._give_up(error)
         return self._guarded(pieces or iter(()))
 
@@ -88,9 +96,22 @@ class GuardedProposer:
 class GuardedConstraint:
     """A constraint whose errors name the request that has to end: ConstraintFailedError."""
 
-    def __init__(self, constraint: Constraint[Any], request_id: str) -> None:
-        self._constraint = constraint
+    def __init__(
+        self,
+        constraint: Constraint[Any] | Merges,
+        request_id: str,
+        tokens: TokenText | None = None,
+    ) -> None:
         self._request_id = request_id
+        self._recipe: Constraint[Any] | Merges = constraint
+        self._tokens = tokens
+
+    @cached_property
+    def _constraint(self) -> Constraint[Any]:
+        """The constraint, made where its errors are guarded."""
+        if isinstance(self._recipe, TokenMerges | ByteMerges):
+            return self._recipe.make(self._tokens)
+        return self._recipe
 
     @property
     def is_complete(self) -> bool:

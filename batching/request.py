@@ -11,6 +11,7 @@ from batching.constrained_answer import CONSTRAINT_REFERENCE, ConstrainedAnswer
 from batching.draft_losses import LossCounter
 from batching.events import FinishReason, ReferenceStats, RequestStats, RowEvidence
 from batching.guards import GuardedConstraint, GuardedProposer
+from batching.recipes import EditDrafts, Merges, StopTexts, TokenText
 from lookup.constraint import Constraint
 from lookup.proposer import Draft, Proposer
 
@@ -57,18 +58,19 @@ class EngineRequest:
     `deadline` is on the clock of `time.monotonic`. `cache_salt` separates tenants in the prefix
     cache. `proposer` None, or `max_draft_tokens` 0, turns speculation off. A `constraint` drafts
     for itself, so it goes without a proposer, and it knows its own end: no `stop_checker` either.
+    All three may be given as recipes; only so can a request go to another process.
     """
 
     request_id: str
     prompt_token_ids: tuple[int, ...]
     sampling: SamplingParams
-    proposer: Proposer | None = None
+    proposer: Proposer | EditDrafts | None = None
     max_draft_tokens: int = 64
     priority: Priority = Priority.INTERACTIVE
     deadline: float | None = None
     cache_salt: bytes = b""
-    stop_checker: StopChecker | None = None
-    constraint: Constraint[Any] | None = None
+    stop_checker: StopChecker | StopTexts | None = None
+    constraint: Constraint[Any] | Merges | None = None
 
 
 class RequestStatus(Enum):
@@ -95,6 +97,7 @@ class RequestState:
         chain: PrefixChain,
         now: float,
         vocab_size: int | None = None,
+        tokens: TokenText | None = None,
     ) -> None:
         self.request = request
         self.chain = chain
@@ -122,10 +125,15 @@ class RequestState:
             None
             if request.constraint is None
             else ConstrainedAnswer(
-                GuardedConstraint(request.constraint, request.request_id),
+                GuardedConstraint(request.constraint, request.request_id, tokens),
                 num_prompt_tokens=len(request.prompt_token_ids),
                 looks_ahead=request.max_draft_tokens > 0,
             )
+        )
+        self._stop_checker = (
+            request.stop_checker.make(tokens)
+            if isinstance(request.stop_checker, StopTexts)
+            else request.stop_checker
         )
         self.losses = LossCounter(request.max_draft_tokens)
         self._proposer = (
@@ -248,8 +256,8 @@ class RequestState:
             place = next(at for at, token_id in enumerate(token_ids) if token_id in stops)
             if place < num_kept:
                 num_kept, reason = place + 1, "stop"
-        if self.request.stop_checker is not None:
-            num_before_stop = self.request.stop_checker.push(token_ids[:num_kept])
+        if self._stop_checker is not None:
+            num_before_stop = self._stop_checker.push(token_ids[:num_kept])
             if num_before_stop is not None:
                 num_kept, reason = num_before_stop, "stop"
         return num_kept, reason

@@ -21,6 +21,7 @@ from batching.errors import (
     StepFailedError,
 )
 from batching.events import Cancelled, Event, Failed, Finished, FinishReason, Tokens
+from batching.recipes import TokenText
 from batching.request import EngineRequest, Priority, RequestState, RequestStatus
 from batching.row_planner import PlannedRows, RowPlanner
 from batching.service_classes import ServiceClasses, find_victims
@@ -48,13 +49,15 @@ class Scheduler:
         prefix_cache: PrefixCache,
         costs: StepCosts | None = None,
         vocab_size: int | None = None,
+        tokens: TokenText | None = None,
     ) -> None:
         """With `costs` each draft is as long as pays; without, all drafts are equally long.
 
-        Drafts have token ids below `vocab_size`.
+        Drafts have token ids below `vocab_size`. `tokens` is for recipes that are about text.
         """
         self._config = config
         self._vocab_size = vocab_size
+        self._tokens = tokens
         # Each running request of the best class gets a row, so there are no more than rows.
         self._max_running = min(config.max_running, config.max_tokens_per_step)
         self._block_pool = block_pool
@@ -98,7 +101,9 @@ class Scheduler:
     def add(self, request: EngineRequest, *, now: float) -> None:
         """Put a new request into the queue."""
         chain = self._prefix_cache.new_chain(request.cache_salt)
-        state = RequestState(request, chain=chain, now=now, vocab_size=self._vocab_size)
+        state = RequestState(
+            request, chain=chain, now=now, vocab_size=self._vocab_size, tokens=self._tokens
+        )
         self._waiting.append(state)
         with self._losing_only(state):
             state.take_forced()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from apply_service.apply.admission import Admission
 from apply_service.apply.attempt import Attempt, attempts_of
 from apply_service.apply.edit_request import EditRequest
-from apply_service.apply.engine_requests import default_max_tokens, make_proposer
+from apply_service.apply.engine_requests import default_max_tokens, drafts_of
 from apply_service.apply.errors import PromptTooLongError
 from apply_service.apply.planning.edit_plan import EditPlan
 from apply_service.apply.region_prompt import RegionPrompt, build_prompts
@@ -129,7 +129,7 @@ class EditModel:
         constraint = region_prompt.constraint
         proposer = None
         if constraint is None and max_draft_tokens:
-            proposer = make_proposer(
+            proposer = drafts_of(
                 prompt,
                 predicted_token_ids=region_prompt.predicted_token_ids,
                 rival_token_ids=region_prompt.rival_token_ids,
@@ -146,7 +146,7 @@ class EditModel:
                 stop_token_ids=prompt.stop_token_ids,
             ),
             proposer=proposer,
-            constraint=None if constraint is None else constraint.grammar(),
+            constraint=None if constraint is None else constraint.recipe(),
             max_draft_tokens=max_draft_tokens,
             priority=edit.priority,
             cache_salt=edit.cache_salt,

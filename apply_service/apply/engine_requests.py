@@ -1,21 +1,21 @@
-"""Turns a prompt into a request to the engine, with the proposer that drafts its answer."""
+"""Turns a prompt into a request to the engine, with what its answer is drafted from."""
 
 from __future__ import annotations
 
 from apply_service.prompts.prompt import Prompt
 from apply_service.prompts.tokenizer import TokenIds
-from lookup.edit_proposer import EditProposer
+from batching.recipes import EditDrafts
 
 
-def make_proposer(
+def drafts_of(
     prompt: Prompt, *, predicted_token_ids: TokenIds = (), rival_token_ids: TokenIds = ()
-) -> EditProposer:
-    """A proposer over all text that the answer to this prompt will probably copy.
+) -> EditDrafts:
+    """Drafts from all text that the answer to this prompt will probably copy.
 
     `predicted_token_ids` is the answer that the deterministic merge expects, without its end;
     `rival_token_ids` is the second-likeliest answer.
     """
-    return EditProposer(
+    return EditDrafts(
         original=prompt.original_token_ids,
         snippet_segments=prompt.snippet_segments,
         merge=predicted_token_ids,

@@ -12,6 +12,7 @@ from apply_service.edit.regions import Region
 from apply_service.edit.text.alignment import bounded_hunks
 from apply_service.prompts.merge_form import AnyMergeGrammar, MergeForm
 from apply_service.prompts.prompt import Prompt
+from batching.recipes import Merges
 from lookup.constraint import GrammarError
 from lookup.merge_automaton import num_equal
 from lookup.merge_rules import MergeRules, MergeText
@@ -29,6 +30,10 @@ class MergeConstraint:
     def grammar(self) -> AnyMergeGrammar:
         """A fresh grammar at the start of an answer."""
         return self.form.grammar(self.rules)
+
+    def recipe(self) -> Merges:
+        """The same as plain data, for an engine."""
+        return self.form.recipe(self.rules)
 
 
 def try_constrain(plan: MergePlan, region: Region, prompt: Prompt) -> MergeConstraint | None:

@@ -50,7 +50,8 @@ def load_served_model(
                 max_waiting=settings.max_waiting,
                 max_draft_tokens=settings.max_draft_tokens,
             ),
-        )
+        ),
+        tokens=found.profile.tokenizer,
     )
     return LoadedModel(
         name=location.name,

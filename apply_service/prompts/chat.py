@@ -67,7 +67,7 @@ class ChatProfile:
         stop_token_ids: frozenset[int] = frozenset(),
     ) -> None:
         """`stop_token_ids` end an answer besides the template's own end of turn."""
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self._template = template
         self._answer = CanonicalAnswer(LAYOUT, tokenizer, end_of_turn=template.end_of_turn)
         self._plain_text = CanonicalAnswer(_PLAIN_TEXT, tokenizer, end_of_turn=template.end_of_turn)
@@ -82,7 +82,7 @@ class ChatProfile:
 
     def build(self, request: PromptRequest) -> Prompt:
         """The prompt of a request. Raises `TextNotEncodableError`, `ChatTemplateError`."""
-        substitution = substitution_of(request, self._tokenizer)
+        substitution = substitution_of(request, self.tokenizer)
         text = request_text(request.original_lines, request.update_lines, request.instruction)
         token_ids = self._template.encode(
             [ChatMessage("user", text)],
@@ -105,7 +105,7 @@ class ChatProfile:
         """
         lines = None if prediction is None else prediction.split("\n")
         texts = [message.content for message in messages]
-        substitution = Substitution.for_texts([texts, lines or ()], self._tokenizer.missing_bytes)
+        substitution = Substitution.for_texts([texts, lines or ()], self.tokenizer.missing_bytes)
         return self._plain_text.prompt(
             self._template.encode(messages, substitution=substitution),
             PromptRequest((), (), (), prediction_lines=lines),

@@ -35,7 +35,7 @@ class EmbeddedProfile:
     def __init__(self, tokenizer: PromptTokenizer, calibration: Calibration = WEAK_MODEL) -> None:
         """Encode the constant parts. Raises `TokenizerError` if a chat marker is missing."""
         self.calibration = calibration
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         end_of_turn = tokenizer.control_token_id("<|im_end|>")
         tokenizer.control_token_id("<|im_start|>")
         self._before_file = tokenizer.encode_template("<|im_start|>user\n<code>")
@@ -66,7 +66,7 @@ class EmbeddedProfile:
         prediction = request.prediction_lines or ()
         substitution = Substitution.for_texts(
             [request.original_lines, request.update_lines, instruction, prediction],
-            self._tokenizer.missing_bytes,
+            self.tokenizer.missing_bytes,
         )
         original = self._encode(substitution.apply(request.original_lines))
         update = self._encode(substitution.apply(request.update_lines))
@@ -87,12 +87,12 @@ class EmbeddedProfile:
             end_token_ids=self._end,
             stop_token_ids=self._stop_token_ids,
             layout=LAYOUT,
-            tokenizer=self._tokenizer,
+            tokenizer=self.tokenizer,
             substitution=substitution,
             encode_answer=self._encode,
             merge_form=LineTokens(
                 self._end,
-                lambda lines: self._tokenizer.encode_lines(substitution.apply(lines)),
+                lambda lines: self.tokenizer.encode_lines(substitution.apply(lines)),
                 calibration=self.calibration,
             ),
         )
@@ -104,4 +104,4 @@ class EmbeddedProfile:
         return (*self._before_instruction, *self._encode(instruction), *self._after_instruction)
 
     def _encode(self, lines: Sequence[str]) -> TokenIds:
-        return tuple(token_id for line in self._tokenizer.encode_lines(lines) for token_id in line)
+        return tuple(token_id for line in self.tokenizer.encode_lines(lines) for token_id in line)

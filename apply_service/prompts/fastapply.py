@@ -46,7 +46,7 @@ class FastApplyProfile:
 
     def __init__(self, tokenizer: PromptTokenizer) -> None:
         """Encode the constant parts. Raises `TokenizerError` if a chat marker is missing."""
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         end_of_turn = tokenizer.control_token_id("<|im_end|>")
         tokenizer.control_token_id("<|im_start|>")
         self._before = tokenizer.encode_template(
@@ -67,7 +67,7 @@ class FastApplyProfile:
 
     def build(self, request: PromptRequest) -> Prompt:
         """The prompt of a request. Raises `TextNotEncodableError`."""
-        substitution = substitution_of(request, self._tokenizer)
+        substitution = substitution_of(request, self.tokenizer)
         parts = [
             _TASK,
             "\n".join(substitution.apply(request.original_lines)),
@@ -77,7 +77,7 @@ class FastApplyProfile:
         ]
         if request.instruction is not None:
             parts += [_INSTRUCTION, *substitution.apply([request.instruction])]
-        message = self._tokenizer.encode("".join([*parts, _REQUEST]))
+        message = self.tokenizer.encode("".join([*parts, _REQUEST]))
         return self._answer.prompt(
             (*self._before, *message, *self._after),
             request,

@@ -11,6 +11,7 @@ from apply_service.prompts.answer import AnswerLayout
 from apply_service.prompts.calibration import UNMEASURED, Calibration
 from apply_service.prompts.substitution import Substitution
 from apply_service.prompts.tokenizer import PromptTokenizer, TokenIds
+from batching.recipes import ByteMerges, Merges, TokenMerges
 from lookup.byte_merge_grammar import ByteMergeGrammar
 from lookup.constraint import Constraint
 from lookup.merge_automaton import MergeDecision
@@ -51,6 +52,10 @@ class MergeForm(Protocol):
         """A fresh grammar at the start of an answer. Raises `GrammarError`."""
         ...
 
+    def recipe(self, rules: MergeRules) -> Merges:
+        """The same grammar as plain data, for an engine."""
+        ...
+
     def symbols(self, token_id: int) -> Sequence[int]:
         """The symbols of a token; the same answer in other tokens has the same symbols."""
         ...
@@ -75,6 +80,10 @@ class LineTokens:
     def grammar(self, rules: MergeRules) -> MergeGrammar:
         """A fresh grammar over tokens."""
         return MergeGrammar(rules)
+
+    def recipe(self, rules: MergeRules) -> TokenMerges:
+        """The same as plain data."""
+        return TokenMerges(rules)
 
     def symbols(self, token_id: int) -> Sequence[int]:
         """The token itself."""
@@ -110,10 +119,12 @@ class LineBytes:
 
     def grammar(self, rules: MergeRules) -> ByteMergeGrammar:
         """A fresh grammar over the vocabulary's bytes."""
-        return ByteMergeGrammar(
-            rules,
-            self.tokenizer.vocabulary,
-            encode=self.tokenizer.encode_bytes,
+        return self.recipe(rules).make(self.tokenizer)
+
+    def recipe(self, rules: MergeRules) -> ByteMerges:
+        """The same as plain data."""
+        return ByteMerges(
+            rules=rules,
             end_token_ids=(self.end_token_id,),
             opening=self.layout.opening.encode(),
             skipped=self._skipped,

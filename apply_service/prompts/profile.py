@@ -12,6 +12,7 @@ from apply_service.prompts.embedded import EmbeddedProfile
 from apply_service.prompts.errors import AnswerFormatError, PromptError, UnknownProfileError
 from apply_service.prompts.fastapply import FastApplyProfile
 from apply_service.prompts.prompt import Prompt, PromptRequest
+from apply_service.prompts.tokenizer import PromptTokenizer
 
 __all__ = [
     "PROFILE_NAMES",
@@ -31,6 +32,11 @@ class Profile(Protocol):
     @property
     def name(self) -> str:
         """The name by which a configuration chooses it."""
+        ...
+
+    @property
+    def tokenizer(self) -> PromptTokenizer:
+        """The model's tokenizer."""
         ...
 
     @property

@@ -13,7 +13,7 @@ import msgspec
 
 from apply_service.apply.attempt import attempts_of
 from apply_service.apply.edit_request import EditRequest
-from apply_service.apply.engine_requests import default_max_tokens, make_proposer
+from apply_service.apply.engine_requests import default_max_tokens, drafts_of
 from apply_service.apply.planning.edit_plan import plan_edit
 from apply_service.apply.region_prompt import RegionPrompt, build_prompts
 from apply_service.edit.text.text_file import TextFile
@@ -98,7 +98,7 @@ def _request_of(region: RegionPrompt, job: CacheJob) -> EngineRequest:
     prompt = region.prompt
     proposer = None
     if region.constraint is None:
-        proposer = make_proposer(
+        proposer = drafts_of(
             prompt,
             predicted_token_ids=region.predicted_token_ids,
             rival_token_ids=region.rival_token_ids,

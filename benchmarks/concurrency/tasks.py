@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Literal
 
 from apply_service.apply.attempt import attempts_of
-from apply_service.apply.engine_requests import make_proposer
+from apply_service.apply.engine_requests import drafts_of
 from apply_service.apply.region_prompt import build_prompts
 from apply_service.edit.regions import estimate_tokens
 from apply_service.edit.text.text_file import TextFile, TextFileError
@@ -49,7 +49,7 @@ class Task:
                 stop_token_ids=self.prompt.stop_token_ids,
             ),
             proposer=(
-                make_proposer(
+                drafts_of(
                     self.prompt,
                     predicted_token_ids=self.predicted_token_ids,
                     rival_token_ids=self.rival_token_ids,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from apply_service.apply.engine_requests import make_proposer
+from apply_service.apply.engine_requests import drafts_of
 from apply_service.edit.text.text_file import TextFileError
 from apply_service.evaluate.cases.case_file import read_cases
 from apply_service.models.store import resolve_model
@@ -37,7 +37,7 @@ class Edit:
                 max_tokens=len(self.answer) + _SLACK_TOKENS,
                 stop_token_ids=self.prompt.stop_token_ids,
             ),
-            proposer=make_proposer(
+            proposer=drafts_of(
                 self.prompt, predicted_token_ids=self.predicted, rival_token_ids=self.rival
             ),
             max_draft_tokens=max_draft_tokens,

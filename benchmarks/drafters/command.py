@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from apply_service.apply.engine_requests import make_proposer
+from apply_service.apply.engine_requests import drafts_of
 from apply_service.evaluate.cases.case_file import Case, CaseFileError, read_cases
 from apply_service.models.store import resolve_model
 from apply_service.prompts.errors import TextNotEncodableError
@@ -174,7 +174,7 @@ def _prepare(
 def _drafters(args: argparse.Namespace) -> dict[str, DrafterFactory]:
     """The drafters of the contract, ours first."""
     return {
-        "ours": lambda case: make_proposer(
+        "ours": lambda case: drafts_of(
             case.prompt, predicted_token_ids=case.predicted, rival_token_ids=case.rival
         ),
         "ngram": lambda case: NgramDrafter(

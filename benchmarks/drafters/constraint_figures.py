@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from apply_service.apply.edit_request import Constraint
-from apply_service.apply.engine_requests import make_proposer
+from apply_service.apply.engine_requests import drafts_of
 from apply_service.evaluate.case_statistics import count_summary
 from batching.config import SchedulerConfig
 from batching.request import EngineRequest, SamplingParams
@@ -100,7 +100,7 @@ def _measure(
         ),
         max_draft_tokens=scheduler.max_draft_tokens,
     )
-    proposer = make_proposer(
+    proposer = drafts_of(
         case.prompt, predicted_token_ids=case.predicted, rival_token_ids=case.rival
     )
     speculated = run_oracle(

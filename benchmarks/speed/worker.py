@@ -13,7 +13,7 @@ from typing import TextIO
 
 import msgspec
 
-from apply_service.apply.engine_requests import make_proposer
+from apply_service.apply.engine_requests import drafts_of
 from apply_service.evaluate.cases.case_file import Case
 from apply_service.evaluate.machine import package_versions
 from apply_service.models.store import cache_dir
@@ -117,7 +117,7 @@ class SpeedWorker:
         prompt, max_draft_tokens = prepared.prompt, self._settings.max_draft_tokens
         proposer = None
         if max_draft_tokens:
-            proposer = make_proposer(
+            proposer = drafts_of(
                 prompt,
                 predicted_token_ids=prepared.predicted_token_ids,
                 rival_token_ids=prepared.rival_token_ids,

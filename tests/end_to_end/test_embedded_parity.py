@@ -10,7 +10,7 @@ from case_files import case_file
 from engine_runs import RunningEngine, running_engine
 from parity import Difference, check_parity
 
-from apply_service.apply.engine_requests import default_max_tokens, make_proposer
+from apply_service.apply.engine_requests import default_max_tokens, drafts_of
 from apply_service.edit.read.markers import split_segments
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.models.store import resolve_model
@@ -48,7 +48,7 @@ def generate(
                     max_tokens=min(max_tokens, default_max_tokens(prompt)),
                     stop_token_ids=prompt.stop_token_ids,
                 ),
-                proposer=make_proposer(prompt) if k else None,
+                proposer=drafts_of(prompt) if k else None,
                 max_draft_tokens=k,
                 cache_salt=f"{k}-{batch}".encode(),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from apply_service.apply.admission import Admission
@@ -14,15 +14,14 @@ from apply_service.apply.errors import PromptTooLongError, WithdrawnError
 from apply_service.http.compat.answer_form import AnswerEnd
 from apply_service.http.compat.chat_answer import ChatAnswer, ChatPiece
 from apply_service.http.compat.conversation import Conversation
-from apply_service.http.compat.stop_texts import StopTokens
 from apply_service.http.problems import ProblemError, make_problem
 from apply_service.prompts.chat import ChatProfile
 from apply_service.prompts.errors import ChatTemplateError
 from apply_service.prompts.prompt import Prompt
 from batching.async_engine import AsyncEngine, RequestHandle
 from batching.events import Cancelled, Failed, Finished, RequestStats
+from batching.recipes import EditDrafts, StopTexts
 from batching.request import EngineRequest, SamplingParams
-from lookup.edit_proposer import EditProposer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +110,7 @@ class ChatPipeline:
                 has_logprobs=conversation.has_logprobs,
             ),
             proposer=_proposer_of(prompt) if self._max_draft_tokens else None,
-            stop_checker=StopTokens(stops, prompt) if stops else None,
+            stop_checker=_stops_of(stops, prompt),
             max_draft_tokens=self._max_draft_tokens,
             deadline=None if request.deadline_s is None else started_at + request.deadline_s,
             cache_salt=request.cache_salt,
@@ -169,12 +168,19 @@ class ChatRun:
                 yield self._answer.end(event)
 
 
-def _proposer_of(prompt: Prompt) -> EditProposer:
+def _proposer_of(prompt: Prompt) -> EditDrafts:
     """Drafts from the prediction and from what the answer has said before."""
     prediction = prompt.prediction_token_ids
-    return EditProposer(
+    return EditDrafts(
         original=(),
         snippet_segments=(),
         prediction=prediction,
         end_token_ids=prompt.end_token_ids if prediction else (),
     )
+
+
+def _stops_of(stops: Sequence[str], prompt: Prompt) -> StopTexts | None:
+    """Stop texts as the model writes them; None without any."""
+    if not stops:
+        return None
+    return StopTexts([text.encode() for text in prompt.substitution.apply(stops)])

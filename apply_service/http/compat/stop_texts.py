@@ -1,35 +1,8 @@
-"""Stop texts: found by the engine among tokens, then cut from the text that is sent."""
+"""Stop texts, which the engine has found among tokens: cut from the text that is sent."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from apply_service.prompts.prompt import Prompt
-
-
-class StopTokens:
-    """Tells the engine at which token an answer has one of the texts; that token is kept.
-
-    Owned by the engine thread.
-    """
-
-    def __init__(self, stops: Sequence[str], prompt: Prompt) -> None:
-        """`stops` are the caller's stop texts, one at least."""
-        self._stops = [text.encode() for text in prompt.substitution.apply(stops)]
-        self._tokenizer = prompt.tokenizer
-        self._num_kept = max(map(len, self._stops)) - 1
-        self._tail = b""
-
-    def push(self, token_ids: Sequence[int]) -> int | None:
-        """Take new tokens; the number of them up to a complete stop text, else None."""
-        for position, token_id in enumerate(token_ids):
-            if token_id in self._tokenizer.special_token_ids:
-                continue
-            self._tail += self._tokenizer.decode_bytes([token_id])
-            if any(stop in self._tail for stop in self._stops):
-                return position + 1
-            self._tail = self._tail[max(0, len(self._tail) - self._num_kept) :]
-        return None
 
 
 class StopCutter:

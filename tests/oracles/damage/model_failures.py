@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from apply_service.apply.engine_requests import default_max_tokens, make_proposer
+from apply_service.apply.engine_requests import default_max_tokens, drafts_of
 from apply_service.edit.read.markers import split_segments
 from apply_service.edit.text.text_file import split_lines
 from apply_service.evaluate.cases.case_file import Case, read_cases
@@ -106,7 +106,7 @@ class ModelRun:
                 sampling=SamplingParams(
                     max_tokens=default_max_tokens(prompt), stop_token_ids=prompt.stop_token_ids
                 ),
-                proposer=make_proposer(prompt),
+                proposer=drafts_of(prompt),
                 max_draft_tokens=MAX_DRAFT_TOKENS,
             )
         )

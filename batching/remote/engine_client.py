@@ -1,0 +1,234 @@
+"""Stands where an engine would, and has one in another process."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+from batching.config import ModelInfo
+from batching.errors import EngineError, EngineLostError, EngineStoppedError
+from batching.events import Cancelled, Event, Failed, Finished
+from batching.live_requests import LiveRequests
+from batching.remote.frame_socket import ConnectionLostError, FrameSocket
+from batching.remote.frames import (
+    Cancel,
+    EngineFrame,
+    Events,
+    Hello,
+    Pulse,
+    StartFailed,
+    Stop,
+    Submit,
+    error_of,
+)
+from batching.request import EngineRequest
+from batching.stats import EngineStats
+
+_LOGGER = logging.getLogger(__name__)
+
+FIRST_PAUSE_S = 0.25
+MAX_PAUSE_S = 8.0
+# An engine that ran for so long was no failure of its start.
+_STEADY_S = 60.0
+# Signs of life come twice a second; one that is older than this says that the process hangs.
+_PULSE_LATE_S = 2.0
+
+
+class EngineLink(Protocol):
+    """A way to an engine's process."""
+
+    @property
+    def connection(self) -> FrameSocket[EngineFrame]:
+        """The socket."""
+        ...
+
+    def close(self) -> str:
+        """End the connection, and the process if it is ours; how that ended, in words."""
+        ...
+
+
+class EngineClient:
+    """An engine in another process, with the interface of `Engine`.
+
+    `connect` starts or finds it and returns before it is ready. Where it is lost, its requests fail
+    with EngineLostError, and it is connected to again, sooner or later.
+    """
+
+    def __init__(self, connect: Callable[[], EngineLink]) -> None:
+        """Wait for the engine. Raises EngineError if there is none."""
+        self._connect = connect
+        self._link, hello = self._first_link()
+        self._hello = hello
+        self._live = LiveRequests(hello.max_live)
+        self._stats: EngineStats | None = None
+        self._stalled_s = 0.0
+        self._heard_at = time.monotonic()
+        self._is_up = True
+        self._is_stopping = threading.Event()
+        self._publish: Callable[[Event], None] = _discard
+        self._thread = threading.Thread(target=self._run, name="engine-client", daemon=True)
+        self._wait_for_figures()
+
+    @property
+    def model_info(self) -> ModelInfo:
+        """Limits and identity of the model."""
+        return self._hello.model_info
+
+    @property
+    def is_up(self) -> bool:
+        """False while a lost engine has not come back."""
+        return self._is_up
+
+    def start(self, publish: Callable[[Event], None]) -> None:
+        """Begin to read; `publish` is called on a thread of the client with each event."""
+        self._publish = publish
+        self._thread.start()
+
+    def submit(self, request: EngineRequest) -> None:
+        """Accept a request from any thread; decided without asking the engine.
+
+        Raises as `Engine.submit` does, EngineLostError while there is no engine, and
+        NotPlainDataError.
+        """
+        frame = Submit.of(request)
+        if not self._is_up:
+            raise _lost()
+        self._live.accept(request, self.model_info)
+        try:
+            self._link.connection.send(frame)
+        except ConnectionLostError as error:
+            # Whoever finds a live request without an engine fails it: its reader, or this thread.
+            if request.request_id in self._live.live:
+                self._live.end(request.request_id)
+                raise _lost() from error
+
+    def cancel(self, request_id: str) -> None:
+        """Withdraw a request from any thread."""
+        with suppress(ConnectionLostError):
+            self._link.connection.send(Cancel(request_id))
+
+    def refuse_new(self) -> None:
+        """Take no new requests from now on; those accepted go on."""
+        self._live.refuse_new()
+
+    def stop(self) -> None:
+        """Fail what is unfinished and end the engine's process, if it is ours; waits for it."""
+        self.refuse_new()
+        self._is_stopping.set()
+        with suppress(ConnectionLostError):
+            self._link.connection.send(Stop())
+        if self._thread.is_alive():
+            self._thread.join()
+        self._link.close()
+
+    def stats(self) -> EngineStats:
+        """The engine's figures of a moment ago."""
+        assert self._stats is not None, "the first ones come before the client is used"
+        return self._stats
+
+    def stalled_s(self) -> float:
+        """Seconds since the last sign of life of the engine while there is work; 0 without."""
+        if not self._is_up:
+            return 0.0
+        silent_s = time.monotonic() - self._heard_at
+        return max(self._stalled_s, silent_s if silent_s > _PULSE_LATE_S else 0.0)
+
+    def _first_link(self) -> tuple[EngineLink, Hello]:
+        link = self._connect()
+        try:
+            return link, _greeted(link)
+        except EngineError:
+            link.close()
+            raise
+
+    def _wait_for_figures(self) -> None:
+        while self._stats is None:
+            try:
+                self._take(self._link.connection.receive())
+            except ConnectionLostError as error:
+                raise EngineLostError(f"the engine {self._link.close()} at its start") from error
+
+    def _run(self) -> None:
+        while True:
+            began = time.monotonic()
+            with suppress(ConnectionLostError):
+                while True:
+                    self._take(self._link.connection.receive())
+            self._is_up = False
+            how = self._link.close()
+            is_stopping = self._is_stopping.is_set()
+            if not is_stopping:
+                _LOGGER.error("the engine %s; it is started again", how)
+            self._fail_live(is_stopping)
+            if is_stopping or not self._come_back(began):
+                return
+
+    def _come_back(self, began: float) -> bool:
+        """Connect again, with growing pauses; False if the client is stopped meanwhile."""
+        pause_s = 0.0 if time.monotonic() - began > _STEADY_S else FIRST_PAUSE_S
+        while not self._is_stopping.wait(pause_s):
+            try:
+                self._link, self._hello = self._first_link()
+            except (EngineError, OSError) as error:
+                pause_s = min(max(2 * pause_s, FIRST_PAUSE_S), MAX_PAUSE_S)
+                _LOGGER.error("the engine did not start, again in %.1f s: %s", pause_s, error)
+                continue
+            self._heard_at, self._stalled_s = time.monotonic(), 0.0
+            self._is_up = True
+            _LOGGER.info("the engine is back")
+            return True
+        return False
+
+    def _fail_live(self, is_stopping: bool) -> None:
+        for request_id in self._live.live:
+            error = (
+                EngineStoppedError("the engine was stopped before the request was done")
+                if is_stopping
+                else _lost()
+            )
+            self._end(Failed(request_id, error))
+
+    def _take(self, frame: EngineFrame) -> None:
+        self._heard_at = time.monotonic()
+        if isinstance(frame, Pulse):
+            self._stats, self._stalled_s = frame.stats, _finite(frame.stalled_s)
+        elif isinstance(frame, Events):
+            for event in frame.unwrap():
+                self._end(event)
+
+    def _end(self, event: Event) -> None:
+        if isinstance(event, Finished | Failed | Cancelled):
+            self._live.end(event.request_id)
+        self._publish(event)
+
+
+def _greeted(link: EngineLink) -> Hello:
+    """What an engine says when it is ready. Raises EngineError."""
+    try:
+        frame = link.connection.receive()
+    except ConnectionLostError as error:
+        raise EngineLostError(f"the engine ended while it was started: {error}") from error
+    if isinstance(frame, StartFailed):
+        raise error_of(frame.kind, frame.message)
+    if not isinstance(frame, Hello):
+        raise EngineLostError(f"the engine began with {type(frame).__name__}; update both ends")
+    return frame
+
+
+def _lost() -> EngineLostError:
+    return EngineLostError(
+        "the engine was lost and is being started again; send the request again in a moment"
+    )
+
+
+def _finite(seconds: float) -> float:
+    return seconds if not math.isnan(seconds) else math.inf
+
+
+def _discard(_event: Event) -> None:
+    """Nobody listens before `start`."""

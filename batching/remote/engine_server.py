@@ -1,0 +1,124 @@
+"""Serves an engine over sockets, to one client or to several."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from contextlib import suppress
+
+from batching.engine import Engine
+from batching.errors import EngineError
+from batching.events import Cancelled, Event, Failed, Finished
+from batching.remote.frame_socket import ConnectionLostError, FrameSocket
+from batching.remote.frames import Cancel, ClientFrame, Events, Hello, Pulse, Submit
+
+# Figures follow events at least so soon, and come as a sign of life at least so often.
+_FRESH_S = 0.05
+_PULSE_S = 0.5
+_MOST_EVENTS = 512
+
+_CLOSED = None
+
+
+class EngineServer:
+    """Passes requests to an engine and its events back. Starts the engine; the caller stops it."""
+
+    def __init__(self, engine: Engine, *, max_live: int) -> None:
+        self._engine = engine
+        self._max_live = max_live
+        self._owners: dict[str, _Client] = {}
+        engine.start(self._publish)
+
+    def serve(self, connection: FrameSocket[ClientFrame]) -> None:
+        """Serve one client until it leaves; what it has not withdrawn by then is."""
+        client = _Client(connection, self._engine)
+        connection.send(Hello(model_info=self._engine.model_info, max_live=self._max_live))
+        client.start()
+        try:
+            while isinstance(frame := connection.receive(), Submit | Cancel):
+                if isinstance(frame, Cancel):
+                    self._engine.cancel(frame.request_id)
+                else:
+                    self._submit(client, frame)
+        except ConnectionLostError:
+            pass
+        finally:
+            for request_id in [one for one, owner in self._owners.items() if owner is client]:
+                self._engine.cancel(request_id)
+            client.close()
+
+    def _submit(self, client: _Client, frame: Submit) -> None:
+        # The first event may come before `submit` returns.
+        is_new = self._owners.setdefault(frame.request_id, client) is client
+        try:
+            self._engine.submit(frame.request())
+        except EngineError as error:
+            if is_new:
+                self._owners.pop(frame.request_id, None)
+            client.put(Failed(frame.request_id, error))
+
+    def _publish(self, event: Event) -> None:
+        """Called on the engine's thread."""
+        if isinstance(event, Finished | Failed | Cancelled):
+            client = self._owners.pop(event.request_id, None)
+        else:
+            client = self._owners.get(event.request_id)
+        if client is not None:
+            client.put(event)
+
+
+class _Client:
+    """Sends events to one client on a thread of its own, so that the engine's need not encode."""
+
+    def __init__(self, connection: FrameSocket[ClientFrame], engine: Engine) -> None:
+        self._connection = connection
+        self._engine = engine
+        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="engine-events", daemon=True)
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._thread.start()
+
+    def put(self, event: Event) -> None:
+        """Send an event, soon."""
+        self._events.put(event)
+
+    def close(self) -> None:
+        """Send no more."""
+        self._events.put(_CLOSED)
+        self._connection.close()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with suppress(ConnectionLostError):
+            self._send_all()
+
+    def _send_all(self) -> None:
+        pulsed_at, is_stale = 0.0, True
+        while True:
+            events = self._take(_FRESH_S if is_stale else _PULSE_S)
+            if events is None:
+                return
+            if events:
+                self._connection.send(Events.of(events))
+                is_stale = True
+            now = time.monotonic()
+            if now - pulsed_at >= (_FRESH_S if is_stale else _PULSE_S):
+                self._connection.send(Pulse(self._engine.stats(), self._engine.stalled_s()))
+                pulsed_at, is_stale = now, bool(events)
+
+    def _take(self, timeout_s: float) -> list[Event] | None:
+        """What there is to send, waited for; None at the end."""
+        events: list[Event] = []
+        try:
+            event = self._events.get(timeout=timeout_s)
+            while event is not _CLOSED:
+                events.append(event)
+                if len(events) == _MOST_EVENTS:
+                    return events
+                event = self._events.get_nowait()
+        except queue.Empty:
+            return events
+        return None

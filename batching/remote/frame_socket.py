@@ -1,0 +1,68 @@
+"""Frames over a socket: four bytes of length, then MessagePack."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+# A prompt of a million tokens takes five megabytes; what is larger is no frame of ours.
+MAX_FRAME_BYTES = 256 << 20
+_LENGTH = struct.Struct(">I")
+_BUFFER_BYTES = 1 << 20
+
+In = TypeVar("In")
+
+
+class ConnectionLostError(OSError):
+    """The other end has gone, or sends what is no frame."""
+
+
+class FrameSocket(Generic[In]):
+    """One end of a connection; one thread reads, any thread may send."""
+
+    def __init__(self, connection: socket.socket, incoming: Any) -> None:
+        """incoming: the type of the frames that are read"""
+        self._socket = connection
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            connection.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decoder: msgspec.msgpack.Decoder[In] = msgspec.msgpack.Decoder(incoming)
+        self._lock = threading.Lock()
+        self._stream = connection.makefile("rb", buffering=_BUFFER_BYTES)
+
+    def send(self, frame: msgspec.Struct) -> None:
+        """Send a frame. Raises ConnectionLostError."""
+        body = self._encoder.encode(frame)
+        with self._lock:
+            try:
+                self._socket.sendall(_LENGTH.pack(len(body)) + body)
+            except OSError as error:
+                raise ConnectionLostError(str(error)) from error
+
+    def receive(self) -> In:
+        """The next frame, waited for. Raises ConnectionLostError at the end."""
+        try:
+            (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
+            if length > MAX_FRAME_BYTES:
+                raise ConnectionLostError(f"a frame of {length} bytes, over {MAX_FRAME_BYTES}")
+            return self._decoder.decode(self._read(length))
+        except (OSError, ValueError, msgspec.DecodeError) as error:
+            raise ConnectionLostError(str(error)) from error
+
+    def close(self) -> None:
+        """Close the connection; whoever waits at either end is told."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):
+            self._socket.close()
+
+    def _read(self, num_bytes: int) -> bytes:
+        data: bytes = self._stream.read(num_bytes)
+        if len(data) < num_bytes:
+            raise ConnectionLostError("the connection was closed")
+        return data

@@ -1,0 +1,189 @@
+"""What an engine and its client send each other, as MessagePack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+import msgspec
+
+from batching.config import ModelInfo
+from batching.errors import EngineError, StepFailedError
+from batching.events import Cancelled, Event, Failed, Finished, Tokens
+from batching.recipes import EditDrafts, Merges, StopTexts
+from batching.request import EngineRequest, Priority, SamplingParams
+from batching.stats import EngineStats
+
+
+class NotPlainDataError(TypeError):
+    """A request brings objects along where another process needs their recipes."""
+
+
+class Submit(msgspec.Struct, frozen=True, kw_only=True, tag="submit"):
+    """An accepted request; its `deadline` is on the clock of the machine."""
+
+    request_id: str
+    prompt_token_ids: tuple[int, ...]
+    sampling: SamplingParams
+    proposer: EditDrafts | None = None
+    max_draft_tokens: int = 64
+    priority: Priority = Priority.INTERACTIVE
+    deadline: float | None = None
+    cache_salt: bytes = b""
+    stop_checker: StopTexts | None = None
+    constraint: Merges | None = None
+
+    @classmethod
+    def of(cls, request: EngineRequest) -> Self:
+        """Raises NotPlainDataError."""
+        proposer, stops, constraint = request.proposer, request.stop_checker, request.constraint
+        if not (
+            isinstance(proposer, EditDrafts | None)
+            and isinstance(stops, StopTexts | None)
+            and isinstance(constraint, Merges | None)
+        ):
+            raise NotPlainDataError(
+                f"the request {request.request_id!r} has a proposer, constraint or stop checker of"
+                " its own; give a recipe (batching.recipes), or use an engine in this process"
+            )
+        return cls(
+            request_id=request.request_id,
+            prompt_token_ids=request.prompt_token_ids,
+            sampling=request.sampling,
+            proposer=proposer,
+            max_draft_tokens=request.max_draft_tokens,
+            priority=request.priority,
+            deadline=request.deadline,
+            cache_salt=request.cache_salt,
+            stop_checker=stops,
+            constraint=constraint,
+        )
+
+    def request(self) -> EngineRequest:
+        """The request."""
+        return EngineRequest(
+            request_id=self.request_id,
+            prompt_token_ids=self.prompt_token_ids,
+            sampling=self.sampling,
+            proposer=self.proposer,
+            max_draft_tokens=self.max_draft_tokens,
+            priority=self.priority,
+            deadline=self.deadline,
+            cache_salt=self.cache_salt,
+            stop_checker=self.stop_checker,
+            constraint=self.constraint,
+        )
+
+
+class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
+    """Its owner withdraws a request."""
+
+    request_id: str
+
+
+class Stop(msgspec.Struct, frozen=True, tag="stop"):
+    """The client leaves; its requests fail."""
+
+
+ClientFrame = Submit | Cancel | Stop
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
+    """The engine is ready: its model, and how many requests may be live at once."""
+
+    model_info: ModelInfo
+    max_live: int
+
+
+class StartFailed(msgspec.Struct, frozen=True, tag="start_failed"):
+    """There is no engine; the kind of the error and its text."""
+
+    kind: str
+    message: str
+
+
+class TokensFrame(msgspec.Struct, frozen=True, tag="tokens", array_like=True):
+    """New tokens."""
+
+    event: Tokens
+
+
+class FinishedFrame(msgspec.Struct, frozen=True, tag="finished", array_like=True):
+    """The end of a request that ran to its end."""
+
+    event: Finished
+
+
+class FailedFrame(msgspec.Struct, frozen=True, tag="failed", array_like=True):
+    """The end of a request that could not be completed: the kind of the error and its text."""
+
+    request_id: str
+    kind: str
+    message: str
+
+
+class CancelledFrame(msgspec.Struct, frozen=True, tag="cancelled", array_like=True):
+    """The end of a request that was withdrawn."""
+
+    event: Cancelled
+
+
+EventFrame = TokensFrame | FinishedFrame | FailedFrame | CancelledFrame
+
+
+class Events(msgspec.Struct, frozen=True, tag="events"):
+    """Events in their order."""
+
+    frames: list[EventFrame]
+
+    @classmethod
+    def of(cls, events: Sequence[Event]) -> Self:
+        """Wrap events."""
+        return cls([_frame_of(event) for event in events])
+
+    def unwrap(self) -> Iterator[Event]:
+        """The events."""
+        for frame in self.frames:
+            if isinstance(frame, FailedFrame):
+                yield Failed(frame.request_id, error_of(frame.kind, frame.message))
+            else:
+                yield frame.event
+
+
+class Pulse(msgspec.Struct, frozen=True, tag="pulse"):
+    """A sign of life: figures, and for how long the engine has shown none itself."""
+
+    stats: EngineStats
+    stalled_s: float
+
+
+EngineFrame = Hello | StartFailed | Events | Pulse
+
+
+def _frame_of(event: Event) -> EventFrame:
+    if isinstance(event, Tokens):
+        return TokensFrame(event)
+    if isinstance(event, Finished):
+        return FinishedFrame(event)
+    if isinstance(event, Cancelled):
+        return CancelledFrame(event)
+    return FailedFrame(event.request_id, kind_of(event.error), str(event.error))
+
+
+def kind_of(error: EngineError) -> str:
+    """The name of an error's class."""
+    return type(error).__name__
+
+
+def error_of(kind: str, message: str) -> EngineError:
+    """The error of a kind; a StepFailedError where the kind is unknown."""
+    found = {one.__name__: one for one in _subclasses(EngineError)}.get(kind, StepFailedError)
+    error = found.__new__(found)
+    error.args = (message,)
+    return error
+
+
+def _subclasses(kind: type[EngineError]) -> Iterator[type[EngineError]]:
+    yield kind
+    for one in kind.__subclasses__():
+        yield from _subclasses(one)
