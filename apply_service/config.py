@@ -130,6 +130,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     workers: Annotated[
         int, Meta(description="Server processes; only 1 is possible, see docs/security.md.")
     ] = 1
+    in_process: Annotated[
+        bool,
+        Meta(
+            description="Compute in the server's own process. Else the engine has one of its own,"
+            " which is started again if it is lost."
+        ),
+    ] = False
     model: Annotated[
         str, Meta(min_length=1, description="Name of a prepared model, or a path to one.")
     ] = "embedded"

@@ -37,7 +37,7 @@ from apply_service.prompts.profile import Profile, PromptError
 from apply_service.version import system_fingerprint
 from batching.async_engine import AsyncEngine
 from batching.config import ModelInfo
-from batching.errors import EngineError
+from batching.errors import EngineError, EngineLostError
 
 if TYPE_CHECKING:  # these bring torch and an HTTP client, for which nobody waits who needs none
     from apply_service.apply.judge.judge import Judge
@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # these bring torch and an HTTP client, for which nobody wait
     from apply_service.apply.writer.writer import Observe as ObserveWriter
     from apply_service.apply.writer.writer import Writer
     from batching.engine import Engine
+    from batching.remote.engine_client import EngineClient
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ class LoadedModel:
     """A model that is in memory, with its engine not yet started."""
 
     name: str
-    engine: Engine
+    engine: Engine | EngineClient
     profile: Profile
     adapter_sha256: str | None = None
 
@@ -238,6 +239,11 @@ class ApplyService:
     def check_room(self) -> None:
         """Raise TextWorkStuckError if a new edit would be refused, or would not begin for long."""
         self._text_work.check_ready()
+
+    def check_engine(self) -> None:
+        """Raise EngineLostError while the engine's process is being started again."""
+        if self.is_ready and not self.served.engine.is_up:
+            raise EngineLostError("the engine was lost and is being started again")
 
     def check_alive(self) -> None:
         """Raise EngineStalledError if the engine has work and does nothing, or has failed."""

@@ -15,6 +15,7 @@ from batching.stats import EngineStats
 
 if TYPE_CHECKING:  # it brings torch, which a server has before it has an engine
     from batching.engine import Engine
+    from batching.remote.engine_client import EngineClient
 
 _DRAIN_POLL_S = 0.02
 
@@ -25,7 +26,7 @@ class RequestHandle:
     Leaving it early, by `async with` or by `cancel`, withdraws the request.
     """
 
-    def __init__(self, engine: Engine, request_id: str) -> None:
+    def __init__(self, engine: Engine | EngineClient, request_id: str) -> None:
         self._engine = engine
         self._request_id = request_id
         self._events: asyncio.Queue[Event] = asyncio.Queue()
@@ -57,9 +58,12 @@ class RequestHandle:
 
 
 class AsyncEngine:
-    """Owns a started engine; to be used from the event loop on which `start` was called."""
+    """Owns a started engine; to be used from the event loop on which `start` was called.
 
-    def __init__(self, engine: Engine) -> None:
+    The engine is one of this process, or the client of one in another.
+    """
+
+    def __init__(self, engine: Engine | EngineClient) -> None:
         self._engine = engine
         self._handles: dict[str, RequestHandle] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -68,6 +72,11 @@ class AsyncEngine:
     def model_info(self) -> ModelInfo:
         """Limits and identity of the model."""
         return self._engine.model_info
+
+    @property
+    def is_up(self) -> bool:
+        """False while an engine in another process was lost and is not back."""
+        return self._engine.is_up
 
     def start(self) -> None:
         """Start the engine thread; must run inside the event loop."""

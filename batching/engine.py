@@ -111,6 +111,16 @@ class Engine:
         """Limits and identity of the model."""
         return self._runner.model_info
 
+    @property
+    def max_live(self) -> int:
+        """How many requests may be queued or running."""
+        return self._live.limit
+
+    @property
+    def is_up(self) -> bool:
+        """True: this engine ends with its process."""
+        return True
+
     def start(self, publish: Callable[[Event], None]) -> None:
         """Start the loop; `publish` must not block."""
         self._publish = publish

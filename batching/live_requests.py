@@ -19,7 +19,7 @@ class LiveRequests:
     """Accepts up to `limit` requests at once; safe to use from several threads."""
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self._lock = threading.Lock()
         self._live: dict[str, Priority] = {}
         self._is_accepting = True
@@ -40,7 +40,7 @@ class LiveRequests:
         with self._lock:
             if not self._is_accepting:
                 raise EngineStoppedError("the engine is stopping and takes no new requests")
-            limit = self._limit
+            limit = self.limit
             if request.priority is Priority.BATCH:
                 limit = max(1, limit // 2)  # the rest of the queue is for interactive requests
             if len(self._live) >= limit:

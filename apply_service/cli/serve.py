@@ -131,6 +131,10 @@ def _make_writer(settings: Settings, observe: ObserveWriter) -> Writer | None:
 
 
 def _load_model(settings: Settings, found: FoundModel | None) -> LoadedModel:
+    if not settings.in_process:
+        from apply_service.models.remote_engine import launch_model
+
+        return launch_model(settings, report=_LOGGER.info, found=found)
     # It brings torch, which takes seconds; edits that need no model are served meanwhile.
     from apply_service.models.loading import load_to_stay
 

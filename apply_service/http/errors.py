@@ -25,7 +25,7 @@ from apply_service.http.compat.error_shapes import shape_of
 from apply_service.http.problems import Problem, ProblemError, make_problem, problem_of
 from apply_service.observe.private_text import PRIVATE_ERROR
 from apply_service.observe.request_record import current_record
-from batching.errors import EngineError, EngineStoppedError
+from batching.errors import EngineError, EngineLostError, EngineStoppedError
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 1.0
@@ -37,6 +37,7 @@ _EXPECTED = (
     NotReadyError,
     OverloadedError,
     ShuttingDownError,
+    EngineLostError,
     EngineStoppedError,
     WithdrawnError,
 )

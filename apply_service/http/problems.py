@@ -47,6 +47,7 @@ from apply_service.prompts.errors import PromptError, TextNotEncodableError
 from batching.errors import (
     DeadlineExceededError,
     EngineError,
+    EngineLostError,
     EngineStoppedError,
     QueueFullError,
     RequestTooLongError,
@@ -81,6 +82,7 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (RequestTooLongError, 413, "prompt-too-long", "The prompt is too long"),
     (OverloadedError, 503, "overloaded", "The server is too busy"),
     (QueueFullError, 429, "queue-full", "The queue is full"),
+    (EngineLostError, 503, "engine-lost", "The engine was lost"),
     (EngineStoppedError, 503, "shutting_down", "The server is shutting down"),
     (DeadlineExceededError, 504, "deadline-exceeded", "The deadline passed"),
     (EngineError, 500, "engine-failed", "The engine failed"),

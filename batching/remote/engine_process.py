@@ -16,7 +16,7 @@ from batching.engine import Engine
 from batching.errors import EngineError
 from batching.remote.engine_server import EngineServer
 from batching.remote.frame_socket import ConnectionLostError, FrameSocket
-from batching.remote.frames import ClientFrame, EngineFrame, StartFailed, kind_of
+from batching.remote.frames import ClientFrame, Configure, EngineFrame, StartFailed, kind_of
 
 # A process that does not end by itself after its connection has ended is killed.
 _END_S = 10.0
@@ -30,14 +30,16 @@ class OwnedProcess:
     connection: FrameSocket[EngineFrame]
 
     @classmethod
-    def start(cls, command: Sequence[str]) -> OwnedProcess:
-        """Run `command` with the number of its end of the socket behind it."""
+    def start(cls, command: Sequence[str], settings: bytes) -> OwnedProcess:
+        """Run `command` with the number of its end of the socket behind it, and configure it."""
         ours, theirs = socket.socketpair()
         with theirs:
             process = subprocess.Popen(
                 [*command, str(theirs.fileno())], pass_fds=(theirs.fileno(),)
             )
-        return cls(process, FrameSocket(ours, EngineFrame))
+        started = cls(process, FrameSocket(ours, EngineFrame))
+        started.connection.send(Configure(settings))
+        return started
 
     def close(self) -> str:
         """End the connection, and with it the process."""
@@ -50,25 +52,29 @@ class OwnedProcess:
         return f"ended by signal {-code}" if code < 0 else f"ended with exit status {code}"
 
 
-def serve_engine(fd: int, load: Callable[[], tuple[Engine, int]]) -> int:
-    """Serve the engine that `load` makes to whoever has the other end; the exit status.
+def serve_engine(fd: int, load: Callable[[bytes], Engine]) -> int:
+    """Serve the engine that `load` makes of its settings; the exit status.
 
-    `load` also says how many requests may be live. If the other end goes, the process ends, even
-    while it loads.
+    If the other end goes, the process ends, even while it loads.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal tells all processes at once
     connection: FrameSocket[ClientFrame] = FrameSocket(socket.socket(fileno=fd), ClientFrame)
     is_loaded = threading.Event()
+    try:
+        frame = connection.receive()
+    except ConnectionLostError:
+        return 1
+    assert isinstance(frame, Configure), "settings come first"
     threading.Thread(target=_watch, args=(fd, is_loaded), daemon=True).start()
     try:
-        engine, max_live = load()
+        engine = load(frame.settings)
     except EngineError as error:
         return _give_up(connection, kind_of(error), str(error))
     except Exception as error:  # the other end has nobody else to ask
         return _give_up(connection, "", f"{type(error).__name__}: {error}")
     is_loaded.set()
     try:
-        EngineServer(engine, max_live=max_live).serve(connection)
+        EngineServer(engine).serve(connection)
     except ConnectionLostError:
         pass
     finally:

@@ -24,16 +24,15 @@ _CLOSED = None
 class EngineServer:
     """Passes requests to an engine and its events back. Starts the engine; the caller stops it."""
 
-    def __init__(self, engine: Engine, *, max_live: int) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._max_live = max_live
         self._owners: dict[str, _Client] = {}
         engine.start(self._publish)
 
     def serve(self, connection: FrameSocket[ClientFrame]) -> None:
         """Serve one client until it leaves; what it has not withdrawn by then is."""
         client = _Client(connection, self._engine)
-        connection.send(Hello(model_info=self._engine.model_info, max_live=self._max_live))
+        connection.send(Hello(model_info=self._engine.model_info, max_live=self._engine.max_live))
         client.start()
         try:
             while isinstance(frame := connection.receive(), Submit | Cancel):

@@ -33,7 +33,7 @@ class FrameSocket(Generic[In]):
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder: msgspec.msgpack.Decoder[In] = msgspec.msgpack.Decoder(incoming)
         self._lock = threading.Lock()
-        self._stream = connection.makefile("rb", buffering=_BUFFER_BYTES)
+        self._read_ahead = bytearray()
 
     def send(self, frame: msgspec.Struct) -> None:
         """Send a frame. Raises ConnectionLostError."""
@@ -62,7 +62,11 @@ class FrameSocket(Generic[In]):
             self._socket.close()
 
     def _read(self, num_bytes: int) -> bytes:
-        data: bytes = self._stream.read(num_bytes)
-        if len(data) < num_bytes:
-            raise ConnectionLostError("the connection was closed")
+        while len(self._read_ahead) < num_bytes:
+            piece = self._socket.recv(_BUFFER_BYTES)
+            if not piece:
+                raise ConnectionLostError("the connection was closed")
+            self._read_ahead += piece
+        data = bytes(memoryview(self._read_ahead)[:num_bytes])
+        del self._read_ahead[:num_bytes]
         return data

@@ -19,6 +19,12 @@ class NotPlainDataError(TypeError):
     """A request brings objects along where another process needs their recipes."""
 
 
+class Configure(msgspec.Struct, frozen=True, tag="configure"):
+    """The first frame: whatever the engine's process loads its engine by."""
+
+    settings: bytes
+
+
 class Submit(msgspec.Struct, frozen=True, kw_only=True, tag="submit"):
     """An accepted request; its `deadline` is on the clock of the machine."""
 
@@ -85,7 +91,7 @@ class Stop(msgspec.Struct, frozen=True, tag="stop"):
     """The client leaves; its requests fail."""
 
 
-ClientFrame = Submit | Cancel | Stop
+ClientFrame = Configure | Submit | Cancel | Stop
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):

@@ -176,7 +176,7 @@ def _drafters(args: argparse.Namespace) -> dict[str, DrafterFactory]:
     return {
         "ours": lambda case: drafts_of(
             case.prompt, predicted_token_ids=case.predicted, rival_token_ids=case.rival
-        ),
+        ).make(),
         "ngram": lambda case: NgramDrafter(
             case.prompt.token_ids, min_n=args.ngram_min, max_n=args.ngram_max
         ),

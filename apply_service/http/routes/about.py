@@ -30,7 +30,8 @@ async def live(service: NamedDependency[ApplyService]) -> Health:
     description="Edits that need the model wait for it while it is being loaded, so the answer is"
     " 200 with `model` `loading`. If it cannot be loaded, the answer is 503 `model-failed`; edits"
     " that need no model are done all the same. It is 503 `text-work-stuck` while new edits would"
-    " be refused, or wait longer than five seconds before they are begun. With"
+    " be refused, or wait longer than five seconds before they are begun, and 503 `engine-lost`"
+    " while the engine's process is being started again. With"
     " `?model=ready` it is 503 `not-ready` as well until the model is loaded.",
 )
 async def ready(
@@ -39,6 +40,7 @@ async def ready(
     """Ready from the start, until the server is told to stop or the model turns out not to load."""
     service.check_ready()
     service.check_room()
+    service.check_engine()
     state = service.model_state
     if state == "failed" or model == "ready":
         _ = service.served
