@@ -19,8 +19,8 @@ NUM_CLIENTS = 16
 # Looks in a row that see as many open files, and rounds until all processes are there.
 NUM_EQUAL_LOOKS, MAX_ROUNDS = 20, 20
 NUM_TEXT_WORKERS = 2
-# Those, the process that forks them, and the one that multiprocessing has beside it.
-NUM_CHILDREN = NUM_TEXT_WORKERS + 2
+# Those, the process that forks them, the one that multiprocessing has beside it, and the engine.
+NUM_CHILDREN = NUM_TEXT_WORKERS + 3
 # Less than one small file a request; the caches are too small to grow for long.
 MAX_SLOPE_BYTES = 4 << 10
 SETTINGS = (

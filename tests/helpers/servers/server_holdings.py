@@ -44,9 +44,19 @@ class Server:
         """The ids of all running processes that it has started, and of theirs."""
         return _children_of(self._folder)
 
+    def engine_id(self) -> int | None:
+        """The engine's process; None while there is none."""
+        for child in self.children():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                if b"engine_main" in (self._folder.parent / str(child) / "cmdline").read_bytes():
+                    return child
+        return None
+
     def memory_bytes(self) -> int:
-        """The server's resident memory, without that of its children."""
-        return _memory_of(self._folder)
+        """The resident memory of server and engine, without that of other children."""
+        engine = self.engine_id()
+        of_engine = 0 if engine is None else _memory_of(self._folder.parent / str(engine))
+        return _memory_of(self._folder) + of_engine
 
     def children_bytes(self) -> int:
         """The resident memory of its children; pages that they share count for each."""

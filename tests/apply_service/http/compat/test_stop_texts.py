@@ -7,9 +7,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apply_service.http.compat.stop_texts import StopCutter, StopTokens
+from apply_service.http.compat.stop_texts import StopCutter
 from apply_service.prompts.chat import ChatProfile
 from apply_service.prompts.chat_template import ChatMessage
+from batching.recipes import StopTexts
+from batching.stop_tokens import StopTokens
 
 LETTERS = st.text(alphabet="abä", max_size=12)
 STOPS = st.lists(st.text(alphabet="abä", min_size=1, max_size=3), min_size=1, max_size=3)
@@ -63,8 +65,11 @@ def test_tokens_are_counted_up_to_the_end_of_a_stop(tiny_model_dir: Path) -> Non
     def tokens_of(text: str) -> tuple[int, ...]:
         return prompt.tokenizer.encode(text)
 
+    def checker_of(*stops: str) -> StopTokens:
+        return StopTexts([stop.encode() for stop in stops]).make(prompt.tokenizer)
+
     for num_before in range(6):
-        checker = StopTokens(["zz", "abcä"], prompt)
+        checker = checker_of("zz", "abcä")
         text = "x" * num_before + "abcä" + "y"
         kept = 0
         for token_id in tokens_of(text):
@@ -72,6 +77,6 @@ def test_tokens_are_counted_up_to_the_end_of_a_stop(tiny_model_dir: Path) -> Non
             if checker.push([token_id]) is not None:
                 break
         assert kept == num_before + 5, "ä has two bytes"
-        assert StopTokens(["zz", "abcä"], prompt).push(tokens_of(text)) == kept
-    assert StopTokens(["<|im_end|>"], prompt).push([2, 2]) is None
-    assert StopTokens(["a"], prompt).push(tokens_of("xay")) == 2
+        assert checker_of("zz", "abcä").push(tokens_of(text)) == kept
+    assert checker_of("<|im_end|>").push([2, 2]) is None
+    assert checker_of("a").push(tokens_of("xay")) == 2
