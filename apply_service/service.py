@@ -94,7 +94,10 @@ class ServedModel:
 
 @dataclass(frozen=True, slots=True)
 class _ServedModels:
-    """The model of a slot, for edits whose options it has."""
+    """The model of a slot, for edits whose options it has.
+
+    Edits wait for an engine that was lost, as they do for one that is being loaded.
+    """
 
     slot: ModelSlot[ServedModel]
 
@@ -102,6 +105,9 @@ class _ServedModels:
         """The loaded model. Raises UnavailableOptionError or what `ModelSlot.wait` raises."""
         served = await self.slot.wait(until=plan.deadline)
         _check_constraint(plan.edit.constraint, served)
+        if not served.engine.is_up:
+            async with self.slot.waiting(until=plan.deadline):
+                await served.engine.wait_until_up()
         return served.edits
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # it brings torch, which a server has before it has an engine
     from batching.remote.engine_client import EngineClient
 
 _DRAIN_POLL_S = 0.02
+_UP_POLL_S = 0.05
 
 
 class RequestHandle:
@@ -77,6 +78,11 @@ class AsyncEngine:
     def is_up(self) -> bool:
         """False while an engine in another process was lost and is not back."""
         return self._engine.is_up
+
+    async def wait_until_up(self) -> None:
+        """Wait until an engine that was lost is back."""
+        while not self.is_up:
+            await asyncio.sleep(_UP_POLL_S)
 
     def start(self) -> None:
         """Start the engine thread; must run inside the event loop."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Generic, Literal, TypeVar
 
 from apply_service.apply.errors import BusyError, ModelFailedError, NotReadyError, ShuttingDownError
@@ -66,6 +67,13 @@ class ModelSlot(Generic[T]):
         """
         if self._is_settled.is_set():
             return self.get()
+        async with self.waiting(until=until):
+            await self._is_settled.wait()
+        return self.get()
+
+    @asynccontextmanager
+    async def waiting(self, *, until: float | None) -> AsyncIterator[None]:
+        """One of those who wait. Raises as `wait` does."""
         if self._num_waiting >= self._max_waiting:
             raise BusyError(
                 f"{self._num_waiting} edits wait for the model to be loaded, the limit is"
@@ -75,7 +83,7 @@ class ModelSlot(Generic[T]):
         self._num_waiting += 1
         try:
             async with asyncio.timeout(None if until is None else until - time.monotonic()):
-                await self._is_settled.wait()
+                yield
         except TimeoutError:
             raise NotReadyError(
                 "the edit needs the model, and the deadline passed while the model was being"
@@ -83,7 +91,6 @@ class ModelSlot(Generic[T]):
             ) from None
         finally:
             self._num_waiting -= 1
-        return self.get()
 
 
 def model_failed() -> ModelFailedError:
