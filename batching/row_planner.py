@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from batching.request import RequestState
 from batching.step_costs import StepCosts, StepSize
@@ -11,6 +12,12 @@ from batching.step_plan import ScheduledRequest
 from lookup.acceptance import DraftKind
 from lookup.draft_budget import DraftBid, DraftBudget, StepTerms
 from lookup.proposer import Draft
+
+# A step with rows of prompts may take so much longer than without them, as long as somebody writes.
+_CHUNK_MS = 100.0
+_MIN_CHUNK = 32
+# A prompt that waits gains so many tokens a second on shorter ones that come later.
+_AGEING_TOKENS_PER_S = 500.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,9 @@ class RowPlanner:
     want, and what the other side leaves. With `costs` drafts take less than they could: only as
     many rows as bring the most expected tokens a second, where neither the rows of prompts count
     nor their time: they are to be computed anyway. What drafts leave goes to known tokens.
+
+    Prompts that have least left come first, but a long one gains on them while it waits. With
+    `costs` prompts hold up those who write by no more than one chunk's time in each step.
     """
 
     def __init__(self, *, max_draft_tokens: int, costs: StepCosts | None) -> None:
@@ -37,20 +47,61 @@ class RowPlanner:
         self._costs = costs
         self._budget = DraftBudget()
 
-    def plan(self, states: Sequence[RequestState], *, max_rows: int) -> list[PlannedRows]:
-        """The rows of all requests, best in rank first; together at most `max_rows`.
+    def plan(
+        self, states: Sequence[RequestState], *, max_rows: int, now: float = 0.0
+    ) -> list[PlannedRows]:
+        """The rows of all requests, in their order; together at most `max_rows`.
 
         Changes nothing but what the requests last proposed.
         """
+        planned = self._plan_sorted(
+            sorted(states, key=lambda state: _tokens_before(state, now)), max_rows=max_rows
+        )
+        found = {id(rows.state): rows for rows in planned}
+        return [found[id(state)] for state in states]
+
+    def _plan_sorted(self, states: Sequence[RequestState], *, max_rows: int) -> list[PlannedRows]:
+        """The same for requests that are sorted: prompts in front get their rows first."""
         demands = [
             TokenDemand(state.num_uncomputed_tokens, self._longest_draft(state)) for state in states
         ]
-        shares = share_tokens(demands, max_rows)
+        max_prefill = self._max_prefill(states, demands, max_rows)
+        shares = share_tokens(demands, max_rows, max_prefill=max_prefill)
         drafts = self._drafts(states, demands, shares, max_rows=max_rows)
-        num_taken = sum(share.num_tokens for share in shares)
-        num_taken += sum(len(draft) for draft in drafts if draft is not None)
-        num_tokens = fill_up(demands, [share.num_tokens for share in shares], max_rows - num_taken)
+        num_known = sum(share.num_tokens for share in shares)
+        num_drafted = sum(len(draft) for draft in drafts if draft is not None)
+        num_spare = min(max_rows - num_known - num_drafted, max_prefill - num_known + len(states))
+        num_tokens = fill_up(demands, [share.num_tokens for share in shares], num_spare)
         return [PlannedRows(*rows) for rows in zip(states, num_tokens, drafts, strict=True)]
+
+    def _max_prefill(
+        self, states: Sequence[RequestState], demands: Sequence[TokenDemand], max_rows: int
+    ) -> int:
+        """Rows that prompts may have beside the one of each request."""
+        writing = [one for one, demand in zip(states, demands, strict=True) if demand.is_written]
+        if self._costs is None or not writing or len(writing) == len(states):
+            return max_rows
+        longest = max(state.num_computed_tokens for state in states)
+        alone = StepSize(
+            num_rows=len(writing),
+            num_plain_rows=0,
+            num_pairs=sum(state.num_tokens for state in writing),
+            num_requests=len(writing),
+        )
+        limit_ms = self._costs.step_ms(alone) + _CHUNK_MS
+
+        def is_short(num_rows: int) -> bool:
+            size = StepSize(
+                num_rows=alone.num_rows + num_rows,
+                num_plain_rows=num_rows,
+                num_pairs=alone.num_pairs + num_rows * (longest + num_rows),
+                num_requests=len(states),
+            )
+            assert self._costs is not None, "checked above"
+            return self._costs.step_ms(size) <= limit_ms
+
+        candidates = range(_MIN_CHUNK, max_rows + 1, _MIN_CHUNK)
+        return max(_MIN_CHUNK, *takewhile(is_short, candidates), 0)
 
     def observe(
         self, scheduled: ScheduledRequest, *, num_verified: int, num_held: int, num_kept: int
@@ -120,6 +171,11 @@ class RowPlanner:
         return min(state.request.max_draft_tokens, self._max_draft_tokens)
 
 
+def _tokens_before(state: RequestState, now: float) -> float:
+    """How late a request comes: what it has left to compute, less for the time that it is here."""
+    return state.num_uncomputed_tokens - _AGEING_TOKENS_PER_S * (now - state.arrival)
+
+
 def _may_rest(states: Sequence[RequestState]) -> bool:
     """True if nobody is at the beginning of an answer or bound to merges; such drafts hold best."""
     return all(state.constrained is None and state.num_output_tokens > 0 for state in states)
@@ -171,6 +227,11 @@ class TokenDemand:
     num_uncomputed_tokens: int
     max_draft_tokens: int
 
+    @property
+    def is_written(self) -> bool:
+        """True if nothing but the newest token is to be computed: the answer is being written."""
+        return self.num_uncomputed_tokens == 1
+
 
 @dataclass(frozen=True, slots=True)
 class TokenShare:
@@ -180,12 +241,15 @@ class TokenShare:
     max_draft_tokens: int
 
 
-def share_tokens(demands: Sequence[TokenDemand], budget: int) -> list[TokenShare]:
-    """One share for each demand, in order of rank; the rows granted never exceed `budget`.
+def share_tokens(
+    demands: Sequence[TokenDemand], budget: int, *, max_prefill: int | None = None
+) -> list[TokenShare]:
+    """One share for each demand, in their order; the rows granted never exceed `budget`.
 
-    Each request gets one row. The rest is split between prefills (first come, first served) and
-    drafts (evenly): either may use what the other leaves, and neither gets less than half while it
-    wants it. `budget` must be at least the number of demands.
+    Each request gets one row. The rest is split between prefills (the first of them is served
+    first) and drafts (evenly): either may use what the other leaves, and neither gets less than
+    half while it wants it, but prefills no more than `max_prefill`. `budget` must be at least the
+    number of demands.
     """
     spare = budget - len(demands)
     prefill_demand = sum(demand.num_uncomputed_tokens - 1 for demand in demands)
@@ -193,6 +257,8 @@ def share_tokens(demands: Sequence[TokenDemand], budget: int) -> list[TokenShare
         demand.max_draft_tokens for demand in demands if demand.num_uncomputed_tokens == 1
     )
     prefill_left = min(prefill_demand, max(spare // 2, spare - draft_demand))
+    if max_prefill is not None:
+        prefill_left = min(prefill_left, max_prefill)
     draft_left = spare - prefill_left
     num_tokens = []
     for demand in demands:

@@ -175,6 +175,9 @@ class Scheduler:
                 self._lose(states[error.request_id], error)
 
     def _plan(self, now: float) -> StepPlan:
+        if self._waiting:
+            for state in self._running:
+                self._store(state)
         self._classes.promote(self._live(), now)
         self._waiting.sort(key=self._classes.rank)
         self._begin_loads(now)
@@ -184,18 +187,22 @@ class Scheduler:
         # Known tokens get their blocks before any draft does: a draft must not cause a preemption.
         grown = [
             rows
-            for rows in self._row_planner.plan(candidates, max_rows=max_rows)
+            for rows in self._row_planner.plan(candidates, max_rows=max_rows, now=now)
             if rows.state.status is RequestStatus.RUNNING
             and self._try_grow(rows.state, rows.num_tokens)
         ]
         return StepPlan(tuple(self._schedule_request(rows) for rows in grown))
 
     def prepare(self, plan: StepPlan) -> Iterator[None]:
-        """Draft ahead for requests that a step under way cannot change, one after the other.
+        """What a step under way cannot change, piece by piece.
 
-        These are the waiting ones, and running ones that the step does not ask for a token. Others
-        only index what they draft from.
+        What the last step computed is registered. Then drafts are made ahead for the requests that
+        the step does not ask for a token: waiting ones, and some that run. Others only index what
+        they draft from.
         """
+        for state in self._running:
+            if self._store(state):
+                yield
         is_asked = {scheduled.request_id for scheduled in plan.scheduled if scheduled.has_logits}
         for state in (*self._running, *self._waiting[: self._max_running]):
             yield from state.prepare(
@@ -340,20 +347,6 @@ class Scheduler:
                 yield Tokens(request.request_id, token_ids, verified.logprobs[:num_kept])
         if state.first_token is None and state.num_computed_tokens >= len(request.prompt_token_ids):
             state.first_token = now
-        state.num_stored_blocks = self._prefix_cache.store(
-            state.chain,
-            state.token_ids,
-            num_tokens=state.num_computed_tokens,
-            blocks=state.block_ids,
-            start=state.num_stored_blocks,
-        )
-        state.num_offered_chunks = self._prefix_cache.offer_chunks(
-            state.chain,
-            request.prompt_token_ids,
-            blocks=state.block_ids[: state.num_stored_blocks],
-            start=state.num_offered_chunks,
-            num_cached_tokens=state.num_cached_tokens,
-        )
         if state.constrained is not None:
             state.constrained.forget_rows(scheduled.start + len(scheduled.token_ids))
             state.take_forced()
@@ -440,7 +433,33 @@ class Scheduler:
             state.load.end()
         state.status = RequestStatus.FINISHED
 
+    def _store(self, state: RequestState) -> bool:
+        """Make the full blocks of a request findable, and offer its prompt to the lower tiers.
+
+        False if there was nothing new. This may wait until the device has the next step, but not
+        until others look for blocks or the request gives them back.
+        """
+        num_full = state.num_computed_tokens // self._config.block_size
+        if num_full <= state.num_stored_blocks:
+            return False
+        state.num_stored_blocks = self._prefix_cache.store(
+            state.chain,
+            state.token_ids,
+            num_tokens=state.num_computed_tokens,
+            blocks=state.block_ids,
+            start=state.num_stored_blocks,
+        )
+        state.num_offered_chunks = self._prefix_cache.offer_chunks(
+            state.chain,
+            state.request.prompt_token_ids,
+            blocks=state.block_ids[: state.num_stored_blocks],
+            start=state.num_offered_chunks,
+            num_cached_tokens=state.num_cached_tokens,
+        )
+        return True
+
     def _release_blocks(self, state: RequestState) -> None:
+        self._store(state)
         self._block_pool.release(state.block_ids)
         state.block_ids = []
         state.num_computed_tokens = 0

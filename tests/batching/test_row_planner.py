@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import pytest
@@ -91,11 +92,44 @@ def test_rows_keep_to_the_budget_and_everybody_gets_one(
         assert rows.draft is None or rows.num_tokens == gap
         assert len(rows.draft or ()) <= rows.state.request.max_draft_tokens
     is_open = any(rows.num_tokens < rows.state.num_uncomputed_tokens for rows in planned)
-    assert not is_open or total == MAX_ROWS, "rows are left though somebody could use them"
+    is_anybody_writing = any(rows.state.num_uncomputed_tokens == 1 for rows in planned)
+    assert not is_open or total == MAX_ROWS or (seed is not None and is_anybody_writing), (
+        "rows are left though somebody could use them"
+    )
+
+
+# 0.5 ms for each further row.
+GENTLE = StepCosts({1: 30.0, 513: 30.0 + 512 * 0.5}, rates=CostRates())
+
+
+@pytest.mark.parametrize(
+    ("costs", "num_rows"),
+    [(STEEP, 32), (GENTLE, 192), (FLAT, 447)],
+    ids=["steep", "gentle", "flat"],
+)
+def test_a_long_prompt_holds_up_those_who_write_by_one_chunk(
+    costs: StepCosts, num_rows: int
+) -> None:
+    decoding, prefilling = make_state(10, 9, k=0), make_state(6000, 0, k=0)
+    planner = make_planner(costs)
+    (decode, prefill) = numbers(planner.plan([decoding, prefilling], max_rows=449))
+    assert (decode, prefill) == ((1, 0), (num_rows + 1, 0))
+    (alone,) = numbers(planner.plan([prefilling], max_rows=449))
+    assert alone == (449, 0), "nobody is held up"
+
+
+def test_short_prompts_pass_a_long_one_until_it_has_waited() -> None:
+    long, short = make_state(3000, 0, k=0), make_state(300, 0, k=0)
+    planner = make_planner(None)
+    assert numbers(planner.plan([long, short], max_rows=200)) == [(1, 0), (199, 0)]
+    late = dataclasses.replace(short.request, request_id="late")
+    later = RequestState(late, chain=short.chain, now=6.0)
+    assert numbers(planner.plan([long, later], max_rows=200, now=6.0)) == [(199, 0), (1, 0)]
 
 
 def test_drafts_that_fail_leave_their_rows_to_prompts() -> None:
-    planner = make_planner(STEEP)
+    # A hundred further rows of the prompt take no more than a chunk may.
+    planner = make_planner(StepCosts({1: 60.0, 513: 60.0 + 512 * 0.75}, rates=CostRates()))
     decoding, prefilling = make_state(10, 9), make_state(290, 0)
     for _ in range(40):
         planned = planner.plan([decoding, prefilling], max_rows=MAX_ROWS)
@@ -121,7 +155,7 @@ def test_a_prompt_that_ends_in_this_step_is_drafted_behind() -> None:
 
 def test_a_prompt_does_not_make_the_drafts_behind_it_shorter() -> None:
     """Its rows would count as tokens that cost less than drafted ones."""
-    costs = StepCosts({1: 30.0, 513: 30.0 + 512 * 0.8}, rates=CostRates(plain_row_ms=0.3))
+    costs = StepCosts({1: 30.0, 513: 30.0 + 512 * 0.5}, rates=CostRates(plain_row_ms=0.3))
     planner = make_planner(costs)
     alone, behind, unfinished = (40, 39), (290, 0), (600, 0)
     for _ in range(20):
