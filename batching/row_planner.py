@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -14,10 +14,8 @@ from lookup.draft_budget import DraftBid, DraftBudget, StepTerms
 from lookup.proposer import Draft
 
 # A step with rows of prompts may take so much longer than without them, as long as somebody writes.
-_CHUNK_MS = 100.0
+_CHUNK_MS = 150.0
 _MIN_CHUNK = 32
-# A prompt that waits gains so many tokens a second on shorter ones that come later.
-_AGEING_TOKENS_PER_S = 500.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +35,9 @@ class RowPlanner:
     many rows as bring the most expected tokens a second, where neither the rows of prompts count
     nor their time: they are to be computed anyway. What drafts leave goes to known tokens.
 
-    Prompts that have least left come first, but a long one gains on them while it waits. With
-    `costs` prompts hold up those who write by no more than one chunk's time in each step.
+    Of the rows of prompts half goes to those that have least left, and half to those that came
+    first, so that short ones need not wait and long ones are done in time. With `costs` prompts
+    hold up those who write by no more than one chunk's time in each step.
     """
 
     def __init__(self, *, max_draft_tokens: int, costs: StepCosts | None) -> None:
@@ -47,21 +46,11 @@ class RowPlanner:
         self._costs = costs
         self._budget = DraftBudget()
 
-    def plan(
-        self, states: Sequence[RequestState], *, max_rows: int, now: float = 0.0
-    ) -> list[PlannedRows]:
-        """The rows of all requests, in their order; together at most `max_rows`.
+    def plan(self, states: Sequence[RequestState], *, max_rows: int) -> list[PlannedRows]:
+        """The rows of all requests, best in rank first; together at most `max_rows`.
 
         Changes nothing but what the requests last proposed.
         """
-        planned = self._plan_sorted(
-            sorted(states, key=lambda state: _tokens_before(state, now)), max_rows=max_rows
-        )
-        found = {id(rows.state): rows for rows in planned}
-        return [found[id(state)] for state in states]
-
-    def _plan_sorted(self, states: Sequence[RequestState], *, max_rows: int) -> list[PlannedRows]:
-        """The same for requests that are sorted: prompts in front get their rows first."""
         demands = [
             TokenDemand(state.num_uncomputed_tokens, self._longest_draft(state)) for state in states
         ]
@@ -171,11 +160,6 @@ class RowPlanner:
         return min(state.request.max_draft_tokens, self._max_draft_tokens)
 
 
-def _tokens_before(state: RequestState, now: float) -> float:
-    """How late a request comes: what it has left to compute, less for the time that it is here."""
-    return state.num_uncomputed_tokens - _AGEING_TOKENS_PER_S * (now - state.arrival)
-
-
 def _may_rest(states: Sequence[RequestState]) -> bool:
     """True if nobody is at the beginning of an answer or bound to merges; such drafts hold best."""
     return all(state.constrained is None and state.num_output_tokens > 0 for state in states)
@@ -246,10 +230,10 @@ def share_tokens(
 ) -> list[TokenShare]:
     """One share for each demand, in their order; the rows granted never exceed `budget`.
 
-    Each request gets one row. The rest is split between prefills (the first of them is served
-    first) and drafts (evenly): either may use what the other leaves, and neither gets less than
-    half while it wants it, but prefills no more than `max_prefill`. `budget` must be at least the
-    number of demands.
+    Each request gets one row. The rest is split between prefills (half of it to those with least
+    left, half to the first) and drafts (evenly): either may use what the other leaves, and neither
+    gets less than half while it wants it, but prefills no more than `max_prefill`. `budget` must be
+    at least the number of demands.
     """
     spare = budget - len(demands)
     prefill_demand = sum(demand.num_uncomputed_tokens - 1 for demand in demands)
@@ -260,11 +244,10 @@ def share_tokens(
     if max_prefill is not None:
         prefill_left = min(prefill_left, max_prefill)
     draft_left = spare - prefill_left
-    num_tokens = []
-    for demand in demands:
-        extra = min(demand.num_uncomputed_tokens - 1, prefill_left)
-        prefill_left -= extra
-        num_tokens.append(1 + extra)
+    num_tokens = [1] * len(demands)
+    shortest = sorted(range(len(demands)), key=lambda at: demands[at].num_uncomputed_tokens)
+    left = _grant(num_tokens, demands, shortest, prefill_left // 2)
+    _grant(num_tokens, demands, range(len(demands)), prefill_left - prefill_left // 2 + left)
     wanted_drafts = [
         demand.max_draft_tokens if granted == demand.num_uncomputed_tokens else 0
         for granted, demand in zip(num_tokens, demands, strict=True)
@@ -273,16 +256,24 @@ def share_tokens(
     return [TokenShare(*share) for share in zip(num_tokens, drafts, strict=True)]
 
 
+def _grant(
+    num_tokens: list[int], demands: Sequence[TokenDemand], order: Iterable[int], num_rows: int
+) -> int:
+    """Add rows to what demands have, each as much as it wants; the number that is left."""
+    for at in order:
+        extra = min(demands[at].num_uncomputed_tokens - num_tokens[at], num_rows)
+        num_tokens[at] += extra
+        num_rows -= extra
+    return num_rows
+
+
 def fill_up(demands: Sequence[TokenDemand], num_tokens: Sequence[int], num_spare: int) -> list[int]:
     """`num_tokens` of each demand, and more for the first whose gap is still open.
 
     They may have the `num_spare` rows that nobody took.
     """
-    filled = []
-    for demand, granted in zip(demands, num_tokens, strict=True):
-        extra = min(demand.num_uncomputed_tokens - granted, num_spare)
-        num_spare -= extra
-        filled.append(granted + extra)
+    filled = list(num_tokens)
+    _grant(filled, demands, range(len(demands)), num_spare)
     return filled
 
 

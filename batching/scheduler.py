@@ -187,7 +187,7 @@ class Scheduler:
         # Known tokens get their blocks before any draft does: a draft must not cause a preemption.
         grown = [
             rows
-            for rows in self._row_planner.plan(candidates, max_rows=max_rows, now=now)
+            for rows in self._row_planner.plan(candidates, max_rows=max_rows)
             if rows.state.status is RequestStatus.RUNNING
             and self._try_grow(rows.state, rows.num_tokens)
         ]
