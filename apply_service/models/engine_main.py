@@ -7,6 +7,7 @@ the socket does.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 
 import msgspec
@@ -39,4 +40,6 @@ def load(settings_json: bytes) -> Engine:
 
 
 if __name__ == "__main__":
-    sys.exit(serve_engine(int(sys.argv[1]), load))
+    code = serve_engine(int(sys.argv[1]), load)
+    logging.shutdown()
+    os._exit(code)  # taking torch apart takes a second, and nothing is left to be told

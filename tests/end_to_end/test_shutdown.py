@@ -34,7 +34,8 @@ ENDED = {"finished", "shutting_down"}
 @pytest.fixture
 def flags(tiny_model_dir: Path) -> list[str]:
     flags = ["--model", str(tiny_model_dir), "--profile", "embedded", "--port", "0"]
-    return [*flags, "--log-format", "json"]
+    # One process starts sooner; the first test has two.
+    return [*flags, "--log-format", "json", "--in-process", "true"]
 
 
 def body(num_tokens: int, *, stream: bool = False) -> dict[str, Any]:
@@ -108,7 +109,7 @@ def wait_until(is_true: Callable[[], bool]) -> None:
 
 
 def test_every_request_that_was_taken_ends(flags: list[str]) -> None:
-    with serve_process(*flags, "--drain-s", "20") as (server, url):
+    with serve_process(*flags, "--in-process", "false", "--drain-s", "20") as (server, url):
         server.wait_for("ready: model")
         load = Load(url, num_tokens=10)
         wait_until(lambda: load.outcomes.total() >= 2 * NUM_CLIENTS)
