@@ -57,6 +57,8 @@ NOT_RUN = {
     ("docs/integrations.md", "To change an existing file"): "words for a model",
     ("docs/judge.md", "apply-service serve"): "needs a judge; tests/apply_service/http/routes/"
     "test_judged_edits.py has one of recorded shape",
+    ("docs/writer.md", "apply-service bench"): "needs a writer; tests/apply_service/evaluate/"
+    "test_judging.py has one of recorded shape",
     ("docs/writer.md", "apply-service serve"): "needs a writer; tests/apply_service/http/routes/"
     "test_written_edits.py has one of recorded shape",
     ("docs/judge.md", "apply-service bench"): "needs a judge; tests/apply_service/evaluate/"
