@@ -15,7 +15,7 @@ import msgspec
 from apply_service.config import Settings
 from apply_service.observe.log_format import configure_logging
 from batching.engine import Engine
-from batching.remote.engine_process import serve_engine
+from batching.remote.engine_server import serve_engine
 
 _LOGGER = logging.getLogger(__name__)
 # Threads that send and receive must not wait long for the one that plans.

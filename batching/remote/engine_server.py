@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import queue
+import signal
+import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from batching.engine import Engine
 from batching.errors import EngineError
 from batching.events import Cancelled, Event, Failed, Finished
 from batching.remote.frame_socket import ConnectionLostError, FrameSocket
-from batching.remote.frames import Cancel, ClientFrame, Events, Hello, Pulse, Submit
+from batching.remote.frames import (
+    Cancel,
+    ClientFrame,
+    Configure,
+    Events,
+    Hello,
+    Pulse,
+    StartFailed,
+    Submit,
+    kind_of,
+)
 
 # Figures follow events at least so soon, and come as a sign of life at least so often.
 _FRESH_S = 0.05
@@ -121,3 +135,52 @@ class _Client:
         except queue.Empty:
             return events
         return None
+
+
+def serve_engine(fd: int, load: Callable[[bytes], Engine]) -> int:
+    """Serve the engine that `load` makes of its settings; the exit status.
+
+    If the other end goes, the process ends, even while it loads.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal tells all processes at once
+    connection: FrameSocket[ClientFrame] = FrameSocket(socket.socket(fileno=fd), ClientFrame)
+    is_loaded = threading.Event()
+    try:
+        frame = connection.receive()
+    except ConnectionLostError:
+        return 1
+    assert isinstance(frame, Configure), "settings come first"
+    threading.Thread(target=_watch, args=(fd, is_loaded), daemon=True).start()
+    try:
+        engine = load(frame.settings)
+    except EngineError as error:
+        return _give_up(connection, kind_of(error), str(error))
+    except Exception as error:  # the other end has nobody else to ask
+        return _give_up(connection, "", f"{type(error).__name__}: {error}")
+    is_loaded.set()
+    try:
+        EngineServer(engine).serve(connection)
+    except ConnectionLostError:
+        pass
+    finally:
+        engine.stop()
+    return 0
+
+
+def _give_up(connection: FrameSocket[ClientFrame], kind: str, message: str) -> int:
+    with suppress(ConnectionLostError):
+        connection.send(StartFailed(kind, message))
+    return 1
+
+
+def _watch(fd: int, is_loaded: threading.Event) -> None:
+    """End the process if the other end goes while the model is being loaded."""
+    with socket.socket(fileno=os.dup(fd)) as watched:
+        while not is_loaded.wait(0.5):
+            try:
+                if not watched.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+                    os._exit(1)
+            except BlockingIOError:
+                continue
+            except OSError:
+                os._exit(1)
