@@ -54,10 +54,14 @@ class LiveRequests:
                 )
             self._live[request.request_id] = request.priority
 
-    def end(self, request_id: str) -> None:
-        """A request has had its last event."""
+    def __contains__(self, request_id: str) -> bool:
         with self._lock:
-            self._live.pop(request_id, None)
+            return request_id in self._live
+
+    def end(self, request_id: str) -> bool:
+        """A request has its last event; False if it had it before."""
+        with self._lock:
+            return self._live.pop(request_id, None) is not None
 
     def refuse_new(self) -> None:
         """Take no new requests from now on."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import threading
 import time
 from collections.abc import Callable
@@ -102,9 +101,8 @@ class EngineClient:
         try:
             self._link.connection.send(frame)
         except ConnectionLostError as error:
-            # Whoever finds a live request without an engine fails it: its reader, or this thread.
-            if request.request_id in self._live.live:
-                self._live.end(request.request_id)
+            # Whoever ends a request without an engine tells its owner: the reader, or this thread.
+            if self._live.end(request.request_id):
                 raise _lost() from error
 
     def cancel(self, request_id: str) -> None:
@@ -191,20 +189,22 @@ class EngineClient:
                 if is_stopping
                 else _lost()
             )
-            self._end(Failed(request_id, error))
+            self._tell(Failed(request_id, error))
 
     def _take(self, frame: EngineFrame) -> None:
         self._heard_at = time.monotonic()
         if isinstance(frame, Pulse):
-            self._stats, self._stalled_s = frame.stats, _finite(frame.stalled_s)
+            self._stats, self._stalled_s = frame.stats, frame.stalled_s
         elif isinstance(frame, Events):
             for event in frame.unwrap():
-                self._end(event)
+                self._tell(event)
 
-    def _end(self, event: Event) -> None:
-        if isinstance(event, Finished | Failed | Cancelled):
-            self._live.end(event.request_id)
-        self._publish(event)
+    def _tell(self, event: Event) -> None:
+        """Publish an event of a request that has not had its last one."""
+        is_last = isinstance(event, Finished | Failed | Cancelled)
+        request_id = event.request_id
+        if self._live.end(request_id) if is_last else request_id in self._live:
+            self._publish(event)
 
 
 def _greeted(link: EngineLink) -> Hello:
@@ -224,10 +224,6 @@ def _lost() -> EngineLostError:
     return EngineLostError(
         "the engine was lost and is being started again; send the request again in a moment"
     )
-
-
-def _finite(seconds: float) -> float:
-    return seconds if not math.isnan(seconds) else math.inf
 
 
 def _discard(_event: Event) -> None:

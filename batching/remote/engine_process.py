@@ -6,9 +6,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from batching.remote.frame_socket import FrameSocket
+from batching.remote.frame_socket import ConnectionLostError, FrameSocket
 from batching.remote.frames import Configure, EngineFrame
 
 # A process that does not end by itself after its connection has ended is killed.
@@ -31,7 +32,8 @@ class OwnedProcess:
                 [*command, str(theirs.fileno())], pass_fds=(theirs.fileno(),)
             )
         started = cls(process, FrameSocket(ours, EngineFrame))
-        started.connection.send(Configure(settings))
+        with suppress(ConnectionLostError):  # whoever waits for its greeting is told how it ended
+            started.connection.send(Configure(settings))
         return started
 
     def close(self) -> str:

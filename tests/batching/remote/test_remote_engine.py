@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -33,6 +34,7 @@ from batching.errors import (
 from batching.events import Cancelled, Event, Failed, Finished, Tokens
 from batching.recipes import ByteMerges, EditDrafts, StopTexts, TokenMerges
 from batching.remote.engine_client import EngineClient
+from batching.remote.engine_process import OwnedProcess
 from batching.remote.engine_server import EngineServer
 from batching.remote.frame_socket import FrameSocket
 from batching.remote.frames import (
@@ -350,6 +352,24 @@ def test_every_request_has_one_end_whatever_happens(server: Server, seed: int) -
     stats = server.engines[0].stats()
     assert (stats.num_running, stats.num_waiting) == (0, 0)
     assert stats.num_free_blocks == stats.num_blocks
+
+
+def test_events_of_nobody_are_not_told(server: Server) -> None:
+    """A request may have been failed while it was on its way to the engine that came back."""
+    ends = Ends()
+    with client_of(server) as client:
+        client.start(ends.take)
+        client.submit(make_request("failed", max_tokens=200))
+        assert client._live.end("failed")
+        client.submit(make_request("after"))
+        wait_until(lambda: "after" in ends.ends)
+        wait_until(lambda: client.stats().finished == 2)
+    assert set(ends.ends) == set(ends.num_tokens) == {"after"}
+
+
+def test_a_process_that_ends_at_once_is_an_engine_that_was_lost() -> None:
+    with pytest.raises(EngineLostError, match="ended while it was started"):
+        EngineClient(lambda: OwnedProcess.start([sys.executable, "-c", "pass"], b"{}"))
 
 
 def test_stopping_fails_what_is_left(server: Server) -> None:
