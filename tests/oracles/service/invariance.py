@@ -3,10 +3,11 @@
     python tests/oracle.py service.invariance --out runs.jsonl tests/cases/*_edits.jsonl.gz
     python tests/oracle.py service.invariance --out runs.jsonl --only-report
 
-Two engines share a Redis. One computes whole prompts in a step, and its KV cache is so small that
-an edit's blocks have left it when the edit comes again; the other computes by small chunks. Eight
-edits at a time are computed alone, warm from the host's memory, warm from Redis, eight at once,
-and without speculation. Text, status, findings and confidence must be equal.
+Two engines share a Redis. One is in this process and computes whole prompts in a step, and its KV
+cache is so small that an edit's blocks have left it when the edit comes again; the other is in a
+process of its own and computes by small chunks. Eight edits at a time are computed alone, warm
+from the host's memory, warm from Redis, eight at once, and without speculation. Text, status,
+findings and confidence must be equal.
 
 The model is asked about every edit: bound to the valid merges, or free ("free" in a row's key).
 Short edits come first, and a run that was stopped goes on where it ended. `ONEDNN_MAX_CPU_ISA`
@@ -38,6 +39,7 @@ from apply_service.evaluate.contenders.pipeline import FORESEEN_ERRORS
 from apply_service.evaluate.run_log import RunLog
 from apply_service.http.problems import problem_of
 from apply_service.models.loading import load_to_stay
+from apply_service.models.remote_engine import launch_model
 from batching.async_engine import AsyncEngine
 from kernels.instruction_set import instruction_set
 
@@ -84,7 +86,7 @@ class Service:
     """One engine with its pipeline."""
 
     def __init__(self, settings: Settings) -> None:
-        loaded = load_to_stay(settings, report=print)
+        loaded = (load_to_stay if settings.in_process else launch_model)(settings, report=print)
         self._engine = AsyncEngine(loaded.engine)
         self.dtype = self._engine.model_info.dtype
         self.kv_bytes_per_token = self._engine.model_info.kv_bytes_per_token
@@ -190,9 +192,11 @@ def report_lines(rows: Sequence[Row]) -> Iterator[str]:
 
 async def run(args: argparse.Namespace, settings: Settings, log: RunLog[Row]) -> None:
     """Compute what the log does not have yet."""
-    chunked = Service(msgspec.structs.replace(settings, max_tokens_per_step=_SMALL_CHUNK))
+    chunked = Service(
+        msgspec.structs.replace(settings, max_tokens_per_step=_SMALL_CHUNK, in_process=False)
+    )
     small_bytes = _SMALL_KV_TOKENS * chunked.kv_bytes_per_token
-    whole = Service(msgspec.structs.replace(settings, kv_memory=small_bytes))
+    whole = Service(msgspec.structs.replace(settings, kv_memory=small_bytes, in_process=True))
     print(instruction_set(), whole.dtype, flush=True)
     known = {row.key for row in log.rows}
     todo = [item for item in edits_of(args.cases)[: args.limit] if item[0] not in known]
