@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # they are only of what a model is asked, and cost those who 
     from apply_service.apply.region_prompt import RegionPrompt, Scope
 
 # The size of a cell in the grid of each try, and of a region of neighbours, in cells. What a model
-# need not copy takes no time and cannot go wrong; see docs/benchmarks.md, section 11.
+# need not copy takes no time and cannot go wrong; see docs/benchmarks.md.
 CELL_TOKENS = (20, 60, 250)
 MAX_JOINED_CELLS = 2.5
 # Every region has a prompt of its own: with more of them a coarser grid is taken.
