@@ -1,10 +1,10 @@
 """Continuous batching with speculation: `engine` has the loop, `async_engine` the façade.
 
-A step: `scheduler` (`row_planner` for rows and drafts, `service_classes`) makes a `step_plan`;
-`model.runner` executes it (`pending_step`), and the scheduler commits the result.
+A step: `scheduler` (`row_planner` for rows and the length of drafts, `service_classes`) makes a
+`step_plan`; `model.runner` executes it, `pending_step` is waited for, the scheduler commits.
 A request: `request`, `recipes`, `constrained_answer`, `stop_tokens`, `draft_losses`, `guards`,
 `live_requests`, `events`, `errors`. `remote` has the engine in another process.
 Memory: `block_pool` (blocks and their hashes), and the tiers of `cache`.
 Time: `step_costs`, `cost_measurement`, `machine_file`.
-`config` holds all limits and timeouts, those of Redis included; `stats` counts.
+`config` holds the limits that a server may set; `stats` counts.
 """
