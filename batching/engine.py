@@ -340,7 +340,12 @@ def _load_engine(config: EngineConfig, tokens: TokenText | None) -> Engine:
         costs = runner.measure_costs(budget_s=_MAX_MEASURING_S)
         if kept is not None:
             kept.store(costs)
-    keep = kept.store if kept is not None else None
+
+    def keep(costs: StepCosts) -> None:
+        if kept is not None:
+            kept.store(costs)
+        runner.keep_figures()
+
     return Engine(
         config.scheduler, runner, config.cache, costs=costs, keep_costs=keep, tokens=tokens
     )

@@ -19,6 +19,7 @@ BENCHMARKS = {
     "growth": "how cost grows with files, edits, requests at once and drafts",
     "house": "two states of this repository side by side: folders, lines, words, imports",
     "host": "what a step costs the host beside its pass",
+    "kernels": "registers, spills and shared memory of the kernels on GPUs",
     "load": "open-loop load on a running service: latency and goodput at rising rates",
     "picture": "draw the picture of the README from a real answer",
     "speed": "time the real model against its peers",

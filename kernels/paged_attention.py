@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from kernels.attention_work import AttentionWork
 from kernels.row_grouping import RowGrouping
 from kernels.stacked_attention import attend_stacked
 from kernels.tiled_attention import attend_tiled
@@ -19,6 +20,7 @@ def paged_attention_reference(
     cu_query_lens: Tensor,
     context_lens: Tensor,
     scale: float,
+    work: AttentionWork | None = None,
 ) -> Tensor:
     """Attention output [num_tokens, num_heads, head_dim], in the dtype of `query`.
 
@@ -32,7 +34,9 @@ def paged_attention_reference(
     block_tables: [num_requests, max_blocks] int32; entries behind the context are not read
     cu_query_lens: [num_requests + 1] int32
     context_lens: [num_requests] int32
+    work: the lists of these requests for kernels that walk them; not read here
     """
+    del work
     output = torch.zeros_like(query)
     num_groups = query.shape[1] // key_cache.shape[2]
     block_size = key_cache.shape[1]
@@ -61,6 +65,7 @@ def paged_attention_cpu(
     cu_query_lens: Tensor,
     context_lens: Tensor,
     scale: float,
+    work: AttentionWork | None = None,
     grouping: RowGrouping = RowGrouping.ALL,
 ) -> Tensor:
     """Do as `paged_attention_reference`, faster: K and V are neither repeated nor upcast.
@@ -69,6 +74,7 @@ def paged_attention_cpu(
     A row has the same bits in any batch and in every context that begins with its own, as far as
     `grouping` ensures it on this processor.
     """
+    del work
     output = torch.empty_like(query)
     query_bounds = cu_query_lens.tolist()
     attend = attend_stacked if has_stacked_attention(query.dtype) else attend_tiled

@@ -1,137 +1,256 @@
-"""Forward passes captured once and replayed: a step costs the host one launch.
+"""Steps captured once and replayed: a step costs the host one launch.
 
-Graphs are kept by total rows and context bucket, not by requests and draft length: rows of all
-requests are packed anyway, so ragged drafts and changing batches fit the same few graphs. The
-attention kernel is cut up by shapes alone, and programs without work end at once. A graph ends at
-the hidden rows: only those that are verified go on to the head, which is no part of it.
+Graphs are kept by rows, not by requests, drafts or contexts: rows of all requests are packed
+anyway, and attention walks a list. So ragged drafts and changing batches fit the same few graphs.
+Where all rows are verified greedily, a graph has the head and the verification too; else it ends
+at the hidden rows. Graphs are captured when a size has come up twice, those that earlier starts
+used most at the start.
 """
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from itertools import product
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from batching.model.forward_batch import ForwardBatch
+from batching.model.forward_batch import ForwardBatch, VerifiedRows
+from batching.model.static_batch import StaticBatch, StaticBuffers
+from kernels.attention_work import AttentionHeads
 
-# 66 rows are a draft of 64, its bonus row, and one row of another request; and so on in pairs.
-_ROW_SIZES = (1, 2, 4, 8, 16, 32, 48, 66, 96, 130, 194, 258, 386, 514, 770, 1026, 1538, 2050, 4098)
-_MIN_CONTEXT = 1024
-_CONTEXT_GROWTH = 4
+_SMALL_ROW_SIZES = (1, 2, 4, 8, 12, 16)
+# A size is this much larger than the one before, so a step is padded by 6 % on average.
+_GROWTH = 1.125
+_ROW_MULTIPLE = 8
+# A graph that is larger by this still beats launching each kernel.
+_MAX_PADDING = 1.25
+_USES_BEFORE_CAPTURE = 2
+# With fewer of its rows verified, a step would mostly compute logits that nobody asks for.
+_MIN_VERIFIED = 0.8
+# Rows of one draft of usual length, with those of a few other requests.
+_USUAL_ROWS = 72
+_FIRST_CAPTURES_S = 8.0
+_MAX_GRAPH_BYTES = 1 << 30
 
 Forward = Callable[[ForwardBatch], Tensor]
+Verify = Callable[[Tensor, VerifiedRows], Tensor]
 Replay = Callable[[], None]
 Capture = Callable[[Callable[[], Tensor]], tuple[Replay, Tensor]]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class GraphKey:
-    """The size of a graph: up to `num_rows` rows with contexts of up to `max_context` tokens."""
+    """The size of a graph: up to `num_rows` rows, with head and verification or without."""
 
     num_rows: int
-    max_context: int
+    has_head: bool
 
 
 @dataclass(frozen=True, slots=True)
 class GraphGrid:
-    """The sizes that graphs exist for, each tuple ascending."""
+    """The numbers of rows that graphs may have, ascending."""
 
     row_sizes: tuple[int, ...]
-    context_sizes: tuple[int, ...]
 
     @classmethod
-    def build(cls, *, max_rows: int, max_context: int) -> GraphGrid:
-        """Sizes up to the token budget of a step and the longest context of the model."""
-        rows = [size for size in _ROW_SIZES if size < max_rows]
-        contexts = []
-        size = _MIN_CONTEXT
-        while size < max_context:
-            contexts.append(size)
-            size *= _CONTEXT_GROWTH
-        return cls((*rows, max_rows), (*contexts, max_context))
+    def build(cls, *, max_rows: int) -> GraphGrid:
+        """Sizes up to the token budget of a step."""
+        sizes = list(_SMALL_ROW_SIZES)
+        while sizes[-1] < max_rows:
+            grown = int(sizes[-1] * _GROWTH) // _ROW_MULTIPLE * _ROW_MULTIPLE
+            sizes.append(max(sizes[-1] + _ROW_MULTIPLE, grown))
+        return cls((*(size for size in sizes if size < max_rows), max_rows))
 
-    def all_keys(self) -> list[GraphKey]:
-        """All sizes, the largest first, so that smaller graphs fit in the memory of larger ones."""
-        keys = (GraphKey(*pair) for pair in product(self.row_sizes, self.context_sizes))
-        return sorted(keys, reverse=True)
+    def find(self, num_rows: int) -> int | None:
+        """The smallest size that holds so many rows; None if there is none."""
+        at = bisect.bisect_left(self.row_sizes, num_rows)
+        return self.row_sizes[at] if at < len(self.row_sizes) else None
 
-    def find(self, *, num_rows: int, max_context: int) -> GraphKey | None:
-        """The smallest size that holds a step; None if there is none."""
-        if num_rows > self.row_sizes[-1] or max_context > self.context_sizes[-1]:
-            return None
-        rows = self.row_sizes[bisect.bisect_left(self.row_sizes, num_rows)]
-        context = self.context_sizes[bisect.bisect_left(self.context_sizes, max_context)]
-        return GraphKey(rows, context)
+    def usual(self) -> list[GraphKey]:
+        """What every server meets: decoding, one draft, and a full step of prompts."""
+        keys = [GraphKey(size, True) for size in self.row_sizes if size <= _USUAL_ROWS]
+        return [*keys, GraphKey(self.row_sizes[-1], False)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Graph:
     static_batch: StaticBatch
     replay: Replay
-    hidden: Tensor
+    result: Tensor  # the hidden rows [num_rows, size], or the outcome with room for all requests
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphLimits:
+    """Sizes of the largest step, and how much memory all graphs may take."""
+
+    max_rows: int
+    max_requests: int
+    max_context: int
+    block_size: int
+    max_head_rows: int
+    max_bytes: int = _MAX_GRAPH_BYTES
 
 
 class CudaGraphs:
-    """The captured forward passes of one model; owns their buffers."""
+    """The captured steps of one model; owns their buffers. One step at a time."""
 
     def __init__(
         self,
         forward: Forward,
+        verify: Verify,
         *,
-        grid: GraphGrid,
-        max_requests: int,
-        block_size: int,
+        heads: AttentionHeads,
+        limits: GraphLimits,
         device: torch.device,
         capture: Capture | None = None,
+        free_bytes: Callable[[], int] | None = None,
     ) -> None:
-        """forward: hidden states [num_tokens, size] of a batch, without waiting for the device."""
+        """forward: hidden states [num_tokens, size] of a batch; verify: the outcome of its rows.
+
+        Neither may wait for the device. `capture` and `free_bytes` None are those of CUDA.
+        """
         self._forward = forward
-        self._grid = grid
-        self._max_requests = max_requests
-        self._block_size = block_size
+        self._verify = verify
+        self._heads = heads
+        self._limits = limits
         self._device = device
         self._capture = capture or cuda_capture()
+        self._free_bytes = free_bytes or _cuda_free_bytes
+        self._grid = GraphGrid.build(max_rows=limits.max_rows)
+        self._buffers = StaticBuffers(self._static_batch(limits.max_rows).num_bytes, device)
         self._graphs: dict[GraphKey, _Graph] = {}
+        self._num_uses: Counter[GraphKey] = Counter()
+        self._num_bytes = 0
         self.num_replays = 0
+        self.num_padding_rows = 0
 
     @property
     def num_graphs(self) -> int:
         """The number of captured graphs."""
         return len(self._graphs)
 
-    def capture_all(self) -> None:
-        """Capture the whole grid; runs padding only, which leaves the KV cache as it is."""
-        for key in self._grid.all_keys():
-            static_batch = StaticBatch(
-                num_rows=key.num_rows,
-                max_requests=min(key.num_rows, self._max_requests),
-                max_blocks=-(-key.max_context // self._block_size),
-                device=self._device,
-            )
-            replay, hidden = self._capture(_bind(self._forward, static_batch.batch))
-            self._graphs[key] = _Graph(static_batch, replay, hidden)
+    @property
+    def most_used(self) -> list[GraphKey]:
+        """The captured graphs, those that most steps asked for first."""
+        captured = ((key, count) for key, count in self._num_uses.items() if key in self._graphs)
+        return [key for key, _ in sorted(captured, key=lambda pair: -pair[1])]
 
-    def try_run(self, batch: ForwardBatch) -> Tensor | None:
-        """Hidden states [num_rows, size] of the `logits_rows` of a batch on the host.
+    def capture_first(
+        self, known: Iterable[GraphKey] = (), *, budget_s: float = _FIRST_CAPTURES_S
+    ) -> None:
+        """Capture what earlier starts used most and what is usual, until the time is up.
 
-        None if no graph is for it.
+        Runs padding only, which leaves the KV cache as it is.
+        """
+        end = time.monotonic() + budget_s
+        for key in dict.fromkeys([*known, *self._grid.usual()]):
+            if time.monotonic() >= end or not self._has_room():
+                return
+            if key.num_rows in self._grid.row_sizes and self._may_have(key):
+                self._graph_of(key)
+
+    def try_outcome(self, batch: ForwardBatch) -> Tensor | None:
+        """The outcome of a batch on the host, as `pack_outcome` makes it; None if no graph has it.
+
         The tensor belongs to the caller.
         """
-        key = self._grid.find(
-            num_rows=batch.input_ids.shape[0], max_context=int(batch.context_lens.max())
-        )
-        graph = self._graphs.get(key) if key is not None else None
-        if graph is None or not graph.static_batch.can_hold(batch):
+        num_tokens = batch.input_ids.shape[0]
+        part = batch.verified[0] if len(batch.verified) == 1 else None
+        if part is None or part.wants_logits or part.stop < _MIN_VERIFIED * num_tokens:
             return None
+        graph = self._find(batch, has_head=True)
+        if graph is None:
+            return None
+        self._run(graph, batch)
+        num_requests = part.cu_rows.shape[0] - 1
+        token_ids, num_accepted = graph.result.tensor_split([graph.static_batch.num_rows])
+        return torch.cat([token_ids[: part.stop], num_accepted[:num_requests]])
+
+    def try_hidden(self, batch: ForwardBatch) -> Tensor | None:
+        """Hidden states [num_rows, size] of the `logits_rows` of a batch on the host.
+
+        None if no graph has it. The tensor belongs to the caller.
+        """
+        graph = self._find(batch, has_head=False)
+        if graph is None:
+            return None
+        self._run(graph, batch)
+        rows = graph.static_batch.batch.logits_rows[: batch.logits_rows.shape[0]]
+        return graph.result.index_select(0, rows)
+
+    def _run(self, graph: _Graph, batch: ForwardBatch) -> None:
         graph.static_batch.fill(batch)
         graph.replay()
         self.num_replays += 1
-        rows = graph.static_batch.batch.logits_rows[: batch.logits_rows.shape[0]]
-        return graph.hidden.index_select(0, rows)
+        self.num_padding_rows += graph.static_batch.num_rows - batch.input_ids.shape[0]
+
+    def _find(self, batch: ForwardBatch, *, has_head: bool) -> _Graph | None:
+        """The graph for a batch, captured now if its size has come up before; or a larger one."""
+        num_rows = batch.input_ids.shape[0]
+        size = self._grid.find(num_rows)
+        if (
+            size is None
+            or batch.context_lens.shape[0] > self._limits.max_requests
+            or int(batch.context_lens.max()) > self._limits.max_context
+        ):
+            return None
+        key = GraphKey(size, has_head)
+        if not self._may_have(key):
+            return None
+        self._num_uses[key] += 1
+        if key in self._graphs:
+            return self._graphs[key]
+        if self._num_uses[key] >= _USES_BEFORE_CAPTURE and self._has_room():
+            return self._graph_of(key)
+        for larger in self._grid.row_sizes[bisect.bisect_right(self._grid.row_sizes, size) :]:
+            if larger > _MAX_PADDING * num_rows:
+                break
+            if (found := self._graphs.get(GraphKey(larger, has_head))) is not None:
+                return found
+        return None
+
+    def _may_have(self, key: GraphKey) -> bool:
+        return not key.has_head or key.num_rows <= self._limits.max_head_rows
+
+    def _has_room(self) -> bool:
+        return self._num_bytes < self._limits.max_bytes
+
+    def _graph_of(self, key: GraphKey) -> _Graph:
+        """A graph of this size, captured now."""
+        static_batch = self._static_batch(key.num_rows)
+        static_batch.bind(self._buffers)
+        batch, verified = static_batch.batch, static_batch.verified
+
+        def run() -> Tensor:
+            hidden = self._forward(batch)
+            if not key.has_head:
+                return hidden
+            return self._verify(hidden.index_select(0, batch.logits_rows), verified)
+
+        free_before = self._free_bytes()
+        replay, result = self._capture(run)
+        self._num_bytes += max(0, free_before - self._free_bytes())
+        self._graphs[key] = _Graph(static_batch, replay, result)
+        return self._graphs[key]
+
+    def _static_batch(self, num_rows: int) -> StaticBatch:
+        limits = self._limits
+        return StaticBatch(
+            num_rows=num_rows,
+            max_requests=min(num_rows, limits.max_requests),
+            max_blocks=-(-limits.max_context // limits.block_size),
+            block_size=limits.block_size,
+            heads=self._heads,
+        )
+
+
+def read_graph_keys(values: Sequence[Sequence[int]]) -> list[GraphKey]:
+    """Keys from plain lists of a JSON file; raises ValueError for anything else."""
+    return [GraphKey(int(num_rows), bool(has_head)) for num_rows, has_head in values]
 
 
 def cuda_capture() -> Capture:
@@ -146,84 +265,13 @@ def cuda_capture() -> Capture:
             run()
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool):
-            hidden = run()
-        return graph.replay, hidden
+        # Other threads move prompts to and from the device meanwhile.
+        with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+            result = run()
+        return graph.replay, result
 
     return capture
 
 
-def _bind(forward: Forward, batch: ForwardBatch) -> Callable[[], Tensor]:
-    return lambda: forward(batch)
-
-
-_NO_SLOT = -1
-_INPUTS = [one for one in fields(ForwardBatch) if one.name != "verified"]
-
-
-class StaticBatch:
-    """Room for `num_rows` rows of at most `max_requests` requests, filled anew for each step.
-
-    What a step does not fill is padding: rows that write to no slot, requests without rows. All of
-    it lies in one buffer, so that filling takes a single copy to the device.
-    """
-
-    def __init__(
-        self, *, num_rows: int, max_requests: int, max_blocks: int, device: torch.device
-    ) -> None:
-        """max_blocks: width of the block tables."""
-        self.num_rows = num_rows
-        self.max_requests = max_requests
-        self.max_blocks = max_blocks
-        size = 8 * num_rows + max_requests * max_blocks + 2 * max_requests + 1
-        self._host_buffer = torch.zeros(size, dtype=torch.int32, pin_memory=device.type == "cuda")
-        self._device_buffer = torch.zeros(size, dtype=torch.int32, device=device)
-        host = self._carve(self._host_buffer)
-        self._host = {one.name: getattr(host, one.name).numpy() for one in _INPUTS}
-        self.batch = self._carve(self._device_buffer)
-        self._host["slot_mapping"].fill(_NO_SLOT)
-        self._device_buffer.copy_(self._host_buffer)
-
-    def can_hold(self, batch: ForwardBatch) -> bool:
-        """True if the rows and requests of a batch fit; contexts are for the caller to check."""
-        return (
-            batch.input_ids.shape[0] <= self.num_rows
-            and batch.context_lens.shape[0] <= self.max_requests
-        )
-
-    def fill(self, batch: ForwardBatch) -> None:
-        """Copy a batch on the host that it can hold; `self.batch` is then the same, padded.
-
-        The copy to the device may still be under way on return: do not fill again before the step
-        has been waited for.
-        """
-        num_tokens, num_requests = batch.input_ids.shape[0], batch.context_lens.shape[0]
-        host = self._host
-        for name in ("input_ids", "position_ids", "slot_mapping"):
-            host[name][:num_tokens] = getattr(batch, name).numpy()
-        host["slot_mapping"][num_tokens:] = _NO_SLOT
-        host["logits_rows"][: batch.logits_rows.shape[0]] = batch.logits_rows.numpy()
-        # Entries behind a context, and the tables of requests without one, are never read.
-        tables = batch.block_tables.numpy()[:, : self.max_blocks]
-        host["block_tables"][:num_requests, : tables.shape[1]] = tables
-        host["cu_query_lens"][: num_requests + 1] = batch.cu_query_lens.numpy()
-        host["cu_query_lens"][num_requests + 1 :] = num_tokens
-        host["context_lens"][:num_requests] = batch.context_lens.numpy()
-        host["context_lens"][num_requests:] = 0
-        self._device_buffer.copy_(self._host_buffer, non_blocking=True)
-
-    def _carve(self, buffer: Tensor) -> ForwardBatch:
-        """Views of one int32 buffer; what verification needs is no part of it."""
-        rows, requests = 2 * self.num_rows, self.max_requests
-        sizes = [rows] * 4 + [requests * self.max_blocks, requests + 1, requests]
-        parts = buffer.split(sizes)  # type: ignore[no-untyped-call]
-        inputs, positions, slots, logits_rows = (part.view(torch.int64) for part in parts[:4])
-        return ForwardBatch(
-            input_ids=inputs,
-            position_ids=positions,
-            slot_mapping=slots,
-            block_tables=parts[4].view(requests, self.max_blocks),
-            cu_query_lens=parts[5],
-            context_lens=parts[6],
-            logits_rows=logits_rows,
-        )
+def _cuda_free_bytes() -> int:
+    return int(torch.cuda.mem_get_info()[0])

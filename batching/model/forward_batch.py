@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from batching.step_plan import ScheduledRequest, StepPlan
+from kernels.attention_work import AttentionHeads, AttentionWork
 from kernels.rejection_verify import SamplingTensors
 from kernels.verification import AllowedTokens
 
@@ -77,6 +78,7 @@ class ForwardBatch:
     cu_query_lens: [num_requests + 1] int32; context_lens: [num_requests] int32
     logits_rows: [num_rows] int64; rows of the pass whose logits are needed
     verified: these rows in parts, each small enough for its logits; none if there are no rows
+    work: the lists that attention on a GPU walks; None where nothing walks them
     """
 
     input_ids: Tensor
@@ -87,6 +89,7 @@ class ForwardBatch:
     context_lens: Tensor
     logits_rows: Tensor
     verified: tuple[VerifiedRows, ...] = ()
+    work: AttentionWork | None = None
 
     @classmethod
     def from_plan(
@@ -129,12 +132,25 @@ class ForwardBatch:
 
     def to(self, device: torch.device) -> ForwardBatch:
         """The same inputs on another device; what verification reads stays where it is."""
-        moved = {
-            field.name: getattr(self, field.name).to(device)
-            for field in fields(self)
-            if field.name != "verified"
-        }
+        moved = {name: getattr(self, name).to(device) for name in INPUTS}
         return replace(self, **moved)
+
+    def with_work(self, heads: AttentionHeads) -> ForwardBatch:
+        """A batch on the host with the lists for its attention."""
+        work = AttentionWork.plan(
+            np.diff(self.cu_query_lens.numpy()),
+            self.context_lens.numpy(),
+            num_tokens=self.input_ids.shape[0],
+            table_width=self.block_tables.shape[1],
+            heads=heads,
+        )
+        return replace(self, work=work)
+
+
+# The tensors of a batch that the layers of a model read.
+INPUTS = tuple(
+    field.name for field in fields(ForwardBatch) if field.name not in ("verified", "work")
+)
 
 
 def _tensor(array: Array) -> Tensor:

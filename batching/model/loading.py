@@ -201,6 +201,7 @@ def attend_paged(
         cu_query_lens=batch.cu_query_lens,
         context_lens=batch.context_lens,
         scale=scale,
+        work=batch.work,
     )
 
 

@@ -18,7 +18,7 @@ from batching.config import Dtype, EngineConfig, ModelInfo, resolve_num_blocks
 from batching.cost_measurement import StepPlans, measure_step_costs
 from batching.errors import CacheConfigError
 from batching.machine_file import MachineFile
-from batching.model.cuda_graphs import CudaGraphs, GraphGrid
+from batching.model.cuda_graphs import CudaGraphs, GraphLimits, read_graph_keys
 from batching.model.forward_batch import ForwardBatch, VerifiedRows
 from batching.model.head_choice import HeadChoice, TimeMs, measure_head_choice
 from batching.model.loading import (
@@ -39,6 +39,7 @@ from batching.pending_step import DeviceStep, FinishedStep, PendingStep
 from batching.request import SamplingParams
 from batching.step_costs import StepCosts
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult
+from kernels.attention_work import AttentionHeads
 from kernels.int8_linear import count_parameters
 from kernels.linear import group_rows
 from kernels.op_set import FusedOps
@@ -120,20 +121,35 @@ class ModelRunner:
         self._staging = Staging(self._device)
         self._max_logits_rows = max(1, MAX_LOGITS_BYTES // (4 * shape.vocab_size))
         self._head_choice = HeadChoice()
+        self._heads = AttentionHeads.on(
+            self._device,
+            num_groups=shape.num_heads // shape.num_kv_heads,
+            num_kv_heads=shape.num_kv_heads,
+            head_dim=shape.head_dim,
+        )
         self._graphs: CudaGraphs | None = None
+        self._known_graphs: MachineFile | None = None
         # Layers of other weight formats may ask the host for something, which no graph can hold.
         can_capture = is_fused and not is_quantised(self._model)
         if can_capture and self._device.type == "cuda" and config.use_cuda_graphs:
-            self._graphs = CudaGraphs(
-                self._decode,
-                grid=GraphGrid.build(
-                    max_rows=config.scheduler.max_tokens_per_step,
-                    max_context=min(shape.max_position, self.model_info.num_kv_tokens),
-                ),
+            self._graphs = self._make_graphs(config, max_position=shape.max_position)
+            if config.step_cost_dir is not None:
+                self._known_graphs = MachineFile(config.step_cost_dir, captured=1, **self.identity)
+
+    def _make_graphs(self, config: EngineConfig, *, max_position: int) -> CudaGraphs:
+        return CudaGraphs(
+            self._decode,
+            self._verify,
+            heads=self._heads,
+            limits=GraphLimits(
+                max_rows=self._max_rows,
                 max_requests=config.scheduler.max_running,
+                max_context=min(max_position, self.model_info.num_kv_tokens),
                 block_size=self._block_size,
-                device=self._device,
-            )
+                max_head_rows=self._max_logits_rows,
+            ),
+            device=self._device,
+        )
 
     @property
     def num_graphs(self) -> int:
@@ -222,6 +238,10 @@ class ModelRunner:
         batch = ForwardBatch.from_plan(
             plan, block_size=self._block_size, max_logits_rows=self._max_logits_rows
         )
+        if self._graphs is not None:
+            outcome = self._graphs.try_outcome(batch)
+            if outcome is not None:
+                return outcome, batch
         rows, verified = self._hidden_rows(batch)
         outcomes = [self._verify(rows[part.start : part.stop], part) for part in verified]
         return join_outcomes(outcomes, self._device), batch
@@ -247,10 +267,10 @@ class ModelRunner:
         if self._device.type == "cpu":
             return self._decode(batch)[batch.logits_rows], batch.verified
         if self._graphs is not None:
-            rows = self._graphs.try_run(batch)
+            rows = self._graphs.try_hidden(batch)
             if rows is not None:
                 return rows, self._staging.send(batch.verified)
-        batch = self._staging.send(batch)
+        batch = self._staging.send(batch.with_work(self._heads))
         return self._decode(batch)[batch.logits_rows], batch.verified
 
     def measure_costs(self, *, budget_s: float) -> StepCosts:
@@ -271,7 +291,7 @@ class ModelRunner:
             "dtype": self.model_info.dtype,
             "device": self._device.type,
             "threads": torch.get_num_threads(),
-            "graphs": self.num_graphs,
+            "graphs": self._graphs is not None,
             "block_size": self._block_size,
             **self.computed_by,
         }
@@ -283,12 +303,17 @@ class ModelRunner:
     def warm_up(self) -> None:
         """Run one token through block 0, so that the first request pays for no initialisation.
 
-        On a GPU the graphs are captured and the faster way through the head is found, too.
+        On a GPU the faster way through the head is found and the first graphs are captured, too.
         """
-        if self._graphs is not None:
-            self._graphs.capture_all()
         if self._device.type == "cuda":
             self.measure_head()
+        if self._graphs is not None:
+            known = None
+            if self._known_graphs is not None:
+                known = self._known_graphs.load(
+                    lambda content: read_graph_keys(content["most_used"])
+                )
+            self._graphs.capture_first(known or ())
         warm_up = ScheduledRequest(
             request_id="warm-up",
             token_ids=(0,),
@@ -300,6 +325,12 @@ class ModelRunner:
             sampling=SamplingParams(max_tokens=1),
         )
         self.execute(StepPlan((warm_up,)))
+
+    def keep_figures(self) -> None:
+        """Store for the next start which graphs are used most."""
+        if self._graphs is not None and self._known_graphs is not None:
+            keys = [(key.num_rows, key.has_head) for key in self._graphs.most_used]
+            self._known_graphs.store({"most_used": keys})
 
     @torch.inference_mode()
     def measure_head(self, time_ms: TimeMs | None = None) -> HeadChoice:

@@ -15,13 +15,16 @@ from numpy.typing import NDArray
 
 from batching.cache.kv_transfer import KVTransfer
 from batching.config import ModelInfo
-from batching.model.cuda_graphs import GraphGrid, StaticBatch
+from batching.model.cuda_graphs import GraphGrid
 from batching.model.forward_batch import ForwardBatch
 from batching.model.staging import Staging
+from batching.model.static_batch import StaticBatch, StaticBuffers
 from batching.model.verifier import read_outcome
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult
+from kernels.attention_work import AttentionHeads
 
 _CPU = torch.device("cpu")
+_HEADS = AttentionHeads(num_groups=7, num_kv_heads=4, head_dim=128)  # of a 7B model
 _NO_TOKEN = -1
 # A thread that sleeps wakes up late, so the last of the time is waited for awake.
 _AWAKE_S = 3e-4
@@ -32,7 +35,7 @@ class NullRunner:
 
     What a host does for a step is done: the batch is packed into the buffers of a graph, and the
     outcome is read. `device_s` and `simulated_s` add up what the device would have taken and what
-    the answers cost, which is no part of either.
+    the answers cost, which is no part of either; `num_padded_rows` are rows with their padding.
     """
 
     kv_transfer: KVTransfer | None = None
@@ -55,6 +58,7 @@ class NullRunner:
         self.device_s = 0.0
         self.simulated_s = 0.0
         self.num_rows = 0
+        self.num_padded_rows = 0
         self.num_steps = 0
         self._answer_of = answer_of
         self._step_s = step_s
@@ -62,8 +66,10 @@ class NullRunner:
         self._awake_s = _AWAKE_S if may_sleep else math.inf
         self._block_size = block_size
         self._max_requests = max_requests
-        self._grid = GraphGrid.build(max_rows=max_rows, max_context=max_position)
-        self._static: dict[object, StaticBatch] = {}
+        self._max_blocks = -(-max_position // block_size)
+        self._grid = GraphGrid.build(max_rows=max_rows)
+        self._buffers = StaticBuffers(self._make_static(max_rows).num_bytes, _CPU)
+        self._static: dict[int, StaticBatch] = {}
         self.model_info = ModelInfo(
             max_position=max_position,
             vocab_size=152_064,
@@ -77,11 +83,9 @@ class NullRunner:
     def launch(self, plan: StepPlan) -> NullStep:
         """Pack a step as for a graph, and begin to wait for it."""
         batch = ForwardBatch.from_plan(plan, block_size=self._block_size)
-        key = self._grid.find(
-            num_rows=batch.input_ids.shape[0], max_context=int(batch.context_lens.max())
-        )
-        if key is not None:
-            self._static_of(key.num_rows, key.max_context).fill(batch)
+        num_rows = self._grid.find(plan.num_tokens)
+        assert num_rows is not None, "no step has more rows than the grid"
+        self._static_of(num_rows).fill(batch)
         self._staging.send(batch.verified)
         began = time.perf_counter()
         outcome = self.outcome_of(plan)
@@ -90,6 +94,7 @@ class NullRunner:
         self.simulated_s += now - began
         self.device_s += seconds
         self.num_rows += plan.num_tokens
+        self.num_padded_rows += num_rows
         self.num_steps += 1
         return NullStep(
             outcome,
@@ -99,18 +104,22 @@ class NullRunner:
             awake_s=self._awake_s,
         )
 
-    def _static_of(self, num_rows: int, max_context: int) -> StaticBatch:
-        key = (num_rows, max_context)
-        if key not in self._static:
+    def _static_of(self, num_rows: int) -> StaticBatch:
+        if num_rows not in self._static:
             began = time.perf_counter()
-            self._static[key] = StaticBatch(
-                num_rows=num_rows,
-                max_requests=min(num_rows, self._max_requests),
-                max_blocks=-(-max_context // self._block_size),
-                device=_CPU,
-            )
+            self._static[num_rows] = self._make_static(num_rows)
+            self._static[num_rows].bind(self._buffers)
             self.simulated_s += time.perf_counter() - began
-        return self._static[key]
+        return self._static[num_rows]
+
+    def _make_static(self, num_rows: int) -> StaticBatch:
+        return StaticBatch(
+            num_rows=num_rows,
+            max_requests=min(num_rows, self._max_requests),
+            max_blocks=self._max_blocks,
+            block_size=self._block_size,
+            heads=_HEADS,
+        )
 
     def outcome_of(self, plan: StepPlan) -> NDArray[Any]:
         """The tokens of all rows, then how many drafts of each request hold."""

@@ -15,6 +15,7 @@ from torch.nn import functional
 from batching.model.loading import ModelShape
 from benchmarks.gpu.clock import Roofline, measure_ms
 from benchmarks.gpu.steps import BLOCK_SIZE
+from kernels.attention_work import AttentionHeads, AttentionWork
 from kernels.ops import select_ops
 
 
@@ -115,6 +116,19 @@ def _paged(inputs: _Inputs, *, is_split: bool) -> Callable[[], Tensor]:
     lens = context - num_rows + bounds[1:]
     tables = inputs.block_table[None].expand(num_requests, -1).contiguous()
     ops = select_ops(device)
+    num_heads, num_kv_heads = inputs.query.shape[1], inputs.keys.shape[1]
+    work = AttentionWork.plan(
+        bounds.cpu().diff().numpy(),
+        lens.cpu().numpy(),
+        num_tokens=num_rows,
+        table_width=tables.shape[1],
+        heads=AttentionHeads.on(
+            device,
+            num_groups=num_heads // num_kv_heads,
+            num_kv_heads=num_kv_heads,
+            head_dim=inputs.query.shape[2],
+        ),
+    ).to(device)
     return lambda: ops.paged_attention(
         inputs.query,
         key_cache=inputs.key_cache,
@@ -123,6 +137,7 @@ def _paged(inputs: _Inputs, *, is_split: bool) -> Callable[[], Tensor]:
         cu_query_lens=bounds,
         context_lens=lens,
         scale=inputs.query.shape[2] ** -0.5,
+        work=work,
     )
 
 

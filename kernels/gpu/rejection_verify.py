@@ -17,6 +17,8 @@ from kernels.gpu.count_accepted import count_accepted_triton
 from kernels.rejection_verify import SamplingTensors
 from kernels.verification import AllowedTokens, Verification
 
+# Enough to keep all in registers; left alone, the assembler takes fewer and spills.
+_MAX_REGISTERS = 128
 _VOCAB_BLOCK = 4096
 _MIN_REQUEST_BLOCK = 64
 _LOG2_E = tl.constexpr(1.4426950408889634)
@@ -63,6 +65,7 @@ def rejection_verify_triton(
         REQUEST_BLOCK=max(_MIN_REQUEST_BLOCK, triton.next_power_of_2(num_requests)),
         BLOCK=min(_VOCAB_BLOCK, triton.next_power_of_2(vocab_size)),
         num_warps=8,
+        maxnreg=_MAX_REGISTERS,
     )
     return Verification(token_ids, count_accepted_triton(token_ids, draft_token_ids, cu_rows))
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 import torch
 from paged_case import TOLERANCES, PagedCase, make_case
 from torch import Tensor
 
-from kernels.gpu.paged_attention import (
-    SPLIT_SIZE,
-    TilePlan,
-    attend_tiles,
-    paged_attention_triton,
-    plan_tiles,
-)
+from kernels.attention_work import SPLIT_SIZE, AttentionHeads, AttentionWork, list_work
+from kernels.gpu.paged_attention import paged_attention_triton
 from kernels.paged_attention import paged_attention_reference
 
 
@@ -75,7 +71,6 @@ def test_agrees_with_the_reference(shape: Shape) -> None:
     compare(paged_attention_triton(case.query, **case.arguments), case)
 
 
-@pytest.mark.parametrize("block_m", [16, 64])
 @pytest.mark.parametrize(
     "requests",
     [
@@ -84,26 +79,68 @@ def test_agrees_with_the_reference(shape: Shape) -> None:
         ((40, 70),),
     ],
 )
-def test_splits_in_parallel_are_splits_in_turn(
-    requests: tuple[tuple[int, int], ...], block_m: int
-) -> None:
+def test_splits_in_parallel_are_splits_in_turn(requests: tuple[tuple[int, int], ...]) -> None:
     case = Shape(requests, num_groups=3, block_size=8).case()
-    num_tokens, num_heads, _ = case.query.shape
     split_size = 32
-    plan = TilePlan(
-        block_m=block_m,
-        num_tiles=num_tokens * num_heads // block_m + len(requests) + 1,
-        num_splits=-(-case.arguments["block_tables"].shape[1] * 8 // split_size),
-        is_parallel=True,
-    )
-    parallel = attend_tiles(case.query, tiles=plan, split_size=split_size, **case.arguments)
-    compare(parallel, case)
-    serial = attend_tiles(
-        case.query, tiles=replace(plan, is_parallel=False), split_size=split_size, **case.arguments
-    )
-    compare(serial, case)
+    spread = plan(case, split_size=split_size)
+    assert len(spread.merges)
+    whole = plan(case, split_size=split_size, num_slots=0)
+    assert not len(whole.merges)
+    outputs = [
+        paged_attention_triton(case.query, **case.arguments, work=work, split_size=split_size)
+        for work in (spread, whole)
+    ]
+    for output in outputs:
+        compare(output, case)
     # The interpreter's exp2 may round a vector and a single number differently; nothing else may.
-    assert (parallel - serial).abs().max() <= 3e-7
+    assert (outputs[0] - outputs[1]).abs().max() <= 3e-7
+
+
+def plan(case: PagedCase, *, split_size: int, num_slots: int | None = None) -> AttentionWork:
+    """The lists of a case, perhaps with room for fewer parts."""
+    lens = case.arguments["cu_query_lens"].diff().numpy()
+    contexts = case.arguments["context_lens"].numpy()
+    num_heads, num_kv_heads = case.query.shape[1], case.arguments["key_cache"].shape[2]
+    arguments: dict[str, Any] = {
+        "num_tokens": case.query.shape[0],
+        "table_width": case.arguments["block_tables"].shape[1],
+        "heads": AttentionHeads(
+            num_groups=num_heads // num_kv_heads,
+            num_kv_heads=num_kv_heads,
+            head_dim=case.query.shape[2],
+        ),
+        "split_size": split_size,
+    }
+    work = AttentionWork.plan(lens, contexts, **arguments)
+    if num_slots is None:
+        return work
+    limits = replace(work.limits, num_slots=num_slots)
+    items, merges = list_work(lens.astype("int64"), contexts, limits=limits, **arguments)
+    return replace(
+        work,
+        items=torch.from_numpy(items),
+        merges=torch.from_numpy(merges),
+        counts=torch.tensor([len(items), len(merges)], dtype=torch.int32),
+        limits=replace(limits, max_items=len(items), max_merges=len(merges)),
+    )
+
+
+def test_lines_behind_the_counts_are_not_walked() -> None:
+    """A captured graph has room for more lines than most steps have."""
+    case = Shape(((2, 70), (1, 9)), num_groups=2, block_size=8).case()
+    work = plan(case, split_size=32)
+    limits = work.limits
+    roomy = replace(
+        work,
+        items=torch.nn.functional.pad(work.items, (0, 0, 0, 3), value=1 << 20),
+        merges=torch.nn.functional.pad(work.merges, (0, 0, 0, 2), value=1 << 20),
+        limits=replace(limits, max_items=limits.max_items + 3, max_merges=limits.max_merges + 2),
+    )
+    outputs = [
+        paged_attention_triton(case.query, **case.arguments, work=one, split_size=32)
+        for one in (work, roomy)
+    ]
+    assert torch.equal(*outputs)
 
 
 def test_requests_without_rows_are_padding() -> None:
@@ -122,7 +159,7 @@ def test_wider_block_tables_change_no_bit() -> None:
     expected = paged_attention_triton(case.query, **case.arguments)
     tables = torch.nn.functional.pad(case.arguments["block_tables"], (0, 2 * SPLIT_SIZE // 16))
     output = paged_attention_triton(case.query, **{**case.arguments, "block_tables": tables})
-    torch.testing.assert_close(output, expected, atol=3e-7, rtol=0)
+    assert torch.equal(output, expected)
 
 
 def test_queries_may_be_views_of_packed_rows() -> None:
@@ -130,47 +167,3 @@ def test_queries_may_be_views_of_packed_rows() -> None:
     packed = torch.cat([case.query, case.query], dim=1)
     output = paged_attention_triton(packed[:, :2], **case.arguments)
     assert torch.equal(output, paged_attention_triton(case.query, **case.arguments))
-
-
-@pytest.mark.parametrize("num_groups", range(1, 9))
-def test_a_verification_reads_its_context_in_few_tiles(num_groups: int) -> None:
-    """65 rows are at most five tiles of a head; one tile a row group would be 33 of them."""
-    plan = plan_tiles(
-        num_tokens=65, num_requests=1, num_groups=num_groups, num_kv_heads=4, max_context=8192
-    )
-    assert plan.num_tiles - 1 <= -(-65 * num_groups // plan.block_m) + 1 <= 6
-    assert plan.is_parallel
-    assert plan.num_splits == 16
-
-
-@pytest.mark.parametrize("num_requests", [1, 2, 7, 32])
-def test_every_row_has_a_tile(num_requests: int) -> None:
-    for query_len in range(1, 150, 7):
-        for num_groups in (1, 3, 7):
-            lens = [query_len + index % 3 for index in range(num_requests)]
-            plan = plan_tiles(
-                num_tokens=sum(lens) + 5,  # five rows of padding
-                num_requests=num_requests,
-                num_groups=num_groups,
-                num_kv_heads=2,
-                max_context=600,
-            )
-            starts = [0]
-            for length in lens:
-                starts.append(starts[-1] + length)
-            for index, length in enumerate([*lens, 5]):
-                first = starts[index] * num_groups // plan.block_m + index
-                tiles = -(-length * num_groups // plan.block_m)
-                following = (
-                    starts[index + 1] * num_groups // plan.block_m + index + 1
-                    if index < num_requests
-                    else plan.num_tiles
-                )
-                assert first + tiles <= following
-
-
-def test_many_tiles_merge_their_splits_themselves() -> None:
-    plan = plan_tiles(
-        num_tokens=2048, num_requests=4, num_groups=7, num_kv_heads=4, max_context=8192
-    )
-    assert not plan.is_parallel

@@ -1,24 +1,27 @@
-"""Compiles every kernel for a GPU that may be absent, for example for compute capability 9.0.
-
-    python tests/helpers/engine/kernel_compiler.py 90
+"""Compiles every kernel for a GPU that may be absent: `python -m benchmarks.kernels.compiler 90`.
 
 The functions that launch kernels are called on CPU tensors of real sizes; instead of a launch, the
-kernel is compiled for what it was given. Prints a JSON object for each: name, shared memory in
-bytes, and how many matrix instructions its code has.
+kernel is compiled for what it was given. Prints a JSON list of `CompiledKernel`.
 """
 
 from __future__ import annotations
 
-import json
+import re
+import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
+import triton.backends.nvidia
 from torch import Tensor
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 from triton.runtime.jit import JITFunction
 
+from kernels.attention_work import AttentionHeads, AttentionWork, largest_tile
 from kernels.gpu.greedy_head import greedy_head_triton
 from kernels.gpu.greedy_verify import greedy_verify_triton
 from kernels.gpu.paged_attention import paged_attention_triton
@@ -39,15 +42,31 @@ _TYPES = {
     torch.int64: "*i64",
 }
 _ALIGNED = [["tt.divisibility", 16]]
-_OPTIONS = ("num_warps", "num_stages")
+_OPTIONS = ("num_warps", "num_stages", "maxnreg")
+
+
+class CompiledKernel(msgspec.Struct, frozen=True, kw_only=True):
+    """What a kernel became.
+
+    shared: bytes of shared memory; registers: of a thread; spilled: bytes of registers that a
+    thread keeps in memory; num_matrix_instructions: in its code
+    """
+
+    name: str
+    constants: dict[str, Any]
+    shared: int
+    registers: int
+    spilled: int
+    num_matrix_instructions: int
 
 
 class Compiler:
     """Compiles kernels instead of launching them."""
 
     def __init__(self, arch: int) -> None:
+        self._arch = arch
         self._target = GPUTarget("cuda", arch, 32)
-        self.report: list[dict[str, Any]] = []
+        self.report: list[CompiledKernel] = []
 
     def compile(self, kernel: JITFunction, *args: Any, **kwargs: Any) -> None:
         """Compile `kernel` for its arguments, as aligned as they are on a GPU."""
@@ -68,14 +87,36 @@ class Compiler:
         source = ASTSource(kernel, signature, constexprs=constants, attrs=aligned)
         compiled = compile(source, target=self._target, options=options)
         code = compiled.asm["ptx"]
+        registers, spilled = _registers_of(code, self._arch)
         self.report.append(
-            {
-                "name": kernel.__name__,
-                "constants": {kernel.arg_names[at]: value for (at,), value in constants.items()},
-                "shared": compiled.metadata.shared,
-                "num_matrix_instructions": code.count("wgmma.mma_async") + code.count("mma.sync"),
-            }
+            CompiledKernel(
+                name=kernel.__name__,
+                constants={kernel.arg_names[at]: value for (at,), value in constants.items()},
+                shared=compiled.metadata.shared,
+                registers=registers,
+                spilled=spilled,
+                num_matrix_instructions=code.count("wgmma.mma_async") + code.count("mma.sync"),
+            )
         )
+
+
+def _registers_of(ptx: str, arch: int) -> tuple[int, int]:
+    """Registers of a thread, and bytes of them that are stored and loaded again, by `ptxas -v`."""
+    assembler = Path(triton.backends.nvidia.__path__[0]) / "bin" / "ptxas"
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "kernel.ptx"
+        source.write_text(ptx, encoding="ascii")
+        name = f"sm_{arch}{'a' if arch >= 90 else ''}"
+        run = subprocess.run(
+            [assembler, "-v", f"--gpu-name={name}", source, "-o", source.with_suffix(".cubin")],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    registers = re.search(r"Used (\d+) registers", run.stderr)
+    spills = re.findall(r"(\d+) bytes spill (?:stores|loads)", run.stderr)
+    assert registers is not None, run.stderr
+    return int(registers[1]), sum(map(int, spills))
 
 
 def _type_of(value: Any, *, is_constant: bool) -> str:
@@ -86,21 +127,39 @@ def _type_of(value: Any, *, is_constant: bool) -> str:
     return "fp32" if isinstance(value, float) else "i32"
 
 
-def launch_all() -> None:
-    """Launch each kernel once with the sizes of a 7B model, attention in three cuts."""
-    cache = torch.zeros(2, 16, 4, 128, dtype=BF16)
-    for num_tokens, max_blocks in ((1, 512), (65, 512), (65, 32)):
+def launch_attention(heads: AttentionHeads) -> None:
+    """Launch attention once for each size of a tile."""
+    cache = torch.zeros(2, 16, heads.num_kv_heads, heads.head_dim, dtype=BF16)
+    num_heads = heads.num_groups * heads.num_kv_heads
+    for num_tokens in (2, 9, 65)[: 3 if heads.max_tile == 128 else 2]:
         paged_attention_triton(
-            torch.zeros(num_tokens, 28, 128, dtype=BF16),
+            torch.zeros(num_tokens, num_heads, heads.head_dim, dtype=BF16),
             key_cache=cache,
             value_cache=cache,
-            block_tables=torch.zeros(1, max_blocks, dtype=torch.int32),
+            block_tables=torch.zeros(1, 512, dtype=torch.int32),
             cu_query_lens=torch.tensor([0, num_tokens], dtype=torch.int32),
-            context_lens=torch.tensor([num_tokens], dtype=torch.int32),
+            context_lens=torch.tensor([8192], dtype=torch.int32),
             scale=0.1,
+            work=AttentionWork.plan(
+                [num_tokens], [8192], num_tokens=num_tokens, table_width=512, heads=heads
+            ),
         )
-    packed = torch.zeros(3, 36 * 128, dtype=BF16).unflatten(1, (36, 128))
-    query, key, value = packed.split((28, 4, 4), dim=1)
+
+
+def launch_all(arch: int) -> None:
+    """Launch each kernel once with the sizes of a 7B model; attention also with those of 135M."""
+    for num_groups, num_kv_heads, head_dim in ((3, 3, 64), (7, 4, 128)):
+        launch_attention(
+            AttentionHeads(
+                num_groups=num_groups,
+                num_kv_heads=num_kv_heads,
+                head_dim=head_dim,
+                max_tile=largest_tile(head_dim, divmod(arch, 10)),
+            )
+        )
+    cache = torch.zeros(2, 16, 4, 128, dtype=BF16)
+    packed = torch.zeros(3, 36 * 128, dtype=BF16).view(3, 36, 128)
+    query, key, value = packed.split((28, 4, 4), dim=1)  # type: ignore[no-untyped-call]
     slots = torch.zeros(3, dtype=torch.int64)
     store_kv_triton(key, value, key_cache=cache, value_cache=cache, slot_mapping=slots)
     angles = torch.zeros(3, 128, dtype=BF16)
@@ -137,8 +196,8 @@ def main() -> None:
         compiler.compile(kernel, *args, **kwargs)
 
     JITFunction.run = run
-    launch_all()
-    print(json.dumps(compiler.report))
+    launch_all(int(sys.argv[1]))
+    print(msgspec.json.encode(compiler.report).decode())
 
 
 if __name__ == "__main__":
