@@ -137,6 +137,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             " which is started again if it is lost."
         ),
     ] = False
+    engine_socket: Annotated[
+        str | None,
+        Meta(
+            description="Unix socket of an engine that `apply-service engine` serves to several"
+            " servers; unset: an engine of its own."
+        ),
+    ] = None
     model: Annotated[
         str, Meta(min_length=1, description="Name of a prepared model, or a path to one.")
     ] = "embedded"
@@ -158,9 +165,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = "auto"
     kv_memory: Annotated[
-        int,
-        Meta(ge=1 << 20, extra=_BYTES, description="Memory of the KV cache, such as 512MiB."),
-    ] = 384 << 20
+        Annotated[int, Meta(ge=1 << 20)] | None,
+        Meta(
+            extra=_BYTES,
+            description="Memory of the KV cache, such as 512MiB; unset: 384MiB on a CPU, 0.9 of"
+            " what is free on a GPU.",
+        ),
+    ] = None
     cache_memory: Annotated[
         int,
         Meta(

@@ -6,5 +6,5 @@ A request: `request`, `recipes`, `constrained_answer`, `stop_tokens`, `draft_los
 `live_requests`, `events`, `errors`. `remote` has the engine in another process.
 Memory: `block_pool` (blocks and their hashes), and the tiers of `cache`.
 Time: `step_costs`, `cost_measurement`, `machine_file`.
-`config` holds the limits that a server may set; `stats` counts.
+`config` has the limits that a server may set; `stats` counts; `fingerprint` tells models apart.
 """

@@ -15,6 +15,12 @@ DraftBudgetMode = Literal["auto", "fixed"]
 RowGroupingMode = Literal["auto", "tiles", "single"]
 CachePayload = Literal["exact", "float16", "int8"]
 
+CPU_KV_MEMORY = 384 << 20
+# Of a GPU's free memory; logits, activations, partial results and graphs need some as well.
+_KV_SHARE = 0.9
+_WORKING_BYTES = 2 << 30
+# A prompt and the answer for an edit of one function.
+MIN_KV_TOKENS = 1024
 # Prompts of regions have some 300 tokens; larger chunks would miss most of what they share.
 DEFAULT_CHUNK_TOKENS = 64
 
@@ -58,6 +64,8 @@ class CacheConfig:
 class EngineConfig:
     """Everything `build_engine` needs. `num_threads` None leaves torch's own choice.
 
+    `kv_memory_bytes` None is what `resolve_kv_memory` says.
+
     With the dtype "int8" linear layers are quantised, and everything else is float32; CPU alone.
     With `use_cuda_graphs` steps on a GPU are captured at start, if the model's layers are fused.
     With the draft budget "auto" drafts are as long as they are worth in each step, by costs that
@@ -68,7 +76,7 @@ class EngineConfig:
     model_path: Path
     dtype: Dtype = "float32"
     device: Device = "cpu"
-    kv_memory_bytes: int = 384 << 20
+    kv_memory_bytes: int | None = None
     num_threads: int | None = None
     use_cuda_graphs: bool = True
     draft_budget: DraftBudgetMode = "fixed"
@@ -93,6 +101,37 @@ class ModelInfo:
     num_parameters: int
     fingerprint: str
     row_bits: RowBits | None = None
+
+
+def resolve_kv_memory(
+    kv_memory_bytes: int | None, *, free_bytes: int | None, kv_bytes_per_token: int
+) -> int:
+    """What the KV cache takes: what is asked for, or else what a GPU has left, or a CPU's default.
+
+    free_bytes: of a GPU, once the model is there; None on a CPU
+    Raises ModelLoadError, with the arithmetic, if it is not there or too little.
+    """
+    if free_bytes is None:
+        return CPU_KV_MEMORY if kv_memory_bytes is None else kv_memory_bytes
+    room = max(0, min(int(_KV_SHARE * free_bytes), free_bytes - _WORKING_BYTES))
+    arithmetic = (
+        f"the GPU has {free_bytes / 1e9:.1f} GB free beside the model, of which computing takes"
+        f" {_WORKING_BYTES / 1e9:.1f} GB; {room / 1e9:.1f} GB are left for keys and values, which"
+        f" are {room // kv_bytes_per_token} tokens of {kv_bytes_per_token} bytes"
+    )
+    if kv_memory_bytes is not None:
+        if kv_memory_bytes > free_bytes:
+            raise ModelLoadError(
+                f"{arithmetic}, and the KV cache is to have {kv_memory_bytes / 1e9:.1f} GB; lower"
+                " kv_memory, or leave it unset"
+            )
+        return kv_memory_bytes
+    if room < MIN_KV_TOKENS * kv_bytes_per_token:
+        raise ModelLoadError(
+            f"{arithmetic}, and at least {MIN_KV_TOKENS} are needed; stop what else uses the GPU,"
+            " or take a smaller model or one with quantised weights"
+        )
+    return room
 
 
 def resolve_num_blocks(kv_memory_bytes: int, *, kv_bytes_per_token: int, block_size: int) -> int:

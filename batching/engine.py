@@ -112,6 +112,11 @@ class Engine:
         return self._runner.model_info
 
     @property
+    def num_live(self) -> int:
+        """Requests that are accepted and not ended."""
+        return len(self._live.live)
+
+    @property
     def max_live(self) -> int:
         """How many requests may be queued or running."""
         return self._live.limit

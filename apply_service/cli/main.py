@@ -60,6 +60,35 @@ _APPLY_SETTINGS = frozenset(
         "max_file_bytes",
     }
 )
+# Settings of an engine that has no server of its own.
+_ENGINE_SETTINGS = frozenset(
+    {
+        "engine_socket",
+        "model",
+        "revision",
+        "profile",
+        "device",
+        "dtype",
+        "kv_memory",
+        "cache_memory",
+        "redis_url",
+        "cache_chunk_tokens",
+        "cache_payload",
+        "cache_timeout_s",
+        "cache_ttl_s",
+        "threads",
+        "max_running",
+        "max_waiting",
+        "max_tokens_per_step",
+        "max_draft_tokens",
+        "draft_budget",
+        "row_grouping",
+        "drain_s",
+        "log_level",
+        "log_format",
+        "log_text",
+    }
+)
 # Of a command whose flags are the settings; `--help` lists them.
 _USAGE = "%(prog)s [flags]"
 _PLUGGED_COMMANDS = {
@@ -131,6 +160,12 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     serve = subparsers.add_parser("serve", usage=_USAGE, help="serve edits over HTTP")
     _add_setting_flags(serve, setting_fields())
+    engine = subparsers.add_parser(
+        "engine", usage=_USAGE, help="serve one engine to several servers of this machine"
+    )
+    _add_setting_flags(
+        engine, [field for field in setting_fields() if field.name in _ENGINE_SETTINGS]
+    )
     _add_apply_command(subparsers)
     if arguments[:1] == ["doctor"]:
         from apply_service.cli.doctor.command import add_doctor_command
@@ -193,6 +228,10 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
         from apply_service.cli.apply import run_apply
 
         return run_apply(args, loaded.settings, environment)
+    if args.command == "engine":
+        from apply_service.cli.engine import run_engine
+
+        return run_engine(loaded.settings)
     return _serve(loaded.settings)
 
 
@@ -202,6 +241,8 @@ def _serve(settings: Settings) -> int:
     from batching.cache.redis_url import parse_redis_url
 
     check_single_process(settings.workers, os.environ)
+    if settings.in_process and settings.engine_socket is not None:
+        raise UsageError("in_process and engine_socket exclude each other; leave one out")
     if settings.redis_url is not None:
         parse_redis_url(settings.redis_url)  # a wrong one is said before the model is loaded
     with listen(settings.host, settings.port) as listener:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -32,8 +31,6 @@ _NEUTRAL_SETTINGS: dict[str, tuple[float | None, ...]] = {
     "logits_scaling": (None, 1, 1.0),
     "logit_scale": (None, 1, 1.0),
 }
-_SAMPLED_BYTES = 1 << 16
-_NUM_SAMPLES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,30 +230,6 @@ def check_is_supported(config: Any) -> None:
     for name, neutral in _NEUTRAL_SETTINGS.items():
         if getattr(config, name, None) not in neutral:
             raise ModelLoadError(f"{family} sets {name}, and the engine does not compute it")
-
-
-def fingerprint_model(path: Path) -> str:
-    """A hex digest that differs between models: small files whole, weights by size and samples.
-
-    It tells models apart in caches and answers; it is no integrity check.
-    """
-    digest = hashlib.sha256()
-    for file in sorted(path.iterdir()):
-        if file.suffix not in (".json", ".safetensors"):
-            continue
-        size = file.stat().st_size
-        digest.update(f"{file.name}\0{size}\0".encode())
-        with file.open("rb") as stream:
-            for offset in _sample_offsets(size):
-                stream.seek(offset)
-                digest.update(stream.read(_SAMPLED_BYTES))
-    return digest.hexdigest()
-
-
-def _sample_offsets(size: int) -> Iterable[int]:
-    if size <= _SAMPLED_BYTES * _NUM_SAMPLES:
-        return range(0, size, _SAMPLED_BYTES)
-    return [i * (size - _SAMPLED_BYTES) // (_NUM_SAMPLES - 1) for i in range(_NUM_SAMPLES)]
 
 
 def read_shape(config: Any) -> ModelShape:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -14,9 +13,10 @@ from torch import Tensor, nn
 
 from batching.cache.kv_namespace import kv_namespace
 from batching.cache.kv_transfer import KVTransfer
-from batching.config import Dtype, EngineConfig, ModelInfo, resolve_num_blocks
+from batching.config import EngineConfig, ModelInfo, resolve_kv_memory, resolve_num_blocks
 from batching.cost_measurement import StepPlans, measure_step_costs
 from batching.errors import CacheConfigError
+from batching.fingerprint import fingerprint_as, fingerprint_model
 from batching.machine_file import MachineFile
 from batching.model.cuda_graphs import CudaGraphs, GraphLimits, read_graph_keys
 from batching.model.forward_batch import ForwardBatch, VerifiedRows
@@ -25,7 +25,6 @@ from batching.model.loading import (
     ModelShape,
     PagedKV,
     compute_logits,
-    fingerprint_model,
     is_quantised,
     load_model,
     run_decoder,
@@ -90,8 +89,15 @@ class ModelRunner:
         is_fused = self._ops.fused is not None and _fuse(self._model, self._ops.fused)
         dtype = torch_dtype(config.dtype)
         kv_bytes_per_token = shape.kv_bytes_per_token(dtype)
+        free_bytes = None
+        if self._device.type == "cuda":
+            free_bytes = int(torch.cuda.mem_get_info(self._device)[0])
         self.num_blocks = resolve_num_blocks(
-            config.kv_memory_bytes,
+            resolve_kv_memory(
+                config.kv_memory_bytes,
+                free_bytes=free_bytes,
+                kv_bytes_per_token=kv_bytes_per_token,
+            ),
             kv_bytes_per_token=kv_bytes_per_token,
             block_size=self._block_size,
         )
@@ -115,7 +121,7 @@ class ModelRunner:
             num_kv_tokens=self.num_blocks * self._block_size,
             dtype=config.dtype,
             num_parameters=count_parameters(self._model),
-            fingerprint=_fingerprint_of(loaded, config.dtype),
+            fingerprint=fingerprint_as(loaded.fingerprint, config.dtype),
             row_bits=self.row_bits,
         )
         self._staging = Staging(self._device)
@@ -369,13 +375,6 @@ def _load(config: EngineConfig, device: torch.device) -> DeviceModel:
     if kept is not None and not is_known:
         kept.store({"probe": True})
     return DeviceModel(model, shape, fingerprint)
-
-
-def _fingerprint_of(loaded: DeviceModel, dtype: Dtype) -> str:
-    """Quantised, a model is another one; other formats round what it computes."""
-    if dtype != "int8":
-        return loaded.fingerprint
-    return hashlib.sha256(f"{loaded.fingerprint}\0{dtype}".encode()).hexdigest()
 
 
 def _fuse(model: nn.Module, fused: FusedOps) -> bool:

@@ -58,9 +58,18 @@ class EngineClient:
     with EngineLostError, and it is connected to again, sooner or later.
     """
 
-    def __init__(self, connect: Callable[[], EngineLink]) -> None:
-        """Wait for the engine. Raises EngineError if there is none."""
+    def __init__(
+        self,
+        connect: Callable[[], EngineLink],
+        *,
+        check: Callable[[ModelInfo], None] | None = None,
+    ) -> None:
+        """Wait for the engine. Raises EngineError if there is none, or what `check` raises.
+
+        `check` is asked about each engine that is connected to; it may raise EngineError.
+        """
         self._connect = connect
+        self._check = check
         self._link, hello = self._first_link()
         self._hello = hello
         self._live = LiveRequests(hello.max_live)
@@ -139,7 +148,10 @@ class EngineClient:
     def _first_link(self) -> tuple[EngineLink, Hello]:
         link = self._connect()
         try:
-            return link, _greeted(link)
+            hello = _greeted(link)
+            if self._check is not None:
+                self._check(hello.model_info)
+            return link, hello
         except EngineError:
             link.close()
             raise

@@ -1,4 +1,4 @@
-"""Starts an engine's process at the other end of a socket, and ends it. Needs no torch."""
+"""Ways to an engine at the other end of a socket: one of our own, or a shared one. No torch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
+from batching.errors import EngineLostError
 from batching.remote.frame_socket import ConnectionLostError, FrameSocket
 from batching.remote.frames import Configure, EngineFrame
 
@@ -45,6 +47,32 @@ class OwnedProcess:
             self.process.kill()
             code = self.process.wait()
         return f"ended by signal {-code}" if code < 0 else f"ended with exit status {code}"
+
+
+@dataclass(frozen=True)
+class SharedEngine:
+    """A connection to an engine that is not ours: it outlives us, and we may outlive it."""
+
+    connection: FrameSocket[EngineFrame]
+
+    @classmethod
+    def connect(cls, path: Path) -> SharedEngine:
+        """Connect to the engine that listens at `path`. Raises EngineLostError if none does."""
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.connect(str(path))
+        except OSError as error:
+            connection.close()
+            raise EngineLostError(
+                f"no engine listens at {path} ({error.strerror}); start one with `apply-service"
+                f" engine --engine-socket {path}`"
+            ) from error
+        return cls(FrameSocket(connection, EngineFrame))
+
+    def close(self) -> str:
+        """End the connection; the engine withdraws what is unfinished."""
+        self.connection.close()
+        return "closed the connection"
 
 
 def python_command(module: str) -> list[str]:

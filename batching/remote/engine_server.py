@@ -31,6 +31,8 @@ from batching.remote.frames import (
 _FRESH_S = 0.05
 _PULSE_S = 0.5
 _MOST_EVENTS = 512
+# So long a client may take to read its last events.
+_FLUSH_S = 2.0
 
 _CLOSED = None
 
@@ -41,11 +43,13 @@ class EngineServer:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._owners: dict[str, _Client] = {}
+        self._clients: set[_Client] = set()
         engine.start(self._publish)
 
     def serve(self, connection: FrameSocket[ClientFrame]) -> None:
         """Serve one client until it leaves; what it has not withdrawn by then is."""
         client = _Client(connection, self._engine)
+        self._clients.add(client)
         connection.send(Hello(model_info=self._engine.model_info, max_live=self._engine.max_live))
         client.start()
         try:
@@ -59,6 +63,12 @@ class EngineServer:
         finally:
             for request_id in [one for one, owner in self._owners.items() if owner is client]:
                 self._engine.cancel(request_id)
+            self._clients.discard(client)
+            client.close()
+
+    def close(self) -> None:
+        """Send all clients what there is, and end their connections."""
+        for client in list(self._clients):
             client.close()
 
     def _submit(self, client: _Client, frame: Submit) -> None:
@@ -99,8 +109,9 @@ class _Client:
         self._events.put(event)
 
     def close(self) -> None:
-        """Send no more."""
+        """Send what there is and no more."""
         self._events.put(_CLOSED)
+        self._thread.join(_FLUSH_S)
         self._connection.close()
         self._thread.join()
 
@@ -109,11 +120,9 @@ class _Client:
             self._send_all()
 
     def _send_all(self) -> None:
-        pulsed_at, is_stale = 0.0, True
-        while True:
-            events = self._take(_FRESH_S if is_stale else _PULSE_S)
-            if events is None:
-                return
+        pulsed_at, is_stale, is_open = 0.0, True, True
+        while is_open:
+            events, is_open = self._take(_FRESH_S if is_stale else _PULSE_S)
             if events:
                 self._connection.send(Events.of(events))
                 is_stale = True
@@ -122,19 +131,19 @@ class _Client:
                 self._connection.send(Pulse(self._engine.stats(), self._engine.stalled_s()))
                 pulsed_at, is_stale = now, bool(events)
 
-    def _take(self, timeout_s: float) -> list[Event] | None:
-        """What there is to send, waited for; None at the end."""
+    def _take(self, timeout_s: float) -> tuple[list[Event], bool]:
+        """What there is to send, waited for, and whether there may be more."""
         events: list[Event] = []
         try:
             event = self._events.get(timeout=timeout_s)
             while event is not _CLOSED:
                 events.append(event)
                 if len(events) == _MOST_EVENTS:
-                    return events
+                    return events, True
                 event = self._events.get_nowait()
         except queue.Empty:
-            return events
-        return None
+            return events, True
+        return events, False
 
 
 def serve_engine(fd: int, load: Callable[[bytes], Engine]) -> int:

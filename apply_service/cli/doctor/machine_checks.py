@@ -8,6 +8,7 @@ from pathlib import Path
 from apply_service.cli.doctor.check import Check, failed, passed, warned
 from apply_service.config import Settings, format_size
 from apply_service.models.info import ModelDescription
+from batching.config import CPU_KV_MEMORY
 
 _MEMORY_INFO = Path("/proc/meminfo")
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
@@ -47,10 +48,11 @@ def check_memory(settings: Settings, model: ModelDescription | None) -> Check:
     if available is None:
         return passed("memory", "how much is free cannot be told on this system")
     model_bytes = 0 if model is None else round(model.size_bytes * number_scale(settings, model))
-    needed = _RUNTIME_BYTES + model_bytes + settings.kv_memory + settings.cache_memory
+    kv_memory = kv_memory_of(settings) or 0
+    needed = _RUNTIME_BYTES + model_bytes + kv_memory + settings.cache_memory
     text = (
         f"{_gigabytes(available)} available, about {_gigabytes(needed)} needed (model"
-        f" {_gigabytes(model_bytes)}, kv_memory {format_size(settings.kv_memory)}, cache_memory"
+        f" {_gigabytes(model_bytes)}, kv_memory {format_size(kv_memory)}, cache_memory"
         f" {format_size(settings.cache_memory)})"
     )
     facts = {"available_bytes": available, "needed_bytes": needed, "model_bytes": model_bytes}
@@ -58,6 +60,17 @@ def check_memory(settings: Settings, model: ModelDescription | None) -> Check:
         remedy = "lower kv_memory or cache_memory, or free some memory"
         return warned("memory", text, remedy=remedy, **facts)
     return passed("memory", text, **facts)
+
+
+def kv_memory_of(settings: Settings) -> int | None:
+    """Bytes of the KV cache; None if a GPU gives what it has free at the start."""
+    if settings.kv_memory is not None:
+        return settings.kv_memory
+    try:
+        from apply_service.models.loading import resolve_device
+    except (ImportError, OSError):  # `check_device` says so
+        return CPU_KV_MEMORY
+    return CPU_KV_MEMORY if resolve_device(settings) == "cpu" else None
 
 
 def number_scale(settings: Settings, model: ModelDescription) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apply_service.cli.doctor.check import Check, failed, passed, warned
-from apply_service.cli.doctor.machine_checks import number_scale
+from apply_service.cli.doctor.machine_checks import kv_memory_of, number_scale
 from apply_service.config import Settings
 from apply_service.models.info import ModelDescription, model_info
 from apply_service.models.manifest import ModelStoreError
@@ -51,7 +51,11 @@ def check_adapter(model: ModelDescription | None) -> Check | None:
 def check_context(settings: Settings, model: ModelDescription) -> Check:
     """The longest prompt with its answer: bounded by the model and by the KV cache."""
     token_bytes = round(model.kv_bytes_per_token * number_scale(settings, model))
-    num_kv_tokens = settings.kv_memory // token_bytes
+    kv_memory = kv_memory_of(settings)
+    if kv_memory is None:
+        text = f"{model.max_position} tokens for a prompt and its answer, if the GPU has room"
+        return passed("context", text, max_tokens=model.max_position)
+    num_kv_tokens = kv_memory // token_bytes
     limit = min(num_kv_tokens, model.max_position)
     text = (
         f"{limit} tokens for a prompt and its answer (model {model.max_position}; KV cache"

@@ -13,7 +13,8 @@ from transformers import GemmaConfig, LlamaConfig, MistralConfig, Qwen2Config, Q
 
 from batching.config import EngineConfig, resolve_num_blocks
 from batching.errors import ModelLoadError
-from batching.model.loading import check_is_supported, fingerprint_model, load_model
+from batching.fingerprint import fingerprint_model
+from batching.model.loading import check_is_supported, load_model
 from batching.model.runner import ModelRunner
 
 

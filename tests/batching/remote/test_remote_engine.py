@@ -7,7 +7,6 @@ import random
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,11 +15,10 @@ from typing import Any
 
 import pytest
 from engine_runs import RunningEngine, ScriptedProposer
+from remote_engines import Ends, make_engine, make_request, wait_until
 
-from apply_service.prompts.tokenizer import PromptTokenizer
 from batching.async_engine import AsyncEngine
-from batching.config import EngineConfig, SchedulerConfig
-from batching.engine import Engine, build_engine
+from batching.engine import Engine
 from batching.errors import (
     DuplicateRequestError,
     EngineError,
@@ -46,16 +44,8 @@ from batching.remote.frames import (
     error_of,
     kind_of,
 )
-from batching.request import EngineRequest, Priority, SamplingParams
+from batching.request import EngineRequest, Priority
 from lookup.merge_rules import MergeRules, MergeText
-
-LIMIT_S = 30.0
-CONFIG = SchedulerConfig(max_running=8, max_waiting=56, max_tokens_per_step=128)
-
-
-def make_engine(model_dir: Path) -> Engine:
-    config = EngineConfig(model_path=model_dir, kv_memory_bytes=1 << 20, scheduler=CONFIG)
-    return build_engine(config, tokens=PromptTokenizer.from_dir(model_dir))
 
 
 @dataclass
@@ -123,17 +113,6 @@ def client_of(server: Server) -> Iterator[EngineClient]:
         yield client
     finally:
         client.stop()
-
-
-def make_request(name: str, *, max_tokens: int = 24, **options: Any) -> EngineRequest:
-    generator = random.Random(name)
-    sampling = SamplingParams(max_tokens=max_tokens, **options.pop("sampling", {}))
-    return EngineRequest(
-        request_id=name,
-        prompt_token_ids=tuple(generator.randrange(3, 259) for _ in range(20)),
-        sampling=sampling,
-        **options,
-    )
 
 
 def requests_of_all_kinds() -> list[EngineRequest]:
@@ -225,29 +204,6 @@ def test_objects_of_this_process_are_refused(server: Server) -> None:
         with pytest.raises(NotPlainDataError, match=r"batching\.recipes"):
             client.submit(make_request("own", proposer=ScriptedProposer([1])))
         client.submit(make_request("own"))
-
-
-def wait_until(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not is_true():
-        assert time.monotonic() < deadline, "what was waited for did not happen"
-        time.sleep(0.002)
-
-
-class Ends:
-    """The events of requests, each of which has one end."""
-
-    def __init__(self) -> None:
-        self.ends: dict[str, Event] = {}
-        self.num_tokens: dict[str, int] = {}
-
-    def take(self, event: Event) -> None:
-        assert event.request_id not in self.ends, "an event after the last one"
-        if isinstance(event, Tokens):
-            count = self.num_tokens.get(event.request_id, 0)
-            self.num_tokens[event.request_id] = count + len(event.token_ids)
-        else:
-            self.ends[event.request_id] = event
 
 
 def test_a_lost_engine_fails_its_requests_and_comes_back(

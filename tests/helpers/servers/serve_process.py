@@ -1,4 +1,4 @@
-"""`apply-service serve` as a process of its own, for tests of starts, signals and ends."""
+"""`apply-service serve` or `engine` as a process, for tests of starts, signals and ends."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ START_LIMIT_S = 180.0
 
 
 class ServeProcess:
-    """One server process and its stderr."""
+    """One process of a server, or of another command, and its stderr."""
 
-    def __init__(self, *flags: str) -> None:
+    def __init__(self, *flags: str, command: str = "serve") -> None:
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith("APPLY_")
         }
         environment.update(PYTHONPATH=str(ROOT), OMP_NUM_THREADS="1")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "apply_service", "serve", "--threads", "1", *flags],
+            [sys.executable, "-m", "apply_service", command, "--threads", "1", *flags],
             stderr=subprocess.PIPE,
             text=True,
             env=environment,
