@@ -90,15 +90,27 @@ $(REAL_CLIENTS)/node_modules/clients.stamp: $(REAL_CLIENTS)/package-lock.json $(
 GPU_PYTHON := $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON))
 GPU_DIR := build/gpu
 
+# In the order of what is wanted most; each part writes what it has at once.
+GPU_PARTS := \
+	"7b-one --shape 7b --k 64 --batch 1 --attention-context none --lookup-tokens 0" \
+	"7b --shape 7b --k 0,16,64 --batch 1,8,32,128 --lookup-tokens 256" \
+	"1.5b --shape 1.5b --k 0,16,64 --batch 1,8,32,128 --lookup-tokens 256" \
+	"7b-long --shape 7b --k 0,64 --batch 1,8 --context 32768 --attention-context 32768 --lookup-tokens 0" \
+	"7b-eager --shape 7b --k 0,64 --batch 1,32 --no-graphs --attention-context none --lookup-tokens 0" \
+	"7b-fp8 --shape 7b --k 0,64 --batch 1,32 --weights fp8 --attention-context none --lookup-tokens 0"
+
 gpu:
 	@$(GPU_PYTHON) -c 'import torch; torch.cuda.is_available() or exit("no CUDA device was found")'
 	mkdir -p $(GPU_DIR)
 	@failed=0; set -x; \
 	$(GPU_PYTHON) -m pytest -m gpu tests/gpu --junit-xml=$(GPU_DIR)/tests.xml || failed=1; \
-	for shape in 7b 1.5b; do \
-		$(GPU_PYTHON) -m benchmarks gpu --shape $$shape --out $(GPU_DIR)/$$shape.json $(ARGS) \
+	for part in $(GPU_PARTS); do \
+		$(GPU_PYTHON) -m benchmarks gpu $${part#* } --steps 20 --out $(GPU_DIR)/$${part%% *}.json $(ARGS) \
 			|| failed=1; \
-	done; exit $$failed
+	done; \
+	$(GPU_PYTHON) -m benchmarks device_model --fit $(GPU_DIR)/7b.json $(GPU_DIR)/1.5b.json \
+		| tee $(GPU_DIR)/fit.md || failed=1; \
+	exit $$failed
 
 cases: $(VENV)/training.stamp
 	$(BIN)/python -m training.corpus $(ARGS)

@@ -11,7 +11,7 @@ from batching.config import Dtype
 from batching.model.loading import ATTENTION_NAME, read_shape, register_attention
 from batching.model.runner import DeviceModel
 
-MAX_POSITION = 16384
+MAX_POSITION = 40_960
 
 
 def _qwen2(**sizes: Any) -> Qwen2Config:

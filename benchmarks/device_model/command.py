@@ -6,17 +6,22 @@ answers. `busy` is the share of the time in which the device computes; `host` is
 for the host, in milliseconds; `padding` is what the sizes of graphs add to the rows of a step;
 `edits/s` is also given for a device that takes no time at all.
 **A simulation**: no step of a real device is as fast.
+
+`--fit FILE` takes the device's constants from what `python -m benchmarks gpu --out FILE` measured,
+and prints predicted and measured times; without case files nothing else is done.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from apply_service.apply.errors import UsageError
 from apply_service.evaluate.machine import describe_machine
 from batching.config import SchedulerConfig
 from batching.engine import Engine
@@ -24,8 +29,9 @@ from batching.model.runner import ModelRunner
 from batching.step_costs import StepCosts
 from batching.step_plan import StepPlan
 from benchmarks.concurrency.batch_engine import BatchEngine
-from benchmarks.device_model.constants import DEVICES, MODELS, DeviceModel
+from benchmarks.device_model.constants import DEVICES, MODELS, Device, DeviceModel
 from benchmarks.device_model.edits import Edit, read_edits
+from benchmarks.device_model.fit import Point, fit_device, read_points
 from benchmarks.device_model.null_runner import NullRunner
 
 _BLOCK_SIZE = 16
@@ -125,7 +131,10 @@ def add_device_model_command(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "device_model", help="how busy the host would keep a GPU", description=__doc__
     )
-    parser.add_argument("cases", type=Path, nargs="+", help="case files, one JSON a line")
+    parser.add_argument("cases", type=Path, nargs="*", help="case files, one JSON a line")
+    parser.add_argument(
+        "--fit", type=Path, nargs="+", metavar="FILE", help="reports of `benchmarks gpu`"
+    )
     parser.add_argument("--device", choices=sorted(DEVICES), default="h200")
     parser.add_argument("--model", choices=sorted(MODELS), default="7b")
     parser.add_argument("--requests", type=_numbers, default=(1, 8, 16, 32, 64, 128))
@@ -135,8 +144,17 @@ def add_device_model_command(subparsers: Any) -> None:
 
 
 def run_device_model(args: argparse.Namespace) -> int:
-    """Run all loads and print a table."""
-    device = DeviceModel(DEVICES[args.device], MODELS[args.model])
+    """Fit a device, or run all loads, and print a table. Raises UsageError."""
+    if not (args.cases or args.fit):
+        raise UsageError("there is nothing to do; name case files, or --fit FILE")
+    chosen = DEVICES[args.device]
+    if args.fit:
+        points = read_points(args.fit)
+        chosen = fit_device(points)
+        print(fit_table(chosen, points))
+    if not args.cases:
+        return 0
+    device = DeviceModel(chosen, MODELS[args.model])
     edits = read_edits(args.cases, limit=args.edits, max_tokens=args.max_tokens)
     num_prompt = sum(len(edit.prompt.token_ids) for edit in edits) // len(edits)
     num_answer = sum(len(edit.answer) for edit in edits) // len(edits)
@@ -152,6 +170,27 @@ def run_device_model(args: argparse.Namespace) -> int:
         ]
         print(_row(*loads), flush=True)
     return 0
+
+
+def fit_table(device: Device, points: Sequence[Point]) -> str:
+    """The fitted constants, and each step as predicted and as measured."""
+    lines = [
+        f"fitted: {device.bytes_per_s / 1e9:,.0f} GB/s, {device.flop_per_s / 1e12:,.0f} TFLOP/s,"
+        f" {1e6 * device.launch_s:,.0f} µs a launch",
+        "| step | predicted ms | measured ms | measured / predicted |",
+        "|---|---|---|---|",
+    ]
+    ratios = []
+    for point in points:
+        predicted_s = point.predicted_s(device)
+        ratios.append(point.seconds / predicted_s)
+        lines.append(
+            f"| {point.name} | {1e3 * predicted_s:.2f} | {1e3 * point.seconds:.2f}"
+            f" | {ratios[-1]:.2f} |"
+        )
+    errors = [abs(ratio - 1) for ratio in ratios]
+    lines.append(f"mean error {statistics.mean(errors):.1%}, largest {max(errors):.1%}")
+    return "\n".join(lines)
 
 
 def _row(load: Load, alone: Load) -> str:

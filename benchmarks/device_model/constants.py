@@ -73,12 +73,20 @@ class DeviceModel:
 
     def step_s(self, size: StepSize, *, num_context_tokens: int) -> float:
         """Seconds of a step; `num_context_tokens` are those of all its requests together."""
-        model, device = self.model, self.device
+        device = self.device
+        num_bytes, flop = self.work_of(self.model, size, num_context_tokens=num_context_tokens)
+        return max(num_bytes / device.bytes_per_s, flop / device.flop_per_s) + device.launch_s
+
+    @staticmethod
+    def work_of(
+        model: ModelSize, size: StepSize, *, num_context_tokens: int
+    ) -> tuple[float, float]:
+        """The bytes that a step moves, and its operations."""
         num_verified = size.num_rows - size.num_plain_rows
         num_bytes = model.layer_bytes + model.kv_bytes_per_token * num_context_tokens
         num_bytes += model.head_bytes if num_verified else 0.0
         flop = model.layer_flop_per_row * size.num_rows + model.head_flop_per_row * num_verified
-        return max(num_bytes / device.bytes_per_s, flop / device.flop_per_s) + device.launch_s
+        return num_bytes, flop
 
     def plan_s(self, plan: StepPlan) -> float:
         """Seconds of a planned step."""

@@ -14,8 +14,12 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
+import time
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import torch
@@ -55,7 +59,10 @@ def add_gpu_command(subparsers: Any) -> None:
     )
     parser.add_argument("--context", type=_size, default=2048, help="tokens before the first step")
     parser.add_argument(
-        "--attention-context", type=_sizes, default=(2048, 8192), help="contexts, with commas"
+        "--attention-context",
+        type=_contexts,
+        default=(2048, 8192),
+        help="contexts, with commas; none leaves the kernel out",
     )
     parser.add_argument("--steps", type=_size, default=50, help="steps to time of each size")
     parser.add_argument(
@@ -63,6 +70,10 @@ def add_gpu_command(subparsers: Any) -> None:
         type=_count,
         default=512,
         help="tokens that prompt lookup writes; 0 leaves it out",
+    )
+    parser.add_argument("--no-graphs", action="store_true", help="launch each kernel")
+    parser.add_argument(
+        "--weights", choices=["plain", "fp8"], default="plain", help="format of the layers' weights"
     )
     parser.add_argument("--trace", type=Path, metavar="FILE", help="shares of drafts that hold")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
@@ -76,7 +87,7 @@ def run_gpu(args: argparse.Namespace) -> int:
             "no CUDA device was found; run on a machine with an NVIDIA GPU, or try the bench itself"
             " with --device cpu --shape tiny --dtype fp32"
         )
-    longest = max(max_tokens(args.context, max(args.k)), *args.attention_context)
+    longest = max((max_tokens(args.context, max(args.k)), *args.attention_context))
     if longest > MAX_POSITION:
         raise GpuBenchError(
             f"contexts of up to {longest} tokens are asked for, with drafts, and the limit is"
@@ -84,10 +95,11 @@ def run_gpu(args: argparse.Namespace) -> int:
         )
     if args.out is not None and not args.out.parent.is_dir():
         raise GpuBenchError(f"{args.out.parent} is no folder; make it, or give another --out")
-    report = _measure(args)
-    figures = msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
-    if args.out is not None:
-        args.out.write_text(figures + "\n", encoding="utf-8")
+    report: dict[str, Any] = {}
+    for report in _measure(args):
+        figures = msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+        if args.out is not None:  # after each part: a machine may be taken away at any time
+            args.out.write_text(figures + "\n", encoding="utf-8")
     print(figures if args.json else format_gpu_report(report))
     return 0
 
@@ -123,38 +135,71 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(map(_size, text.split(",")))
 
 
-def _measure(args: argparse.Namespace) -> dict[str, Any]:
+def _contexts(text: str) -> tuple[int, ...]:
+    return () if text == "none" else _sizes(text)
+
+
+def _measure(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The report after each part: the first steps first, the rival, which takes longest, last."""
     device, dtype_name = torch.device(args.device), _DTYPES[args.dtype]
     trace = read_trace(args.trace or _RECORDED_TRACE)
     roofline = measure_roofline(device, getattr(torch, dtype_name))
-    lookup = _measure_lookup(args, trace)
     loaded = make_random_model(args.shape, dtype=dtype_name, device=device)  # type: ignore[arg-type]
-    attention = _measure_attention(args, loaded.shape, roofline)
+    if args.weights == "fp8":
+        quantise_fp8(loaded)
     runner = _make_runner(args, loaded)
     print("capturing graphs" if args.device == "cuda" else "warming up", file=sys.stderr)
+    began = time.perf_counter()
     runner.warm_up()
-    bench = StepBench(
-        runner, loaded.shape, roofline=roofline, context=args.context, device=device, trace=trace
-    )
-    steps = []
-    for batch in args.batch:
-        for k in args.k:
-            print(f"batch {batch}, k {k}", file=sys.stderr)
-            steps.append(bench.measure(batch=batch, k=k, num_steps=args.steps))
-    return {
+    report: dict[str, Any] = {
         "shape": args.shape,
         **describe_machine(device=args.device, dtype=dtype_name),
+        "weights": args.weights,
         "context": args.context,
         "acceptance": sum(trace) / len(trace),
         "roofline": roofline,
+        "warm_up_s": time.perf_counter() - began,
         "num_graphs": runner.num_graphs,
         "head_choice": runner.head_choice,
-        "steps": [_with_ratio(times) for times in steps],
-        "prompt_lookup": [
-            {**msgspec.to_builtins(times), "tokens_per_s": times.tokens_per_s} for times in lookup
-        ],
-        "attention": attention,
+        "steps": [],
+        "prompt_lookup": [],
+        "attention": [],
     }
+    bench = StepBench(
+        runner, loaded.shape, roofline=roofline, context=args.context, device=device, trace=trace
+    )
+    for batch in args.batch:
+        for k in args.k:
+            print(f"batch {batch}, k {k}", file=sys.stderr)
+            times = bench.measure(batch=batch, k=k, num_steps=args.steps)
+            report["steps"].append(_with_ratio(times))
+            report["num_graphs"] = runner.num_graphs
+            yield report
+    report["attention"] = _measure_attention(args, loaded.shape, roofline)
+    yield report
+    del bench, runner, loaded
+    gc.collect()  # a model refers to itself
+    report["prompt_lookup"] = [
+        {**msgspec.to_builtins(times), "tokens_per_s": times.tokens_per_s}
+        for times in _measure_lookup(args, trace)
+    ]
+    yield report
+
+
+def quantise_fp8(loaded: DeviceModel) -> None:
+    """Store the weights of the layers in fp8 with a scale for each row, by torchao.
+
+    Raises GpuBenchError where torchao is missing.
+    """
+    if find_spec("torchao") is None:
+        raise GpuBenchError("--weights fp8 needs torchao; install it, or leave the flag out")
+    quantization = import_module("torchao.quantization")
+    config = quantization.Float8DynamicActivationFloat8WeightConfig(
+        granularity=quantization.PerRow()
+    )
+    quantization.quantize_(loaded.model.model, config)
+    # As transformers marks what it has loaded so.
+    cast(Any, loaded.model.config).quantization_config = {"quant_method": "torchao"}
 
 
 def _make_runner(args: argparse.Namespace, loaded: DeviceModel) -> ModelRunner:
@@ -166,6 +211,7 @@ def _make_runner(args: argparse.Namespace, loaded: DeviceModel) -> ModelRunner:
             model_path=Path(args.shape),
             dtype=dtype_name,  # type: ignore[arg-type]
             device=args.device,
+            use_cuda_graphs=not args.no_graphs,
             kv_memory_bytes=num_kv_tokens
             * loaded.shape.kv_bytes_per_token(getattr(torch, dtype_name)),
             scheduler=SchedulerConfig(

@@ -82,8 +82,10 @@ class StepBench:
         accepted: list[int] = []
         clocks: list[_StepClock] = []
         positions = [self._context] * batch
-        num_graph_steps = self._runner.num_graph_steps
+        num_graph_steps = 0
         for step in range(_NUM_WARM_UPS + num_steps):
+            if step == _NUM_WARM_UPS:
+                num_graph_steps = self._runner.num_graph_steps
             clocks.append(_StepClock.run(self._runner, self._plan(positions, k)))
             for request in range(batch):
                 held = round(k * self._trace[(step + request) % len(self._trace)])
@@ -101,7 +103,7 @@ class StepBench:
             step_ms=step_ms,
             device_ms=statistics.median(clock.device_ms for clock in timed) if is_gpu else None,
             host_ms=statistics.median(clock.host_ms for clock in timed) if is_gpu else None,
-            graph_share=num_graph_steps / len(clocks),
+            graph_share=num_graph_steps / num_steps,
             floor_ms=self._floor_ms(batch, num_rows),
             rows_per_s=num_rows / step_ms * 1e3,
             # The token behind the accepted ones is written too, but no draft was accepted for it.

@@ -57,6 +57,40 @@ def test_every_size_is_timed(capsys: pytest.CaptureFixture[str]) -> None:
         assert 1 <= times["num_passes"] <= 16
 
 
+def test_every_part_is_written_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A lent machine may be gone before the last part."""
+
+    def gone(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gpu, "_measure_attention", gone)
+    out = tmp_path / "report.json"
+    assert main(["gpu", *SMALL, "--out", str(out)]) == 130
+    report = json.loads(out.read_text())
+    assert [(step["batch"], step["k"]) for step in report["steps"]] == [
+        (1, 0),
+        (1, 4),
+        (3, 0),
+        (3, 4),
+    ]
+    assert report["prompt_lookup"] == []
+
+
+@pytest.mark.skipif(find_spec("torchao") is not None, reason="torchao is there")
+def test_fp8_without_torchao_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gpu", *SMALL, "--weights", "fp8"]) == 1
+    assert "needs torchao" in capsys.readouterr().err
+
+
+def test_the_kernel_may_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    few = ("--k", "0", "--batch", "1", "--steps", "1", "--lookup-tokens", "0", "--no-graphs")
+    assert main(["gpu", *SMALL, *few, "--attention-context", "none", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["attention"], report["prompt_lookup"], len(report["steps"])) == ([], [], 1)
+
+
 def test_the_table_has_a_line_for_each_size(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -162,8 +196,8 @@ def test_numbers_that_make_no_sense_are_refused(
 def test_contexts_beyond_the_models_are_refused(
     flag: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["gpu", *SMALL, flag, "20000"]) == 1
-    assert "the limit is 16384; lower --context" in capsys.readouterr().err
+    assert main(["gpu", *SMALL, flag, "50000"]) == 1
+    assert "the limit is 40960; lower --context" in capsys.readouterr().err
 
 
 def test_a_folder_that_is_not_there_is_said_before_anything_is_measured(
