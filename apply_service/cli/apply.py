@@ -10,16 +10,15 @@ from typing import Any, get_args
 
 import msgspec
 
-from apply_service.apply.conclusion import settle_doubt, try_conclude_alone
-from apply_service.apply.errors import ChoiceError, UsageError
-from apply_service.apply.planning.edit_plan import plan_edit
+from apply_service.apply.errors import UsageError
+from apply_service.cli.answer import KEY_VARIABLE, URL_VARIABLE, answer_edit
 from apply_service.cli.choice_prompt import ask_which, can_ask, print_choices
 from apply_service.cli.file_writer import write_result
 from apply_service.cli.suggesting_parser import positive_int
 from apply_service.config import Settings
 from apply_service.edit.forms.form import UpdateFormat
 from apply_service.edit.text.text_file import TextFile, TextFileError
-from apply_service.http.problems import Problem, RejectedError, answer_of, problem_of
+from apply_service.http.problems import Problem
 from apply_service.http.schemas import (
     ApplyBody,
     ApplyResult,
@@ -27,13 +26,9 @@ from apply_service.http.schemas import (
     FindingBody,
     SamplingBody,
 )
-from apply_service.http.wire_conversion import edit_of
 from apply_service.observe.progress import Progress
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_REVIEW, EXIT_REJECTED = 0, 1, 2, 3, 4
-URL_VARIABLE = "APPLY_SERVICE_URL"
-# Read apart from the settings, because command lines can be seen by others.
-KEY_VARIABLE = "APPLY_API_KEY"
 
 _STDIN = Path("-")
 _EXIT_BY_STATUS = {
@@ -114,53 +109,9 @@ def _shown_answer(
     """The answer to an edit; stderr shows how far it is."""
     progress = Progress(sys.stderr)
     try:
-        return _answer(body, settings, environment, progress)
+        return answer_edit(body, settings, environment, progress)
     finally:
         progress.clear()
-
-
-def _answer(
-    body: ApplyBody, settings: Settings, environment: Mapping[str, str], progress: Progress
-) -> ApplyResult | Problem:
-    # Both ways import much; neither is paid for by the other, nor by `--help`.
-    edit = edit_of(
-        body,
-        default_deadline_s=None,
-        default_use_model=settings.use_model,
-        auto_use_model=settings.auto_use_model,
-        default_on_doubt=settings.on_doubt,
-    )
-    if url := environment.get(URL_VARIABLE):
-        from apply_service.cli.remote import apply_remotely
-
-        progress.show_stage(f"asking {url}")
-        api_key = environment.get(KEY_VARIABLE)
-        return apply_remotely(url, body, api_key=api_key, show_text=progress.show_text)
-    try:
-        plan = plan_edit(edit, max_file_bytes=settings.max_file_bytes)
-        alone = try_conclude_alone(plan)
-        if alone is None and settings.writer_url is not None:
-            # It brings an HTTP client, which edits without a writer do not pay for.
-            from apply_service.cli.asked import let_write
-
-            progress.show_stage("asking the writer")
-            plan, alone = let_write(plan, settings, environment)
-            alone = alone or try_conclude_alone(plan)
-        if alone is not None:
-            outcome = settle_doubt(plan, alone)
-            if settings.judge_url is not None:
-                from apply_service.cli.asked import hear_judge
-
-                progress.show_stage("asking the judge")
-                outcome = hear_judge(plan, outcome, settings, environment)
-            return answer_of(body, outcome, model=settings.model, fingerprint=None)
-        from apply_service.cli.local import apply_locally
-
-        return apply_locally(settings, body, plan, progress=progress)
-    except RejectedError as error:
-        return error.problem
-    except ChoiceError as error:
-        return problem_of(error)
 
 
 def _check_flags(args: argparse.Namespace) -> None:

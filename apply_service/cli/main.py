@@ -167,6 +167,10 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         engine, [field for field in setting_fields() if field.name in _ENGINE_SETTINGS]
     )
     _add_apply_command(subparsers)
+    lsp = subparsers.add_parser(
+        "lsp", usage=_USAGE, help="a language server on stdin and stdout, for editors"
+    )
+    _add_setting_flags(lsp, [field for field in setting_fields() if field.name in _APPLY_SETTINGS])
     if arguments[:1] == ["doctor"]:
         from apply_service.cli.doctor.command import add_doctor_command
 
@@ -228,6 +232,10 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
         from apply_service.cli.apply import run_apply
 
         return run_apply(args, loaded.settings, environment)
+    if args.command == "lsp":
+        from apply_service.cli.lsp import run_lsp
+
+        return run_lsp(loaded.settings, environment)
     if args.command == "engine":
         from apply_service.cli.engine import run_engine
 

@@ -93,11 +93,20 @@ class EditOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     model: str | None = None
     response: Annotated[
         Literal["file", "diff", "both", "edits"],
-        Meta(
-            description="Form of the result; `edits` are text edits as in the Language"
-            " Server Protocol."
-        ),
+        Meta(description="Form of the result; `edits` are text edits, as `edits_format` says."),
     ] = "both"
+    edits_format: Annotated[
+        Literal["lsp", "offsets"] | None,
+        Meta(
+            description="Form of `edits`. `lsp`: `range` and `newText` of the Language Server"
+            " Protocol; `offsets`: `start` and `end` from the start of the file, and `newText`."
+            " Unset, positions `start` and `end` with `text`, which is deprecated."
+        ),
+    ] = None
+    position_encoding: Annotated[
+        Literal["utf-8", "utf-16", "utf-32"],
+        Meta(description="What positions of `edits` count: bytes, code units or code points."),
+    ] = "utf-16"
     include: Annotated[
         list[Literal["decisions"]],
         Meta(description="More members of the answer: the `decisions` of the model."),
@@ -157,18 +166,31 @@ class FindingBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PositionBody(msgspec.Struct, frozen=True):
-    """A place in the original as the Language Server Protocol counts: from 0, in UTF-16 units."""
+    """A place in the original as the Language Server Protocol counts: from 0, in units."""
 
     line: int
     character: int
 
 
-class TextEditBody(msgspec.Struct, frozen=True):
-    """The text between two places of the original becomes `text`."""
+class RangeBody(msgspec.Struct, frozen=True):
+    """What lies between two places of the original."""
 
     start: PositionBody
     end: PositionBody
-    text: str
+
+
+class TextEditBody(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the original, and the text that takes its place.
+
+    With `edits_format` `lsp` it has `range` and `newText`, with `offsets` numbers `start` and `end`
+    and `newText`, without it positions `start` and `end` and `text`.
+    """
+
+    range: RangeBody | msgspec.UnsetType = msgspec.UNSET
+    start: PositionBody | int | msgspec.UnsetType = msgspec.UNSET
+    end: PositionBody | int | msgspec.UnsetType = msgspec.UNSET
+    new_text: str | msgspec.UnsetType = msgspec.field(name="newText", default=msgspec.UNSET)
+    text: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class RegionBody(msgspec.Struct, frozen=True):

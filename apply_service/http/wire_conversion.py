@@ -14,7 +14,7 @@ from apply_service.edit.forms.form import FORM_NAMES, UpdateFormat
 from apply_service.edit.forms.form_reader import form_of
 from apply_service.edit.read.snippet_error import MalformedSnippetError
 from apply_service.edit.regions import Region
-from apply_service.edit.text.text_edits import text_edits
+from apply_service.edit.text.text_edits import Position, offset_edits, text_edits
 from apply_service.edit.text.text_file import TextFile
 from apply_service.http.schemas import (
     ApplyBody,
@@ -24,10 +24,12 @@ from apply_service.http.schemas import (
     ChoiceBody,
     ChoiceWhere,
     DecisionBody,
+    EditOptions,
     FindingBody,
     JudgeBody,
     PositionBody,
     PrefixLookupBody,
+    RangeBody,
     ReferenceUsage,
     RegionBody,
     RegionEndEvent,
@@ -143,7 +145,7 @@ def result_of(
         confidence=outcome.confidence,
         merged=merged if form in ("file", "both") else None,
         diff=outcome.diff if form in ("diff", "both") else None,
-        edits=_edits_of(outcome) if form == "edits" else None,
+        edits=_edits_of(outcome, body) if form == "edits" else None,
         findings=[finding_body(finding) for finding in outcome.verdict.findings],
         removed_lines=[
             RemovedLine(line.number, line.text) for line in outcome.verdict.removed_lines
@@ -220,16 +222,29 @@ def event_of(event: RunEvent) -> tuple[str, msgspec.Struct]:
     return name, RegionEndEvent(event.index)
 
 
-def _edits_of(outcome: Outcome) -> list[TextEditBody]:
+def _edits_of(outcome: Outcome, options: EditOptions) -> list[TextEditBody]:
     """The change as text edits of the original, decoded and with its own line endings."""
+    old, new, encoding = outcome.original.decode(), outcome.merged, options.position_encoding
+    if options.edits_format == "offsets":
+        return [
+            TextEditBody(start=edit.start, end=edit.end, new_text=edit.text)
+            for edit in offset_edits(old, new, encoding=encoding)
+        ]
+    edits = text_edits(old, new, encoding=encoding)
+    ranges = [RangeBody(_position_of(edit.start), _position_of(edit.end)) for edit in edits]
+    if options.edits_format == "lsp":
+        return [
+            TextEditBody(range=range, new_text=edit.text)
+            for range, edit in zip(ranges, edits, strict=True)
+        ]
     return [
-        TextEditBody(
-            PositionBody(edit.start.line, edit.start.character),
-            PositionBody(edit.end.line, edit.end.character),
-            edit.text,
-        )
-        for edit in text_edits(outcome.original.decode(), outcome.merged)
+        TextEditBody(start=range.start, end=range.end, text=edit.text)
+        for range, edit in zip(ranges, edits, strict=True)
     ]
+
+
+def _position_of(position: Position) -> PositionBody:
+    return PositionBody(position.line, position.character)
 
 
 def _decisions_of(outcome: Outcome) -> list[DecisionBody]:

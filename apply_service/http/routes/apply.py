@@ -24,9 +24,12 @@ from apply_service.http.routes.edit_run import (
     run_body,
 )
 from apply_service.http.routes.files_run import answer_files
-from apply_service.http.schemas import ApplyBody, ApplyResult
+from apply_service.http.schemas import ApplyBody, ApplyResult, EditOptions
 from apply_service.http.wire_conversion import event_of
 from apply_service.service import ApplyService
+
+# 27 November 2026.
+_OLD_EDITS_SINCE = "@1795737600"
 
 
 @post(
@@ -50,12 +53,14 @@ async def apply(
     """Answer an edit, or several; all errors of the request come before the first event."""
     sent_key = sent_key_of(request.headers)
     try:
+        headers = _deprecations(data)
         if isinstance(data, FilesBody):
             several = answer_files(data, service, sent_key)
-            return Response(await finish_for_client(request.receive, several))  # type: ignore[arg-type]
+            answers = await finish_for_client(request.receive, several)
+            return Response(answers, headers=headers)  # type: ignore[arg-type]
         if not data.stream:
             work = _whole_answer(data, service, sent_key)
-            return Response(await finish_for_client(request.receive, work))
+            return Response(await finish_for_client(request.receive, work), headers=headers)
         events = await _begin(request, data, service, sent_key)
     except FORESEEN_ERRORS as error:
         service.telemetry.count_problem(problem_of(error).code)
@@ -63,8 +68,14 @@ async def apply(
     return Stream(  # type: ignore[return-value]
         _stream(data, service, events),
         media_type="text/event-stream",
-        headers={"Cache-Control": "no-store"},
+        headers={"Cache-Control": "no-store", **headers},
     )
+
+
+def _deprecations(options: EditOptions) -> dict[str, str]:
+    """RFC 9745: positions with `text` go with the next release."""
+    is_old = options.response == "edits" and options.edits_format is None
+    return {"Deprecation": _OLD_EDITS_SINCE} if is_old else {}
 
 
 async def _begin(

@@ -67,6 +67,10 @@ export interface ApplyBody {
   priority?: "interactive" | "batch";
   model?: string | null;
   response?: "file" | "diff" | "both" | "edits";
+  /** Form of `edits`; unset, the positions of earlier releases. */
+  edits_format?: "lsp" | "offsets" | null;
+  /** What the positions of `edits` count. */
+  position_encoding?: "utf-8" | "utf-16" | "utf-32";
   include?: "decisions"[];
   /** Seconds after which the service gives the edit up. */
   deadline_s?: number | null;
@@ -87,11 +91,19 @@ export interface Position {
   character: number;
 }
 
-/** The text between two places of the original becomes `text`. */
-export interface TextEdit {
+/** What lies between two places of the original. */
+export interface Range {
   start: Position;
   end: Position;
-  text: string;
+}
+
+/** A part of the original, and the text that takes its place; `edits_format` says which members. */
+export interface TextEdit {
+  range?: Range;
+  start?: Position | number;
+  end?: Position | number;
+  newText?: string;
+  text?: string;
 }
 
 /** Lines of the original that the model rewrote, both included, counted from 1. */

@@ -38,12 +38,21 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
     character: int
 
 
-class TextEdit(msgspec.Struct, frozen=True, kw_only=True):
-    """A replacement: `text` takes the place of the original between two places."""
+class Range(msgspec.Struct, frozen=True, kw_only=True):
+    """What lies between two places of the original."""
 
     start: Position
     end: Position
-    text: str
+
+
+class TextEdit(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the original, and the text in its place; `edits_format` says which members."""
+
+    range: Range | msgspec.UnsetType = msgspec.UNSET
+    start: Position | int | msgspec.UnsetType = msgspec.UNSET
+    end: Position | int | msgspec.UnsetType = msgspec.UNSET
+    new_text: str | msgspec.UnsetType = msgspec.field(name="newText", default=msgspec.UNSET)
+    text: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Region(msgspec.Struct, frozen=True, kw_only=True):

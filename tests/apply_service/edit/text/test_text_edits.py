@@ -5,10 +5,16 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.edits.lsp_document import apply_text_edits
+from oracles.edits.lsp_document import apply_offset_edits, apply_text_edits
 
 from apply_service.edit.text.diff import unified_diff
-from apply_service.edit.text.text_edits import Position, TextEdit, text_edits
+from apply_service.edit.text.text_edits import (
+    Position,
+    PositionEncoding,
+    TextEdit,
+    offset_edits,
+    text_edits,
+)
 
 PIECES = [
     "a",
@@ -42,6 +48,17 @@ def versions(draw: st.DrawFn) -> tuple[str, str]:
 def test_applying_the_edits_gives_exactly_the_new_text(pair: tuple[str, str]) -> None:
     old, new = pair
     assert apply_text_edits(old, text_edits(old, new)) == new
+
+
+@given(versions(), st.sampled_from(["utf-8", "utf-16", "utf-32"]))
+def test_every_encoding_counts_its_own_units(
+    pair: tuple[str, str], encoding: PositionEncoding
+) -> None:
+    old, new = pair
+    edits = text_edits(old, new, encoding=encoding)
+    assert apply_text_edits(old, edits, encoding=encoding) == new
+    offsets = offset_edits(old, new, encoding=encoding)
+    assert apply_offset_edits(old, offsets, encoding=encoding) == new
 
 
 @given(texts, texts)

@@ -226,6 +226,37 @@ def test_edits_are_the_change_and_equal_the_diff(
     )
 
 
+EDIT_OF_EMOJI = {
+    "original": "a = 1\r\n# 😀 é\r\nc = '😀'",
+    "update": "a = 1\n# 😀 é\nc = '😀😀'",
+    "use_model": "never",
+    "response": "edits",
+}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "character", "start", "end"),
+    [("utf-8", 10, 18, 28), ("utf-16", 8, 15, 23), ("utf-32", 7, 14, 21)],
+)
+def test_edits_come_in_the_form_and_encoding_that_is_asked_for(
+    client: TestClient[Any], encoding: str, character: int, start: int, end: int
+) -> None:
+    body = {**EDIT_OF_EMOJI, "position_encoding": encoding}
+    first, last = {"line": 2, "character": 0}, {"line": 2, "character": character}
+    text = "c = '😀😀'"
+    forms = {
+        "lsp": {"range": {"start": first, "end": last}, "newText": text},
+        "offsets": {"start": start, "end": end, "newText": text},
+        None: {"start": first, "end": last, "text": text},
+    }
+    for form, expected in forms.items():
+        answer = client.post("/v1/apply", json={**body, "edits_format": form})
+        assert answer.json()["edits"] == [expected]
+        # RFC 9745: only the positions of earlier releases are deprecated.
+        assert ("deprecation" in answer.headers) is (form is None)
+    assert "deprecation" not in client.post("/v1/apply", json={**body, "response": "both"}).headers
+
+
 def removed_by_diff(diff: str) -> int:
     """Lines of the old file that a unified diff takes away."""
     return len(re.findall(r"^-(?!-- a/)", diff, re.MULTILINE))

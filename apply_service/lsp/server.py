@@ -1,0 +1,272 @@
+"""The language server: commands that apply updates to an editor's documents."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
+from pygls.lsp.server import LanguageServer
+from pygls.uris import to_fs_path
+
+from apply_service.edit.forms.form import UpdateFormat
+from apply_service.edit.text.text_edits import PositionEncoding
+from apply_service.http.problems import Problem
+from apply_service.http.schemas import ApplyBody, ApplyResult, ChoiceBody, FindingBody, RangeBody
+from apply_service.lsp.clipboard import ClipboardError
+from apply_service.lsp.protocol_edits import (
+    chosen_of,
+    diagnostics_of,
+    question_of,
+    summary_of,
+    workspace_edit,
+)
+
+APPLY = "apply-service.apply"
+APPLY_SELECTION = "apply-service.applySelection"
+APPLY_DOCUMENT = "apply-service.applyDocument"
+
+_LOGGER = logging.getLogger(__name__)
+
+# Answers an edit, as a server would; may take its time, and may raise.
+Ask = Callable[[ApplyBody], ApplyResult | Problem]
+
+
+class CommandOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The last argument of each command."""
+
+    instruction: str | None = None
+    format: UpdateFormat | None = None
+    resolve: str | None = None
+
+
+class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What each command returns; `has_changed` says whether the editor took the edit."""
+
+    status: str
+    message: str
+    has_changed: bool = False
+    confidence: float | None = None
+    findings: list[FindingBody] = []
+    choices: list[ChoiceBody] = []
+
+
+class _Applier:
+    """Applies updates to the documents of one editor."""
+
+    def __init__(self, server: LanguageServer, ask: Ask) -> None:
+        self._server = server
+        self._ask = ask
+        # What documents looked like when their findings were shown.
+        self._shown: dict[str, str] = {}
+
+    async def apply(
+        self, uri: str, update: str, options: CommandOptions, *, original: str | None = None
+    ) -> CommandResult:
+        """Apply an update to a document, or to a text in the place of its own."""
+        document = self._server.workspace.get_text_document(uri)
+        text, version = document.source, document.version
+        try:
+            body = ApplyBody(
+                original=text if original is None else original,
+                update=update,
+                path=_path_of(uri, self._server.workspace.root_path),
+                format=options.format,
+                instruction=options.instruction,
+                resolve=options.resolve,
+            )
+            answer = await asyncio.to_thread(self._ask, body)
+            chosen = await self._which(answer.choices or ())
+            if chosen is not None:
+                body = msgspec.structs.replace(body, resolve=chosen.id)
+                answer = await asyncio.to_thread(self._ask, body)
+        except Exception as error:  # whatever the way to a server or a model may raise
+            _LOGGER.debug("an edit failed", exc_info=error)
+            return self.failed(str(error) or type(error).__name__)
+        if isinstance(answer, Problem):
+            return self._refused(uri, text, answer)
+        if answer.status == "needs_review":
+            return self._shown_result(uri, text, answer)
+        identity = types.OptionalVersionedTextDocumentIdentifier(uri=uri, version=version)
+        edit = workspace_edit(
+            identity,
+            text,
+            answer,
+            encoding=cast(PositionEncoding, self._server.workspace.position_encoding),
+            capabilities=self._server.client_capabilities,
+        )
+        label = f"Apply update ({summary_of(answer)})"
+        taken = await self._server.workspace_apply_edit_async(
+            types.ApplyWorkspaceEditParams(edit=edit, label=label)
+        )
+        if not taken.applied:
+            reason = taken.failure_reason or "the document has changed; apply the update again"
+            return self.failed(f"the editor did not take the edit: {reason}")
+        merged = cast(str, answer.merged)
+        return self._shown_result(uri, merged, answer, has_changed=merged != text)
+
+    async def _which(self, choices: list[ChoiceBody] | tuple[()]) -> ChoiceBody | None:
+        """The choice that the person at the editor means, if any."""
+        if not choices:
+            return None
+        answer = await self._server.window_show_message_request_async(question_of(choices))
+        return chosen_of(choices, answer)
+
+    def _shown_result(
+        self, uri: str, text: str, answer: ApplyResult, *, has_changed: bool = False
+    ) -> CommandResult:
+        self._show(uri, text, answer.findings)
+        return CommandResult(
+            status=answer.status,
+            message=summary_of(answer),
+            has_changed=has_changed,
+            confidence=answer.confidence,
+            findings=answer.findings,
+            choices=answer.choices,
+        )
+
+    def _refused(self, uri: str, text: str, problem: Problem) -> CommandResult:
+        findings = problem.findings or []
+        self._show(uri, text, findings)
+        remedy = f"; {problem.remedy}" if problem.remedy else ""
+        message = f"{problem.detail}{remedy}"
+        self._tell(message)
+        return CommandResult(
+            status="rejected" if findings else "failed",
+            message=message,
+            findings=findings,
+            choices=problem.choices or [],
+        )
+
+    def failed(self, message: str) -> CommandResult:
+        """Tell the editor that nothing was done."""
+        self._tell(message)
+        return CommandResult(status="failed", message=message)
+
+    def _tell(self, message: str) -> None:
+        self._server.window_show_message(
+            types.ShowMessageParams(types.MessageType.Error, f"apply-service: {message}")
+        )
+
+    def _show(self, uri: str, text: str, findings: list[FindingBody]) -> None:
+        if findings or uri in self._shown:
+            self._publish(uri, diagnostics_of(findings, text.count("\n") + 1))
+        self._shown[uri] = text
+
+    def clear_if_changed(self, uri: str) -> None:
+        """Take the findings back once their document is another one."""
+        shown = self._shown.get(uri)
+        if shown is not None and self._server.workspace.get_text_document(uri).source != shown:
+            del self._shown[uri]
+            self._publish(uri, [])
+
+    def _publish(self, uri: str, diagnostics: list[types.Diagnostic]) -> None:
+        self._server.text_document_publish_diagnostics(
+            types.PublishDiagnosticsParams(uri=uri, diagnostics=diagnostics)
+        )
+
+
+def make_server(
+    ask: Ask, *, read_clipboard: Callable[[], str], version: str = "0"
+) -> LanguageServer:
+    """A server that is ready to be started."""
+    server = LanguageServer("apply-service", version)
+    applier = _Applier(server, ask)
+
+    @server.command(APPLY)
+    async def apply(ls: LanguageServer, *arguments: Any) -> Any:
+        """Apply an update (uri, update, options), by default the one in the clipboard."""
+        uri, update, options = _read(arguments, (str, str | None, CommandOptions))
+        if update is None:
+            try:
+                update = await asyncio.to_thread(read_clipboard)
+            except ClipboardError as error:
+                return _plain(applier.failed(str(error)))
+        return _plain(await applier.apply(uri, update, options))
+
+    @server.command(APPLY_DOCUMENT)
+    async def apply_document(ls: LanguageServer, *arguments: Any) -> Any:
+        """Apply the update that another document is: uri, its uri, options."""
+        uri, source_uri, options = _read(arguments, (str, str, CommandOptions))
+        update = ls.workspace.get_text_document(source_uri).source
+        return _plain(await applier.apply(uri, update, options))
+
+    @server.command(APPLY_SELECTION)
+    async def apply_selection(ls: LanguageServer, *arguments: Any) -> Any:
+        """Apply the update in a range of a document: uri, the other's uri, range, options.
+
+        An update that stands in the file itself is taken out of it.
+        """
+        kinds = (str, str, RangeBody, CommandOptions)
+        uri, source_uri, selection, options = _read(arguments, kinds)
+        source = ls.workspace.get_text_document(source_uri)
+        start, end = (
+            source.offset_at_position(types.Position(at.line, at.character))
+            for at in (selection.start, selection.end)
+        )
+        text = source.source
+        original = text[:start] + text[end:] if source_uri == uri else None
+        return _plain(await applier.apply(uri, text[start:end], options, original=original))
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION)
+    def code_actions(params: types.CodeActionParams) -> list[types.Command]:
+        uri, selection = params.text_document.uri, params.range
+        actions = [types.Command("Apply the update in the clipboard", APPLY, arguments=[uri])]
+        if selection.start != selection.end:
+            title = "Apply the selected update to this file"
+            arguments = [uri, uri, selection]
+            actions.append(types.Command(title, APPLY_SELECTION, arguments=arguments))
+        return actions
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def did_change(params: types.DidChangeTextDocumentParams) -> None:
+        applier.clear_if_changed(params.text_document.uri)
+
+    return server
+
+
+def _path_of(uri: str, root: str | None) -> str | None:
+    """The name of a document, below its workspace if it is there; None if it is no file."""
+    path = to_fs_path(uri)
+    if path is None:
+        return None
+    if root is not None and Path(path).is_relative_to(root):
+        return Path(path).relative_to(root).as_posix()
+    return Path(path).name
+
+
+def _read(arguments: Sequence[Any], kinds: Sequence[Any]) -> tuple[Any, ...]:
+    """The arguments of a command in their types; those that are left out are unset.
+
+    Raises JsonRpcInvalidParams.
+    """
+    if len(arguments) > len(kinds):
+        raise JsonRpcInvalidParams(
+            f"{len(arguments)} arguments, and at most {len(kinds)} are known"
+        )
+    values: list[Any] = []
+    for number, kind in enumerate(kinds):
+        given = arguments[number] if number < len(arguments) else None
+        if given is None and kind is CommandOptions:
+            given = {}
+        try:
+            values.append(msgspec.convert(_as_builtins(given), kind))
+        except msgspec.ValidationError as error:
+            raise JsonRpcInvalidParams(f"argument {number + 1}: {error}") from error
+    return tuple(values)
+
+
+def _as_builtins(value: Any) -> Any:
+    """What was decoded into objects with attributes, as plain dicts again."""
+    if hasattr(value, "_asdict"):
+        return {name: _as_builtins(one) for name, one in value._asdict().items()}
+    return value
+
+
+def _plain(result: CommandResult) -> Any:
+    return msgspec.to_builtins(result)

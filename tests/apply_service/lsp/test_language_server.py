@@ -1,0 +1,368 @@
+"""The language server as an editor sees it: a process, the protocol's own client, real buffers."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import random
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from lsprotocol import types
+from oracles.edits.lsp_document import apply_text_edits
+from pygls.exceptions import JsonRpcInvalidParams
+from pygls.lsp.client import LanguageClient
+
+from apply_service.cli.answer import answer_edit
+from apply_service.config import Settings
+from apply_service.edit.text.text_edits import Position, TextEdit
+from apply_service.evaluate.cases.case_file import read_cases
+from apply_service.http.problems import Problem
+from apply_service.http.schemas import ApplyBody
+from apply_service.observe.progress import Progress
+
+ROOT = Path(__file__).parents[3]
+CASES = [ROOT / f"tests/cases/{name}_agent_edits.jsonl.gz" for name in ("unseen", "later")]
+NO_MODEL = Settings(use_model="never")
+LIMIT_S = 60.0
+GREETING = "import sys\r\n\r\n\r\ndef greet(name):\r\n    print('Hellö 👋🏽 ' + name)\r\n"
+UPDATE = (
+    "# ... existing code ...\ndef greet(name, mark='!'):\n    print('Hellö 👋🏽 ' + name + mark)\n"
+)
+DOUBTFUL = "a = 1\n\nb = 2\n\na = 1\n"
+DOUBT = "# ...\na = 3\n# ...\n"
+
+
+class Editor:
+    """A client with documents, which takes edits as the protocol says."""
+
+    def __init__(self, client: LanguageClient) -> None:
+        self.client = client
+        self.texts: dict[str, str] = {}
+        self.versions: dict[str, int] = {}
+        self.taken: list[types.ApplyWorkspaceEditParams] = []
+        self.diagnostics: dict[str, list[types.Diagnostic]] = {}
+        self.messages: list[str] = []
+        self.questions: list[types.ShowMessageRequestParams] = []
+        self.choose: Callable[[types.ShowMessageRequestParams], str | None] = lambda _: None
+        self.refuses = False
+        client.feature(types.WORKSPACE_APPLY_EDIT)(lambda one: self._take(one))
+        client.feature(types.WINDOW_SHOW_MESSAGE_REQUEST)(lambda one: self._ask(one))
+        client.feature(types.WINDOW_SHOW_MESSAGE)(lambda one: self.messages.append(one.message))
+        client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(
+            lambda one: self.diagnostics.__setitem__(one.uri, list(one.diagnostics))
+        )
+
+    def open(self, uri: str, text: str) -> None:
+        self.texts[uri], self.versions[uri] = text, 1
+        document = types.TextDocumentItem(uri, "python", 1, text)
+        self.client.text_document_did_open(types.DidOpenTextDocumentParams(document))
+
+    def change(self, uri: str, text: str) -> None:
+        """Somebody has typed; the whole text is sent."""
+        self.texts[uri] = text
+        self.versions[uri] += 1
+        self.client.text_document_did_change(
+            types.DidChangeTextDocumentParams(
+                types.VersionedTextDocumentIdentifier(version=self.versions[uri], uri=uri),
+                [types.TextDocumentContentChangeWholeDocument(text)],
+            )
+        )
+
+    async def run(self, command: str, *arguments: Any) -> dict[str, Any]:
+        """A command's result, once the editor has done what it was told before it."""
+        params = types.ExecuteCommandParams(command, arguments=list(arguments))
+        result = await self.client.workspace_execute_command_async(params)
+        assert isinstance(result, dict) or hasattr(result, "_asdict"), result
+        return result if isinstance(result, dict) else dict(result._asdict())
+
+    def _take(self, params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
+        self.taken.append(params)
+        changes = list((params.edit.changes or {}).items())
+        for change in params.edit.document_changes or ():
+            assert isinstance(change, types.TextDocumentEdit)
+            identity = change.text_document
+            if self.refuses or identity.version != self.versions[identity.uri]:
+                return types.ApplyWorkspaceEditResult(False, "another version")
+            changes.append((identity.uri, list(change.edits)))  # type: ignore[arg-type]
+        for uri, edits in changes:
+            own = [
+                TextEdit(
+                    Position(one.range.start.line, one.range.start.character),
+                    Position(one.range.end.line, one.range.end.character),
+                    one.new_text,
+                )
+                for one in edits
+            ]
+            self.change(uri, apply_text_edits(self.texts[uri], own))
+        return types.ApplyWorkspaceEditResult(True)
+
+    def _ask(self, params: types.ShowMessageRequestParams) -> types.MessageActionItem | None:
+        self.questions.append(params)
+        title = self.choose(params)
+        return None if title is None else types.MessageActionItem(title)
+
+
+def capabilities(*, is_able: bool = True) -> types.ClientCapabilities:
+    able = types.WorkspaceEditClientCapabilities(
+        document_changes=is_able,
+        change_annotation_support=types.ChangeAnnotationsSupportOptions() if is_able else None,
+    )
+    return types.ClientCapabilities(
+        workspace=types.WorkspaceClientCapabilities(apply_edit=True, workspace_edit=able)
+    )
+
+
+@asynccontextmanager
+async def editor_at(
+    root: Path, *, is_able: bool = True, environment: dict[str, str] | None = None
+) -> AsyncIterator[Editor]:
+    """An editor with a server of its own."""
+    client = LanguageClient("editor", "1")
+    editor = Editor(client)
+    inherited = {name: text for name, text in os.environ.items() if not name.startswith("APPLY_")}
+    await client.start_io(
+        *(sys.executable, "-m", "apply_service", "lsp"),
+        env={**inherited, "PYTHONPATH": str(ROOT), **(environment or {})},
+    )
+    await client.initialize_async(
+        types.InitializeParams(capabilities=capabilities(is_able=is_able), root_uri=root.as_uri())
+    )
+    client.initialized(types.InitializedParams())
+    try:
+        yield editor
+    finally:
+        await client.shutdown_async(None)
+        client.exit(None)
+        await client.stop()
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(work, LIMIT_S))
+
+
+def test_an_update_becomes_an_edit_of_the_buffer(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with editor_at(tmp_path) as editor:
+            uri = (tmp_path / "greet.py").as_uri()
+            editor.open(uri, GREETING)
+            result = await editor.run("apply-service.apply", uri, UPDATE)
+            assert result["status"] == "applied"
+            assert result["has_changed"]
+            assert editor.texts[uri] == GREETING.replace("(name)", "(name, mark='!')").replace(
+                "+ name)", "+ name + mark)"
+            )
+            edit = editor.taken[0].edit
+            assert edit.changes is None
+            assert edit.change_annotations is not None
+            assert [one.label for one in edit.change_annotations.values()] == ["Apply update"]
+            assert editor.taken[0].label is not None
+            assert "applied" in editor.taken[0].label
+
+            again = await editor.run("apply-service.apply", uri, UPDATE)
+            assert (again["status"], again["has_changed"]) == ("unchanged", False)
+
+    run(work())
+
+
+def test_a_client_without_versions_gets_plain_changes(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with editor_at(tmp_path, is_able=False) as editor:
+            uri = (tmp_path / "greet.py").as_uri()
+            editor.open(uri, GREETING)
+            result = await editor.run("apply-service.apply", uri, UPDATE)
+            assert result["status"] == "applied"
+            assert editor.taken[0].edit.document_changes is None
+            assert "mark='!'" in editor.texts[uri]
+
+    run(work())
+
+
+def test_a_doubt_is_a_question_and_its_answer_an_edit(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with editor_at(tmp_path) as editor:
+            uri = (tmp_path / "a.py").as_uri()
+            editor.open(uri, DOUBTFUL)
+            result = await editor.run("apply-service.apply", uri, DOUBT)
+            assert result["status"] == "needs_review"
+            assert not editor.taken
+            assert len(editor.questions) == 1
+            shown = editor.questions[0]
+            assert shown.actions is not None
+            assert len(shown.actions) == len(result["choices"]) >= 2
+            assert [one.code for one in editor.diagnostics[uri]] == ["ambiguous_place"]
+            assert editor.texts[uri] == DOUBTFUL
+
+            texts = set()
+            for number in range(2):
+                editor.change(uri, DOUBTFUL)
+                editor.choose = lambda params, number=number: (params.actions or [])[number].title
+                result = await editor.run("apply-service.apply", uri, DOUBT)
+                assert (result["status"], result["has_changed"]) == ("applied", True)
+                texts.add(editor.texts[uri])
+            assert texts == {"a = 3\n\nb = 2\n\na = 1\n", "a = 1\n\nb = 2\n\na = 3\n"}
+            editor.change(uri, DOUBTFUL)
+            chosen = str(result["choices"][0]["id"]) if result["choices"] else None
+            assert chosen is None, "what was resolved has no choices left"
+
+    run(work())
+
+
+def test_findings_go_when_the_text_changes(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with editor_at(tmp_path) as editor:
+            uri = (tmp_path / "a.py").as_uri()
+            editor.open(uri, DOUBTFUL)
+            await editor.run("apply-service.apply", uri, DOUBT)
+            assert editor.diagnostics[uri]
+            editor.change(uri, DOUBTFUL + "c = 3\n")
+            update = "# ...\nb = 2\nb2 = 2\n# ...\n"
+            await editor.run("apply-service.apply", uri, update)
+            assert editor.diagnostics[uri] == []
+
+    run(work())
+
+
+def test_a_refused_update_says_why_and_changes_nothing(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with editor_at(tmp_path) as editor:
+            uri = (tmp_path / "greet.py").as_uri()
+            editor.open(uri, GREETING)
+            diff = "@@ -1,2 +1,2 @@\n-MAXIMUM = compute()\n+MAXIMUM = 20\n"
+            result = await editor.run("apply-service.apply", uri, diff)
+            assert result["status"] == "rejected"
+            assert result["findings"][0]["code"] == "anchor_not_found"
+            assert [one.code for one in editor.diagnostics[uri]] == ["anchor_not_found"]
+            result = await editor.run("apply-service.apply", uri, "")
+            assert result["status"] == "failed"
+            assert result["message"]
+            wrong: list[tuple[Any, ...]] = [
+                *((uri, UPDATE, {"format": "poem"}), (uri, UPDATE, {"x": 1}), (uri, 3), ()),
+                (uri, UPDATE, {}, "more"),
+            ]
+            for arguments in wrong:
+                with pytest.raises(JsonRpcInvalidParams):
+                    await editor.run("apply-service.apply", *arguments)
+            assert len(editor.messages) == 2
+            assert not editor.taken
+            assert editor.texts[uri] == GREETING
+
+    run(work())
+
+
+def test_an_editor_that_does_not_take_the_edit_is_told(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with editor_at(tmp_path) as editor:
+            uri = (tmp_path / "greet.py").as_uri()
+            editor.open(uri, GREETING)
+            editor.refuses = True
+            result = await editor.run("apply-service.apply", uri, UPDATE)
+            assert result["status"] == "failed"
+            assert "another version" in result["message"]
+
+    run(work())
+
+
+def test_an_update_may_be_selected_or_a_document_of_its_own(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with editor_at(tmp_path) as editor:
+            uri, source = ((tmp_path / name).as_uri() for name in ("greet.py", "update.txt"))
+            editor.open(uri, GREETING)
+            editor.open(source, UPDATE)
+            result = await editor.run("apply-service.applyDocument", uri, source)
+            assert result["status"] == "applied"
+            expected = editor.texts[uri]
+
+            # Pasted behind the code, and selected.
+            editor.change(uri, GREETING + UPDATE)
+            last = GREETING.count("\n")
+            selection = types.Range(
+                types.Position(last, 0), types.Position(last + UPDATE.count("\n"), 0)
+            )
+            result = await editor.run("apply-service.applySelection", uri, uri, selection)
+            assert result["status"] == "applied"
+            assert editor.texts[uri] == expected
+
+    run(work())
+
+
+def test_the_clipboard_is_read_by_a_program_of_the_system(tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (tmp_path / "update").write_text(UPDATE)
+    program = programs / "xclip"
+    program.write_text(f"#!/bin/sh\n/bin/cat {tmp_path / 'update'}\n")
+    program.chmod(0o755)
+
+    async def work(path: str, status: str) -> None:
+        async with editor_at(tmp_path, environment={"PATH": path}) as editor:
+            uri = (tmp_path / "greet.py").as_uri()
+            editor.open(uri, GREETING)
+            nowhere = types.Range(types.Position(0, 0), types.Position(0, 0))
+            actions = await editor.client.text_document_code_action_async(
+                types.CodeActionParams(
+                    types.TextDocumentIdentifier(uri), nowhere, types.CodeActionContext([])
+                )
+            )
+            assert actions is not None
+            (action,) = actions
+            assert isinstance(action, types.Command)
+            result = await editor.run(action.command, *(action.arguments or ()))
+            assert result["status"] == status, result
+
+    run(work(str(programs), "applied"))
+    run(work(str(tmp_path), "failed"))
+
+
+def test_two_hundred_edits_leave_the_buffer_as_the_merge(tmp_path: Path) -> None:
+    cases = [
+        case
+        for seed, path in enumerate(CASES)
+        for case in random.Random(seed).sample(list(read_cases(path)), 100)
+    ]
+
+    async def work() -> None:
+        async with editor_at(tmp_path) as editor:
+            editor.choose = lambda params: (params.actions or [])[0].title
+            num_changed = num_asked = 0
+            for number, case in enumerate(cases):
+                name = f"{number}/{case.path}"
+                uri = (tmp_path / name).as_uri()
+                # Every second file has line ends and characters that editors count otherwise.
+                original = decorate(case.original) if number % 2 else case.original
+                editor.open(uri, original)
+                result = await editor.run("apply-service.apply", uri, case.update)
+                num_asked += len(editor.questions)
+                editor.questions.clear()
+                assert editor.texts[uri] == merged_of(original, case.update, name), name
+                num_changed += result["has_changed"]
+            assert num_changed > 150
+            assert num_asked > 20
+
+    asyncio.run(asyncio.wait_for(work(), 10 * LIMIT_S))
+
+
+def merged_of(original: str, update: str, path: str) -> str:
+    """The text of a merge by the same functions without an editor, by its first choice in doubt."""
+    body = ApplyBody(original=original, update=update, path=path)
+    answer = answer_edit(body, NO_MODEL, {}, Progress(io.StringIO()))
+    if answer.choices:
+        body = msgspec.structs.replace(body, resolve=answer.choices[0].id)
+        answer = answer_edit(body, NO_MODEL, {}, Progress(io.StringIO()))
+    if isinstance(answer, Problem) or answer.status == "needs_review":
+        return original
+    assert isinstance(answer.merged, str)
+    return answer.merged
+
+
+END = "\r\n# é👩‍👩‍👧 e\u0301\r\n"
+
+
+def decorate(text: str) -> str:
+    return text.rstrip("\n").replace("\r\n", "\n").replace("\n", "\r\n") + END
