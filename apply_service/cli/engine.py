@@ -11,6 +11,7 @@ from typing import cast
 
 from apply_service.apply.errors import UsageError
 from apply_service.config import Settings
+from apply_service.observe.free_memory import keep_giving_back
 from apply_service.observe.log_format import configure_logging
 from batching.engine import Engine
 from batching.remote.engine_listener import listen_at, serve_shared
@@ -31,6 +32,7 @@ def run_engine(settings: Settings) -> int:
         settings.log_level, settings.log_format, shows_text=settings.log_text, stream=sys.stderr
     )
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    keep_giving_back()
     is_ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: is_ending.set())

@@ -24,8 +24,8 @@ from apply_service.http.server.connection import ConnectionLimits, GuardedProtoc
 from apply_service.http.server.draining import Drain
 from apply_service.http.server.graceful_server import GracefulServer
 from apply_service.http.server.listener import make_room_for, url_of
-from apply_service.http.server.process import keep_giving_back
 from apply_service.models.found_model import FoundModel, try_find_model
+from apply_service.observe.free_memory import keep_giving_back
 from apply_service.observe.log_format import configure_logging
 from apply_service.observe.tracing import open_tracing
 from apply_service.service import ApplyService, BatchLimits, LoadedModel

@@ -13,6 +13,7 @@ import sys
 import msgspec
 
 from apply_service.config import Settings
+from apply_service.observe.free_memory import keep_giving_back
 from apply_service.observe.log_format import configure_logging
 from batching.engine import Engine
 from batching.remote.engine_server import serve_engine
@@ -32,6 +33,7 @@ def load(settings_json: bytes) -> Engine:
         stream=sys.stderr,
     )
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    keep_giving_back()
     from apply_service.models.loading import load_to_stay
 
     engine = load_to_stay(settings, report=_LOGGER.info).engine

@@ -1,44 +1,10 @@
-"""The serving process: checks that there is only one, and returns free memory to the system."""
+"""The serving process: checks that there is only one."""
 
 from __future__ import annotations
 
-import ctypes
-import gc
-import threading
-import time
 from collections.abc import Mapping
 
 from apply_service.http.server.listener import ServerStartError
-
-_PERIOD_S = 60.0
-
-
-def give_back_free_memory() -> bool:
-    """Collect cycles and return free pages to the system; True if glibc's malloc_trim did it.
-
-    A request that fails leaves a cycle of task, exception and frame, and the cycle holds its body.
-    Python counts objects, not bytes, before it looks for cycles. glibc keeps the holes that large
-    bodies leave in the heaps of many threads until `malloc_trim` is called.
-    """
-    gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    return trim is not None and bool(trim(0))
-
-
-def keep_giving_back(*, every_s: float = _PERIOD_S) -> threading.Thread:
-    """Start a daemon thread that gives free memory back every `every_s` seconds."""
-    thread = threading.Thread(
-        target=_give_back_for_ever, args=(every_s,), name="free-memory", daemon=True
-    )
-    thread.start()
-    return thread
-
-
-def _give_back_for_ever(every_s: float) -> None:
-    while True:
-        time.sleep(every_s)
-        give_back_free_memory()
-
 
 # What hosting platforms and other servers take for the number of processes.
 WORKERS_VARIABLE = "WEB_CONCURRENCY"

@@ -12,7 +12,7 @@ import pytest
 _HOLES = """
 import os, time
 from pathlib import Path
-from apply_service.http.server.process import give_back_free_memory, keep_giving_back
+from apply_service.observe.free_memory import give_back_free_memory, keep_giving_back
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -26,7 +26,7 @@ print(before - resident(), len(kept))
 """
 _CYCLES = """
 import gc, weakref
-from apply_service.http.server.process import give_back_free_memory
+from apply_service.observe.free_memory import give_back_free_memory
 
 class Body:
     pass
