@@ -21,7 +21,7 @@ ADAPTER_FILES := $(wildcard apply_service/models/*/*)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo serve serve-reload check test test-isa test-clients gpu cases corpus-pack train train-gpu calibrate \
+.PHONY: help demo serve serve-reload check test test-isa test-clients test-editors gpu cases corpus-pack train train-gpu calibrate \
 	merge-scores clean
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo 'make test    make check, then the tests'
 	@echo 'make test-isa  what depends on the processor, at every instruction set that it has'
 	@echo 'make test-clients  clients of other makers at a live server; brings its own Node.js'
+	@echo 'make test-editors  whole sessions of editors with the language server'
 	@echo 'make gpu     tests and figures that need an NVIDIA GPU, into build/gpu; no network'
 	@echo 'make cases   build case files of real edits in build/cases (needs npm too)'
 	@echo 'make corpus-pack  tokenise them into two small files in build/pack'
@@ -75,6 +76,9 @@ CLIENTS_PATH := PATH="$(CURDIR)/$(CLIENTS_VENV)/bin:$$PATH"
 
 test-clients: $(VENV)/dev.stamp $(VENV)/model.stamp $(REAL_CLIENTS)/node_modules/clients.stamp
 	$(CLIENTS_PATH) $(BIN)/pytest -m clients $(REAL_CLIENTS) $(ARGS)
+
+test-editors: $(VENV)/dev.stamp $(VENV)/node.stamp
+	$(BIN)/pytest -m editors tests $(ARGS)
 
 $(CLIENTS_VENV)/clients.stamp: $(REAL_CLIENTS)/requirements.txt $(REAL_CLIENTS)/constraints.txt | $(VENV)/python.stamp
 	$(PYTHON) -m venv $(CLIENTS_VENV)

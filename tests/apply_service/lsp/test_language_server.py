@@ -171,6 +171,7 @@ def test_an_update_becomes_an_edit_of_the_buffer(tmp_path: Path) -> None:
     run(work())
 
 
+@pytest.mark.editors
 def test_a_client_without_versions_gets_plain_changes(tmp_path: Path) -> None:
     async def work() -> None:
         async with editor_at(tmp_path, is_able=False) as editor:
@@ -214,6 +215,7 @@ def test_a_doubt_is_a_question_and_its_answer_an_edit(tmp_path: Path) -> None:
     run(work())
 
 
+@pytest.mark.editors
 def test_findings_go_when_the_text_changes(tmp_path: Path) -> None:
     async def work() -> None:
         async with editor_at(tmp_path) as editor:
@@ -229,6 +231,7 @@ def test_findings_go_when_the_text_changes(tmp_path: Path) -> None:
     run(work())
 
 
+@pytest.mark.editors
 def test_a_refused_update_says_why_and_changes_nothing(tmp_path: Path) -> None:
     async def work() -> None:
         async with editor_at(tmp_path) as editor:
@@ -256,6 +259,7 @@ def test_a_refused_update_says_why_and_changes_nothing(tmp_path: Path) -> None:
     run(work())
 
 
+@pytest.mark.editors
 def test_an_editor_that_does_not_take_the_edit_is_told(tmp_path: Path) -> None:
     async def work() -> None:
         async with editor_at(tmp_path) as editor:
@@ -269,6 +273,7 @@ def test_an_editor_that_does_not_take_the_edit_is_told(tmp_path: Path) -> None:
     run(work())
 
 
+@pytest.mark.editors
 def test_an_update_may_be_selected_or_a_document_of_its_own(tmp_path: Path) -> None:
     async def work() -> None:
         async with editor_at(tmp_path) as editor:
@@ -292,6 +297,7 @@ def test_an_update_may_be_selected_or_a_document_of_its_own(tmp_path: Path) -> N
     run(work())
 
 
+@pytest.mark.editors
 def test_the_clipboard_is_read_by_a_program_of_the_system(tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -320,6 +326,7 @@ def test_the_clipboard_is_read_by_a_program_of_the_system(tmp_path: Path) -> Non
     run(work(str(tmp_path), "failed"))
 
 
+@pytest.mark.editors
 def test_two_hundred_edits_leave_the_buffer_as_the_merge(tmp_path: Path) -> None:
     cases = [
         case
