@@ -121,7 +121,8 @@ class CudaGraphs:
         self._capture = capture or cuda_capture()
         self._free_bytes = free_bytes or _cuda_free_bytes
         self._grid = GraphGrid.build(max_rows=limits.max_rows)
-        self._buffers = StaticBuffers(self._static_batch(limits.max_rows).num_bytes, device)
+        sizes = map(self._static_batch, self._grid.row_sizes)
+        self._buffers = StaticBuffers(max(one.num_bytes for one in sizes), device)
         self._graphs: dict[GraphKey, _Graph] = {}
         self._num_uses: Counter[GraphKey] = Counter()
         self._num_bytes = 0

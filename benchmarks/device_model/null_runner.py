@@ -68,7 +68,8 @@ class NullRunner:
         self._max_requests = max_requests
         self._max_blocks = -(-max_position // block_size)
         self._grid = GraphGrid.build(max_rows=max_rows)
-        self._buffers = StaticBuffers(self._make_static(max_rows).num_bytes, _CPU)
+        sizes = map(self._make_static, self._grid.row_sizes)
+        self._buffers = StaticBuffers(max(one.num_bytes for one in sizes), _CPU)
         self._static: dict[int, StaticBatch] = {}
         self.model_info = ModelInfo(
             max_position=max_position,

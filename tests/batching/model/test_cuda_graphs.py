@@ -152,6 +152,26 @@ def test_blocks_that_are_reserved_beyond_the_context_are_left_out() -> None:
     assert static.batch.context_lens.tolist() == [4]
 
 
+@pytest.mark.parametrize("max_context", [64, 131_072])
+def test_buffers_hold_every_size(max_context: int) -> None:
+    """A small step of long contexts may have more partial results than a large one."""
+    heads = AttentionHeads(num_groups=7, num_kv_heads=4, head_dim=128)
+    grid = GraphGrid.build(max_rows=24)
+    graphs = CudaGraphs(
+        lambda batch: batch.input_ids,
+        lambda rows, _part: rows,
+        heads=heads,
+        limits=GraphLimits(
+            max_rows=24, max_requests=1, max_context=max_context, block_size=16, max_head_rows=24
+        ),
+        device=CPU,
+        capture=lambda run: (lambda: None, run()),
+        free_bytes=lambda: 0,
+    )
+    graphs.capture_first([GraphKey(size, False) for size in grid.row_sizes])
+    assert graphs.num_graphs >= len(grid.row_sizes)
+
+
 def capture_by_calling(run: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
     """What a CUDA graph does, without one: the same call again, into the same result."""
     result = run()
