@@ -15,6 +15,7 @@ from apply_service.cli.answer import KEY_VARIABLE, URL_VARIABLE, answer_edit
 from apply_service.cli.choice_prompt import ask_which, can_ask, print_choices
 from apply_service.cli.file_writer import write_result
 from apply_service.cli.suggesting_parser import positive_int
+from apply_service.cli.undo import remember_write
 from apply_service.config import Settings
 from apply_service.edit.forms.form import UpdateFormat
 from apply_service.edit.text.text_file import TextFile, TextFileError
@@ -47,7 +48,7 @@ def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
     """Register `apply`; settings flags are added by the caller."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "apply",
-        usage="%(prog)s FILE --update SNIPPET_FILE [--diff | --json] [--write] [flags]",
+        usage="%(prog)s FILE [--update SNIPPET_FILE] [--diff | --json | --check] [--write] [flags]",
         help="merge a lazy update into a file",
         description="Merge a lazy update into FILE. The merged file or its diff goes to stdout,"
         " then findings to stderr. Exit codes: 0 applied or unchanged, 1 error, 2 usage, 3 needs"
@@ -56,7 +57,7 @@ def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="the file to edit, - reads stdin")
     parser.add_argument(
-        "--update", required=True, metavar="SNIPPET_FILE", help="the update, - reads stdin"
+        "--update", metavar="SNIPPET_FILE", help="the update, by default stdin, as for -"
     )
     parser.add_argument(
         "--format",
@@ -78,6 +79,7 @@ def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--diff", action="store_true", help="print a unified diff")
     form.add_argument("--json", action="store_true", help="print the whole answer as JSON")
+    form.add_argument("--check", action="store_true", help="print no result; see the exit code")
     parser.add_argument("--scope", choices=("auto", "file", "region"), default="auto")
     parser.add_argument("--checks", choices=("on", "off"), default="on")
     parser.add_argument("--speculation", choices=("on", "off"), default="on")
@@ -89,11 +91,14 @@ def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
 
 def run_apply(args: argparse.Namespace, settings: Settings, environment: Mapping[str, str]) -> int:
     """Carry the command out; the exit code. Raises what reading, applying or writing raises."""
+    if args.update is None:
+        args.update = _piped_update()
     _check_flags(args)
     content = _read(args.file, remedy="create it, empty for a new file")
     body = _body_of(args, content)
     answer = _shown_answer(body, settings, environment)
-    if answer.choices and not args.json and can_ask(str(args.file), args.update):
+    may_ask = not (args.json or args.check) and can_ask(str(args.file), args.update)
+    if answer.choices and may_ask:
         chosen = ask_which(answer.choices)
         if chosen is not None:
             body = msgspec.structs.replace(body, resolve=chosen.id)
@@ -119,6 +124,8 @@ def _check_flags(args: argparse.Namespace) -> None:
     for flag, text in (("--instruction", args.instruction), ("--path", args.path)):
         if text is not None and text != _as_text(text):
             raise UsageError(f"{flag} has bytes that are not UTF-8: {text!r}; send text in UTF-8")
+    if args.check and args.write:
+        raise UsageError("--check writes nothing; leave it or --write out")
     if args.file != _STDIN:
         return
     if Path(args.update) == _STDIN:
@@ -127,6 +134,13 @@ def _check_flags(args: argparse.Namespace) -> None:
         )
     if args.write:
         raise UsageError("--write needs a FILE, and - is stdin; take the text from stdout")
+
+
+def _piped_update() -> str:
+    """Stdin as the name of the update. Raises UsageError if nothing is sent to it."""
+    if sys.stdin.isatty():
+        raise UsageError("there is no update; name its file with --update, or send it to stdin")
+    return str(_STDIN)
 
 
 def _read(path: Path, *, remedy: str) -> bytes:
@@ -201,7 +215,7 @@ def _report_result(args: argparse.Namespace, result: ApplyResult, content: bytes
         print(msgspec.json.encode(result).decode())
     elif args.diff:
         sys.stdout.buffer.write((result.diff or "").encode())
-    elif not args.write:
+    elif not (args.write or args.check):
         sys.stdout.buffer.write(merged)
     sys.stdout.flush()
     if exit_code != EXIT_OK:
@@ -214,6 +228,10 @@ def _report_result(args: argparse.Namespace, result: ApplyResult, content: bytes
     elif args.write and merged != content:
         for loss in write_result(args.file, merged, expected=content):
             print(f"warning: {args.file}: {loss}", file=sys.stderr)
+        try:
+            remember_write(args.file, before=content, after=merged)
+        except OSError as error:
+            print(f"warning: undo will not know of this: {error}", file=sys.stderr)
     return exit_code
 
 

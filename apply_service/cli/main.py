@@ -120,6 +120,11 @@ _BENCHES = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments:
+        from apply_service.cli.connections import INTRODUCTION
+
+        print(INTRODUCTION, end="")
+        return EXIT_OK
     return run_to_exit_code(lambda: _run(build_parser(arguments).parse_args(arguments), os.environ))
 
 
@@ -160,6 +165,10 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     serve = subparsers.add_parser("serve", usage=_USAGE, help="serve edits over HTTP")
     _add_setting_flags(serve, setting_fields())
+    up = subparsers.add_parser(
+        "up", usage=_USAGE, help="prepare the model, serve, and show how to connect"
+    )
+    _add_setting_flags(up, setting_fields())
     engine = subparsers.add_parser(
         "engine", usage=_USAGE, help="serve one engine to several servers of this machine"
     )
@@ -167,6 +176,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         engine, [field for field in setting_fields() if field.name in _ENGINE_SETTINGS]
     )
     _add_apply_command(subparsers)
+    subparsers.add_parser("undo", help="take the last apply --write back, if nobody wrote since")
     lsp = subparsers.add_parser(
         "lsp", usage=_USAGE, help="a language server on stdin and stdout, for editors"
     )
@@ -210,6 +220,10 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
 
         print(json.dumps(service_document(), indent=1))
         return EXIT_OK
+    if args.command == "undo":
+        from apply_service.cli.undo import run_undo
+
+        return run_undo()
     loaded = _load_settings(args, environment)
     if args.command == "config":
         from apply_service.cli.config_docs import format_table
@@ -240,10 +254,10 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
         from apply_service.cli.engine import run_engine
 
         return run_engine(loaded.settings)
-    return _serve(loaded.settings)
+    return _serve(loaded.settings, shows_clients=args.command == "up")
 
 
-def _serve(settings: Settings) -> int:
+def _serve(settings: Settings, *, shows_clients: bool) -> int:
     from apply_service.http.server.listener import listen
     from apply_service.http.server.process import check_single_process
     from batching.cache.redis_url import parse_redis_url
@@ -254,6 +268,10 @@ def _serve(settings: Settings) -> int:
     if settings.redis_url is not None:
         parse_redis_url(settings.redis_url)  # a wrong one is said before the model is loaded
     with listen(settings.host, settings.port) as listener:
+        if shows_clients:
+            from apply_service.cli.connections import show_connections
+
+            show_connections(settings, listener)
         from apply_service.cli.serve import serve
 
         return serve(settings, listener)

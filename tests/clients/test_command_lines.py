@@ -43,6 +43,21 @@ def test_both_share_these_modules() -> None:
 
 
 @programs
+def test_check_and_write_exclude_each_other(main: Main, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["apply", "a.py", "--update", "a.py", "--check", "--write"]) in (1, 2)
+    assert "--check writes nothing" in capsys.readouterr().err
+
+
+@programs
+def test_without_an_update_a_terminal_is_told(
+    main: Main, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    assert main(["apply", "a.py"]) in (1, 2)
+    assert "there is no update; name its file" in capsys.readouterr().err
+
+
+@programs
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -239,6 +239,19 @@ def test_the_update_comes_from_stdin(
 
 
 @pytest.mark.usefixtures("_way")
+def test_the_update_may_be_piped_without_a_flag(
+    file: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(file.read_bytes())))
+    assert main(["apply", str(file)]) == 0
+    assert capfd.readouterr().out == file.read_bytes().decode()
+
+
+def test_check_prints_no_result(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["apply", str(file), "--update", str(file), "--check"]) == 0
+    assert capfd.readouterr().out == ""
+
+
 def test_the_file_comes_from_stdin(
     file: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

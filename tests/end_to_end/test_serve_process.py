@@ -5,13 +5,15 @@ from __future__ import annotations
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 
 import httpx
 import pytest
-from serve_process import ServeProcess, serve_process
+from serve_process import ServeProcess, serve_process, wait_until_ready
 
 from apply_service.cli.main import main
 
@@ -128,3 +130,26 @@ def test_a_port_in_use_is_said_before_anything_is_loaded(capfd: pytest.CaptureFi
         port = listener.getsockname()[1]
         assert main(["serve", "--port", str(port), "--model", "no/such/model"]) == 1
     assert f"127.0.0.1:{port}: Address already in use" in capfd.readouterr().err
+
+
+def test_up_shows_how_to_connect_and_serves(tiny_model_dir: Path, tmp_path: Path) -> None:
+    flags = ["--model", str(tiny_model_dir), "--profile", "embedded", "--port", "0"]
+    command = [sys.executable, "-m", "apply_service", "up", *flags]
+    with subprocess.Popen(
+        [*command, "--keys-file", str(tmp_path / "keys.json")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            lines: list[str] = []
+            while not lines or not lines[-1].startswith("It asks for no key"):
+                lines.append(process.stdout.readline())
+                assert lines[-1], "the command has ended"
+            url = lines[0].split()[3].rstrip(";")
+            assert f"base_url {url}/v1" in "".join(lines)
+            wait_until_ready(url)
+        finally:
+            process.terminate()
+        assert process.wait(60) == 0

@@ -17,6 +17,11 @@ from apply_service.http.server.draining import Drain
 from batching.cache.redis_url import parse_redis_url
 
 
+def key_file_of(settings: Settings) -> KeyFile:
+    """The file of API keys that the settings name."""
+    return KeyFile(Path(settings.keys_file) if settings.keys_file else default_key_path())
+
+
 def protection_of(settings: Settings, listener: socket.socket, drain: Drain) -> Protection:
     """The protection of a server with these settings on this socket.
 
@@ -24,7 +29,7 @@ def protection_of(settings: Settings, listener: socket.socket, drain: Drain) -> 
     """
     private = is_private(listener)
     keys = open_key_ring(
-        KeyFile(Path(settings.keys_file) if settings.keys_file else default_key_path()),
+        key_file_of(settings),
         is_private=private,
         allows_anonymous=settings.allow_anonymous,
         is_in_container=is_in_container(),

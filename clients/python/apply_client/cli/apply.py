@@ -39,7 +39,7 @@ def add_apply_command(subparsers: Any) -> None:
     )
     parser.add_argument("file", metavar="FILE", help="the file to edit, - reads stdin")
     parser.add_argument(
-        "--update", required=True, metavar="SNIPPET_FILE", help="the update, - reads stdin"
+        "--update", metavar="SNIPPET_FILE", help="the update, by default stdin, as for -"
     )
     parser.add_argument(
         "--format",
@@ -58,6 +58,7 @@ def add_apply_command(subparsers: Any) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--diff", action="store_true", help="print a unified diff")
     form.add_argument("--json", action="store_true", help="print the whole answer as JSON")
+    form.add_argument("--check", action="store_true", help="print no result; see the exit code")
     add_edit_flags(parser, timeout_s=DEFAULT_TIMEOUT_S)
     parser.add_argument("--checks", choices=("on", "off"))
     parser.add_argument("--on-doubt", choices=("ask", "best", "refuse"))
@@ -70,6 +71,12 @@ def add_apply_command(subparsers: Any) -> None:
 
 def run_apply(args: argparse.Namespace) -> int:
     """Carry the command out and return its exit code. Raises ApplyClientError."""
+    if args.update is None:
+        if sys.stdin.isatty():
+            raise InputError("there is no update; name its file with --update, or send it to stdin")
+        args.update = "-"
+    if args.check and args.write:
+        raise InputError("--check writes nothing; leave it or --write out")
     if args.file == "-" and (args.update == "-" or args.write):
         raise InputError(
             "FILE is stdin, which cannot be the update as well, nor be written; name one of them"
@@ -90,7 +97,8 @@ def run_apply(args: argparse.Namespace) -> int:
     retry = retry_policy_of(args.timeout, max_retries=DEFAULT_RETRY.max_retries)
     with ApplyClient(args.url, retry=retry) as client:
         try:
-            result = _ask(client, edit, may_ask=not args.json and can_ask(args.file, args.update))
+            may_ask = not (args.json or args.check) and can_ask(args.file, args.update)
+            result = _ask(client, edit, may_ask=may_ask)
         except (UnprocessableEditError, UnknownChoiceError) as error:
             return _report_refusal(args, error)
     return _report_result(args, result, opened)
@@ -154,7 +162,7 @@ def _report_result(
         print(msgspec.json.encode(shown).decode())
     elif args.diff:
         sys.stdout.buffer.write((result.diff or "").encode())
-    elif not args.write:
+    elif not (args.write or args.check):
         sys.stdout.buffer.write(result.merged)
     sys.stdout.flush()
     if not result.is_sure:
