@@ -7,14 +7,16 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from apply_service.apply.errors import UsageError
 from apply_service.config import Settings
 from apply_service.observe.free_memory import keep_giving_back
 from apply_service.observe.log_format import configure_logging
-from batching.engine import Engine
 from batching.remote.engine_listener import listen_at, serve_shared
+
+if TYPE_CHECKING:  # it brings torch
+    from batching.engine import Engine
 
 _LOGGER = logging.getLogger(__name__)
 # Threads that send and receive must not wait long for the one that plans.
@@ -42,6 +44,6 @@ def run_engine(settings: Settings) -> int:
 
         loaded = load_to_stay(settings, report=_LOGGER.info)
         _LOGGER.info("%s is served at %s", loaded.name, settings.engine_socket)
-        engine = cast(Engine, loaded.engine)
+        engine = cast("Engine", loaded.engine)
         serve_shared(listener, engine, until=is_ending, drain_s=settings.drain_s)
     return 0

@@ -10,12 +10,14 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from batching.engine import Engine
 from batching.errors import EngineError
-from batching.remote.engine_server import EngineServer
 from batching.remote.frame_socket import FrameSocket
 from batching.remote.frames import ClientFrame
+
+if TYPE_CHECKING:  # it brings torch, and a socket is taken before anything slow
+    from batching.engine import Engine
 
 _BACKLOG = 64
 _POLL_S = 0.1
@@ -69,6 +71,8 @@ def serve_shared(
 
     Stops the engine and removes the socket.
     """
+    from batching.remote.engine_server import EngineServer
+
     server = EngineServer(engine)
     path = Path(listener.getsockname())
     listener.settimeout(_POLL_S)
