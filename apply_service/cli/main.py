@@ -27,68 +27,52 @@ from apply_service.config import (
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
 
+# Settings of a model and its engine.
+_MODEL_SETTINGS = frozenset(
+    {
+        "model",
+        "revision",
+        "profile",
+        "device",
+        "dtype",
+        "kv_memory",
+        "threads",
+        "cache_memory",
+        "redis_url",
+        "cache_chunk_tokens",
+        "cache_payload",
+        "cache_timeout_s",
+        "cache_ttl_s",
+        "max_tokens_per_step",
+        "max_draft_tokens",
+        "draft_budget",
+        "row_grouping",
+    }
+)
 # Settings that mean something to one edit without a server.
-_APPLY_SETTINGS = frozenset(
-    {
-        "model",
-        "revision",
-        "profile",
-        "device",
-        "dtype",
-        "kv_memory",
-        "threads",
-        "cache_memory",
-        "redis_url",
-        "cache_chunk_tokens",
-        "cache_payload",
-        "cache_timeout_s",
-        "cache_ttl_s",
-        "max_tokens_per_step",
-        "max_draft_tokens",
-        "draft_budget",
-        "row_grouping",
-        "use_model",
-        "on_doubt",
-        "judge_url",
-        "judge_model",
-        "judge_accuracy",
-        "judge_timeout_s",
-        "writer_url",
-        "writer_model",
-        "writer_accuracy",
-        "writer_timeout_s",
-        "max_file_bytes",
-    }
-)
+_APPLY_SETTINGS = _MODEL_SETTINGS | {
+    "use_model",
+    "on_doubt",
+    "judge_url",
+    "judge_model",
+    "judge_accuracy",
+    "judge_timeout_s",
+    "writer_url",
+    "writer_model",
+    "writer_accuracy",
+    "writer_timeout_s",
+    "max_file_bytes",
+}
 # Settings of an engine that has no server of its own.
-_ENGINE_SETTINGS = frozenset(
-    {
-        "engine_socket",
-        "model",
-        "revision",
-        "profile",
-        "device",
-        "dtype",
-        "kv_memory",
-        "cache_memory",
-        "redis_url",
-        "cache_chunk_tokens",
-        "cache_payload",
-        "cache_timeout_s",
-        "cache_ttl_s",
-        "threads",
-        "max_running",
-        "max_waiting",
-        "max_tokens_per_step",
-        "max_draft_tokens",
-        "draft_budget",
-        "row_grouping",
-        "drain_s",
-        "log_level",
-        "log_format",
-        "log_text",
-    }
-)
+_ENGINE_SETTINGS = _MODEL_SETTINGS | {
+    "engine_socket",
+    "max_running",
+    "max_waiting",
+    "drain_s",
+    "log_level",
+    "log_format",
+    "log_text",
+}
 # Of a command whose flags are the settings; `--help` lists them.
 _USAGE = "%(prog)s [flags]"
 _PLUGGED_COMMANDS = {
@@ -121,11 +105,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments:
-        from apply_service.cli.connections import INTRODUCTION
-
-        print(INTRODUCTION, end="")
-        return EXIT_OK
+        return run_to_exit_code(_introduce)
     return run_to_exit_code(lambda: _run(build_parser(arguments).parse_args(arguments), os.environ))
+
+
+def _introduce() -> int:
+    from apply_service.cli.connections import INTRODUCTION
+
+    print(INTRODUCTION, end="")
+    return EXIT_OK
 
 
 def run_to_exit_code(run: Callable[[], int]) -> int:

@@ -92,6 +92,9 @@ class _Applier:
             return self._refused(uri, text, answer)
         if answer.status == "needs_review":
             return self._shown_result(uri, text, answer)
+        if self._server.workspace.get_text_document(uri).source != text:
+            # A client that knows no versions would put the edit into the other text.
+            return self.failed("the document has changed meanwhile; apply the update again")
         identity = types.OptionalVersionedTextDocumentIdentifier(uri=uri, version=version)
         edit = workspace_edit(
             identity,

@@ -274,6 +274,27 @@ def test_an_editor_that_does_not_take_the_edit_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.editors
+@pytest.mark.parametrize("is_able", [True, False])
+def test_what_was_typed_meanwhile_is_not_written_over(tmp_path: Path, is_able: bool) -> None:
+    async def work() -> None:
+        async with editor_at(tmp_path, is_able=is_able) as editor:
+            uri = (tmp_path / "a.py").as_uri()
+            editor.open(uri, DOUBTFUL)
+
+            def type_and_choose(params: types.ShowMessageRequestParams) -> str:
+                editor.change(uri, "typed\n" + DOUBTFUL)
+                return (params.actions or [])[0].title
+
+            editor.choose = type_and_choose
+            result = await editor.run("apply-service.apply", uri, DOUBT)
+            assert (result["status"], result["has_changed"]) == ("failed", False)
+            assert "has changed" in result["message"]
+            assert editor.texts[uri] == "typed\n" + DOUBTFUL
+
+    run(work())
+
+
+@pytest.mark.editors
 def test_an_update_may_be_selected_or_a_document_of_its_own(tmp_path: Path) -> None:
     async def work() -> None:
         async with editor_at(tmp_path) as editor:
