@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Self
 
@@ -67,6 +68,8 @@ class AsyncEngine:
     def __init__(self, engine: Engine | EngineClient) -> None:
         self._engine = engine
         self._handles: dict[str, RequestHandle] = {}
+        self._arrived: deque[Event] = deque()
+        self._is_called = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -118,8 +121,16 @@ class AsyncEngine:
     def _publish(self, event: Event) -> None:
         """Called on the engine thread."""
         assert self._loop is not None, "the engine publishes only after start"
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._dispatch, event)
+        self._arrived.append(event)
+        # One call takes all that has arrived by then; it is told of later ones by the next.
+        if not self._is_called and not self._loop.is_closed():
+            self._is_called = True
+            self._loop.call_soon_threadsafe(self._dispatch_all)
+
+    def _dispatch_all(self) -> None:
+        self._is_called = False
+        while self._arrived:
+            self._dispatch(self._arrived.popleft())
 
     def _dispatch(self, event: Event) -> None:
         if isinstance(event, Finished | Failed | Cancelled):

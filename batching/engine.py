@@ -21,6 +21,7 @@ from batching.config import CacheConfig, EngineConfig, ModelInfo, SchedulerConfi
 from batching.cost_measurement import StepCostFile
 from batching.errors import EngineError, EngineStoppedError, StepFailedError
 from batching.events import Cancelled, Event, Failed, Finished
+from batching.lanes import Lanes
 from batching.live_requests import LiveRequests
 from batching.model.runner import ModelRunner
 from batching.pending_step import PendingStep
@@ -49,6 +50,7 @@ class _Stop:
 
 _Command = EngineRequest | _Cancel | _Wake | _Stop
 
+
 _DONE = object()
 # How much longer a start may take because the costs of steps are measured.
 _MAX_MEASURING_S = 0.8
@@ -56,9 +58,21 @@ _MAX_MEASURING_S = 0.8
 _MIN_PREFILL_TOKENS = 64
 
 
+@dataclass(frozen=True, slots=True)
+class _Flight:
+    """A step under way, and when its planning began, had ended, and it was launched."""
+
+    plan: StepPlan
+    pending: PendingStep
+    began: float
+    planned: float
+    launched: float
+
+
 class Engine:
     """Serves requests until stopped; `publish` is called on the engine thread with each event.
 
+    Behind those that belong together comes a call of `flush`.
     Every request that `submit` accepts ends in exactly one Finished, Failed or Cancelled.
     """
 
@@ -96,10 +110,14 @@ class Engine:
             tokens=tokens,
         )
         self._costs = costs
+        self._lanes = Lanes(costs)
+        self._flights: deque[_Flight] = deque()
+        self._landed = self._committed = -math.inf
         self._keep_costs = keep_costs
         self._put_off: deque[_Command] = deque()
         self._held_events: list[Event] = []
         self._publish: Callable[[Event], None] = _discard
+        self._flush: Callable[[], None] = _nothing
         self._counters = EngineCounters()
         self._live = LiveRequests(config.max_waiting + config.max_running)
         self._beat = time.monotonic()
@@ -126,9 +144,12 @@ class Engine:
         """True: this engine ends with its process."""
         return True
 
-    def start(self, publish: Callable[[Event], None]) -> None:
-        """Start the loop; `publish` must not block."""
+    def start(
+        self, publish: Callable[[Event], None], *, flush: Callable[[], None] | None = None
+    ) -> None:
+        """Start the loop; neither `publish` nor `flush` may block."""
         self._publish = publish
+        self._flush = flush or _nothing
         self._thread.start()
 
     def submit(self, request: EngineRequest) -> None:
@@ -149,7 +170,7 @@ class Engine:
         self._live.refuse_new()
 
     def stop(self) -> None:
-        """End the loop after the step in progress, failing what is unfinished; waits for it."""
+        """End the loop after the steps in progress, failing what is unfinished; waits for it."""
         self.refuse_new()
         if self._thread.is_alive():
             self._commands.put(_Stop())
@@ -199,46 +220,71 @@ class Engine:
         return self._prefix_cache.wait_for_stores(timeout_s)
 
     def step(self) -> None:
-        """One step: plan, compute, commit."""
+        """Plan and launch as many steps as there are lanes, then commit the first of them."""
+        num_lanes = self._lanes.choose(self._scheduler.num_running)
+        while len(self._flights) < num_lanes and self._launch(num_lanes):
+            pass
+        if self._flights:
+            self._land(self._flights.popleft())
+        else:
+            self._publish_held()
+
+    def _launch(self, num_lanes: int) -> bool:
+        """Give the next step to the device; False if there is none, or it failed."""
         began = time.perf_counter()
-        plan = self._scheduler.schedule(time.monotonic())
+        plan = self._scheduler.schedule(time.monotonic(), num_lanes=num_lanes)
         self._publish_all(self._scheduler.take_lost())
         if not plan.scheduled:
-            self._publish_held()
-            return
+            return False
         planned = time.perf_counter()
         try:
             pending = self._runner.launch(plan)
         except Exception as error:  # one bad step must not end the service
             self._fail_step(plan, error)
-            return
-        self._work_beside(plan, pending)
+            return False
+        self._flights.append(_Flight(plan, pending, began, planned, time.perf_counter()))
+        return True
+
+    def _land(self, flight: _Flight) -> None:
+        """Wait for a step and commit it. What it takes counts from the end of the one before."""
+        plan, pending = flight.plan, flight.pending
+        self._work_beside(pending)
         try:
             result = pending.wait()
         except Exception as error:  # as above; a device tells of most errors here
             self._fail_step(plan, error)
             return
-        execute_s = time.perf_counter() - planned
-        self._counters.count_step(plan, result, schedule_s=planned - began, execute_s=execute_s)
+        landed = time.perf_counter()
+        self._counters.count_step(
+            plan,
+            result,
+            schedule_s=flight.planned - flight.began,
+            execute_s=landed - max(flight.planned, self._landed),
+        )
+        self._landed = landed
         if self._costs is not None:
             self._costs.observe(StepSize.of(plan), 1000.0 * pending.seconds)
         if plan.num_known_tokens >= _MIN_PREFILL_TOKENS:
             self._prefix_cache.observe_step(plan.num_known_tokens, pending.seconds)
-        step_s = time.perf_counter() - began
+        step_s = time.perf_counter() - max(flight.began, self._committed)
         events = list(self._scheduler.commit(plan, result, now=time.monotonic(), step_s=step_s))
+        self._committed = time.perf_counter()
+        if pending.leaves_time:
+            host_s = flight.launched - flight.began + self._committed - landed
+            self._lanes.observe(StepSize.of(plan), 1000.0 * host_s)
         if pending.leaves_time and self._scheduler.has_work and self._commands.empty():
             self._held_events += events  # they are told while the device has the next step
         else:
             self._publish_all(events)
 
-    def _work_beside(self, plan: StepPlan, pending: PendingStep) -> None:
+    def _work_beside(self, pending: PendingStep) -> None:
         """What the outcome of a step cannot change, while the device computes it.
 
         The events of the step before are told, then new requests are taken in and drafts made ahead
         until the step is done.
         """
         self._publish_held()
-        pieces = chain(self._take_arrivals(), self._scheduler.prepare(plan))
+        pieces = chain(self._take_arrivals(), self._scheduler.prepare())
         while not pending.is_done() and next(pieces, _DONE) is not _DONE:
             self._beat = time.monotonic()
 
@@ -265,6 +311,8 @@ class Engine:
                 self._publish_all(self._scheduler.expire(time.monotonic()))
                 self._publish_all(self._scheduler.settle(time.monotonic()))
                 self.step()
+            while self._flights:
+                self._land(self._flights.popleft())
             error = EngineStoppedError("the engine was stopped before the request was done")
         except Exception as failure:  # a bug of ours; without this its victims would wait forever
             _LOGGER.exception("the engine thread failed")
@@ -296,11 +344,14 @@ class Engine:
         for event in events:
             self._publish_held()
             self._publish_one(event)
+        self._flush()
 
     def _publish_held(self) -> None:
         held, self._held_events = self._held_events, []
         for event in held:
             self._publish_one(event)
+        if held:
+            self._flush()
 
     def _publish_one(self, event: Event) -> None:
         if isinstance(event, Finished | Failed | Cancelled):
@@ -358,3 +409,7 @@ def _load_engine(config: EngineConfig, tokens: TokenText | None) -> Engine:
 
 def _discard(_event: Event) -> None:
     """Nobody listens before `start`."""
+
+
+def _nothing() -> None:
+    """Nobody waits for events to be complete."""

@@ -111,17 +111,23 @@ class Scheduler:
             self._classes.note_interactive(now)
 
     def cancel(self, request_id: str) -> list[Event]:
-        """Drop a request at its owner's wish; no event if it has ended already."""
+        """Drop a request at its owner's wish; no event if it has ended already.
+
+        One that a step is computing is dropped when the step is committed.
+        """
         for state in self._live():
             if state.request.request_id == request_id:
+                if state.in_flight is not None:
+                    state.is_withdrawn = True
+                    return []
                 self._drop(state)
                 return [Cancelled(request_id)]
         return []
 
     def expire(self, now: float) -> list[Event]:
-        """Fail every request whose deadline has passed."""
+        """Fail every request whose deadline has passed, unless a step is computing it."""
         events: list[Event] = []
-        for state in list(self._live()):
+        for state in self._live_at_rest():
             deadline = state.request.deadline
             if deadline is not None and now >= deadline:
                 self._drop(state)
@@ -135,7 +141,7 @@ class Scheduler:
     def settle(self, now: float) -> list[Event]:
         """Publish what constraints made certain, and end answers that need no computing (more)."""
         events: list[Event] = []
-        for state in list(self._live()):
+        for state in self._live_at_rest():
             with self._losing_only(state):
                 events += self._settle_request(state, now)
         return events + self.take_lost()
@@ -162,19 +168,21 @@ class Scheduler:
             events.append(Failed(state.request.request_id, error))
         return events
 
-    def schedule(self, now: float) -> StepPlan:
-        """Plan the next step; an empty plan means that nobody is waiting or running.
+    def schedule(self, now: float, *, num_lanes: int = 1) -> StepPlan:
+        """Plan the next step for those that no step under way computes, until it is committed.
 
-        Requests whose constraint fails are lost, and the step is planned without them.
+        With several lanes it takes no more than its share of all requests. An empty plan means that
+        nobody can go on, or nobody is waiting or running. Requests whose constraint fails are lost,
+        and the step is planned without them.
         """
         while True:
             try:
-                return self._plan(now)
+                return self._plan(now, num_lanes)
             except ConstraintFailedError as error:
                 states = {state.request.request_id: state for state in self._live()}
                 self._lose(states[error.request_id], error)
 
-    def _plan(self, now: float) -> StepPlan:
+    def _plan(self, now: float, num_lanes: int) -> StepPlan:
         if self._waiting:
             for state in self._running:
                 self._store(state)
@@ -183,7 +191,9 @@ class Scheduler:
         self._begin_loads(now)
         self._admit(now)
         self._running.sort(key=self._classes.rank)
-        candidates, max_rows = self._classes.begin_step(tuple(self._running), now)
+        entitled, max_rows = self._classes.begin_step(tuple(self._running), now)
+        at_rest = [state for state in entitled if state.in_flight is None]
+        candidates = at_rest[: -(-len(entitled) // num_lanes)]
         # Known tokens get their blocks before any draft does: a draft must not cause a preemption.
         grown = [
             rows
@@ -191,23 +201,24 @@ class Scheduler:
             if rows.state.status is RequestStatus.RUNNING
             and self._try_grow(rows.state, rows.num_tokens)
         ]
-        return StepPlan(tuple(self._schedule_request(rows) for rows in grown))
+        scheduled = tuple(self._schedule_request(rows) for rows in grown)
+        for rows, one in zip(grown, scheduled, strict=True):
+            rows.state.in_flight = one
+        return StepPlan(scheduled, is_paced=self._classes.is_paced(entitled))
 
-    def prepare(self, plan: StepPlan) -> Iterator[None]:
-        """What a step under way cannot change, piece by piece.
+    def prepare(self) -> Iterator[None]:
+        """What steps under way cannot change, piece by piece.
 
         What the last step computed is registered. Then drafts are made ahead for the requests that
-        the step does not ask for a token: waiting ones, and some that run. Others only index what
-        they draft from.
+        no step asks for a token: waiting ones, and some that run. Others only index what they draft
+        from.
         """
         for state in self._running:
             if self._store(state):
                 yield
-        is_asked = {scheduled.request_id for scheduled in plan.scheduled if scheduled.has_logits}
         for state in (*self._running, *self._waiting[: self._max_running]):
-            yield from state.prepare(
-                self._config.max_draft_tokens, may_draft=state.request.request_id not in is_asked
-            )
+            is_asked = state.in_flight is not None and state.in_flight.has_logits
+            yield from state.prepare(self._config.max_draft_tokens, may_draft=not is_asked)
 
     def commit(
         self, plan: StepPlan, result: StepResult, *, now: float, step_s: float = 0.0
@@ -216,11 +227,17 @@ class Scheduler:
 
         The only writer of counts.
         """
-        self._classes.end_step(plan, now)
+        self._classes.end_step(plan, step_s)
         states = {state.request.request_id: state for state in self._running}
         row_s = step_s / max(1, plan.num_tokens)
         for scheduled, verified in zip(plan.scheduled, result.verified, strict=True):
             state = states[scheduled.request_id]
+            assert state.in_flight is scheduled, "nobody leaves a step that is under way"
+            state.in_flight = None
+            if state.is_withdrawn:
+                self._drop(state)
+                yield Cancelled(scheduled.request_id)
+                continue
             state.charge(row_s * scheduled.num_rows)
             with self._losing_only(state):
                 yield from self._commit_request(state, scheduled, verified, now=now)
@@ -268,7 +285,7 @@ class Scheduler:
         state.num_computed_tokens = len(state.block_ids) * self._config.block_size
         rank = self._classes.rank
         victims = find_victims(
-            sorted((one for one in self._running if rank(one)[0] > rank(state)[0]), key=rank),
+            sorted((one for one in self._at_rest() if rank(one)[0] > rank(state)[0]), key=rank),
             self._block_pool,
             num_blocks=self._num_blocks(state.num_wanted_tokens) - len(state.block_ids),
             num_places=len(self._running) + 1 - self._max_running,
@@ -378,11 +395,15 @@ class Scheduler:
     def _try_grow(self, state: RequestState, num_tokens: int) -> bool:
         """Blocks for the next `num_tokens` tokens, by preempting requests of lower rank if need be.
 
-        False when the request itself had to go back to the queue.
+        False when the request itself had to go back to the queue, or has to wait for the blocks of
+        those that a step is computing.
         """
         target = state.num_computed_tokens + num_tokens
         while not self._try_reserve_for(state, target):
-            victim = self._running[-1]
+            at_rest = self._at_rest()
+            victim = at_rest[-1]
+            if victim is state and len(at_rest) < len(self._running):
+                return False
             self._preempt(victim)
             if victim is state:
                 return False
@@ -476,3 +497,10 @@ class Scheduler:
 
     def _live(self) -> list[RequestState]:
         return [*self._running, *self._waiting]
+
+    def _at_rest(self) -> list[RequestState]:
+        """The running requests that no step under way computes; only they may lose their blocks."""
+        return [state for state in self._running if state.in_flight is None]
+
+    def _live_at_rest(self) -> list[RequestState]:
+        return [*self._at_rest(), *self._waiting]

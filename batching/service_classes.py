@@ -31,7 +31,6 @@ class ServiceClasses:
         self._promoted: RequestState | None = None
         self._promotion_ended = float("-inf")
         self._interactive_seen = float("-inf")
-        self._batch_step_began: float | None = None
 
     def rank(self, state: RequestState) -> tuple[int, float]:
         """Sort key: class, then arrival."""
@@ -60,7 +59,6 @@ class ServiceClasses:
         self, running: Sequence[RequestState], now: float
     ) -> tuple[Sequence[RequestState], int]:
         """Requests of `running` (sorted by rank) that get rows, and the rows of the whole step."""
-        self._batch_step_began = None
         if not running:
             return running, self._max_tokens
         best_class, _ = self.rank(running[0])
@@ -68,18 +66,19 @@ class ServiceClasses:
             if running[0] is not self._promoted or len(running) > 1:
                 self.note_interactive(now)
             return [one for one in running if self.rank(one)[0] == best_class], self._max_tokens
-        self._batch_step_began = now
         if now - self._interactive_seen > _QUIET_S:
             return running, self._max_tokens
         num_tokens = int(self._batch_tokens)
         return running[:num_tokens], num_tokens
 
-    def end_step(self, plan: StepPlan, now: float) -> None:
+    def is_paced(self, running: Sequence[RequestState]) -> bool:
+        """True if a step of `running` (sorted by rank) is one of batch requests."""
+        return bool(running) and self.rank(running[0])[0] == Priority.BATCH
+
+    def end_step(self, plan: StepPlan, seconds: float) -> None:
         """Learn from a step of batch requests how many tokens are done in time."""
-        if self._batch_step_began is None or not plan.scheduled:
+        if not plan.is_paced or not plan.scheduled:
             return
-        seconds = now - self._batch_step_began
-        self._batch_step_began = None
         pace = min(max(_BATCH_STEP_S / max(seconds, 1e-6), 0.5), 1.25)
         if pace < 1 or 2 * plan.num_tokens >= self._batch_tokens:
             lowest = min(_MIN_BATCH_TOKENS, self._max_tokens)

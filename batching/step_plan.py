@@ -70,9 +70,13 @@ class ScheduledRequest:
 
 @dataclass(frozen=True)
 class StepPlan:
-    """Requests of a step in the order of their packed rows."""
+    """Requests of a step in the order of their packed rows.
+
+    is_paced: whether its time decides how large the next steps of batch requests are
+    """
 
     scheduled: tuple[ScheduledRequest, ...]
+    is_paced: bool = False
 
     @cached_property
     def num_tokens(self) -> int:

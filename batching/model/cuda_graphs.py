@@ -19,7 +19,8 @@ import torch
 from torch import Tensor
 
 from batching.model.forward_batch import ForwardBatch, VerifiedRows
-from batching.model.static_batch import StaticBatch, StaticBuffers
+from batching.model.static_batch import StaticBatch
+from batching.model.turning_buffers import TurningBuffers
 from kernels.attention_work import AttentionHeads
 
 _SMALL_ROW_SIZES = (1, 2, 4, 8, 12, 16)
@@ -96,7 +97,7 @@ class GraphLimits:
 
 
 class CudaGraphs:
-    """The captured steps of one model; owns their buffers. One step at a time."""
+    """The captured steps of one model; owns their buffers."""
 
     def __init__(
         self,
@@ -122,7 +123,7 @@ class CudaGraphs:
         self._free_bytes = free_bytes or _cuda_free_bytes
         self._grid = GraphGrid.build(max_rows=limits.max_rows)
         sizes = map(self._static_batch, self._grid.row_sizes)
-        self._buffers = StaticBuffers(max(one.num_bytes for one in sizes), device)
+        self._buffers = TurningBuffers(max(one.num_bytes for one in sizes), device)
         self._graphs: dict[GraphKey, _Graph] = {}
         self._num_uses: Counter[GraphKey] = Counter()
         self._num_bytes = 0

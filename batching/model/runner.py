@@ -225,7 +225,7 @@ class ModelRunner:
     def launch(self, plan: StepPlan) -> PendingStep:
         """Give a step to the device; on the CPU it is computed on return.
 
-        One step at a time: wait for it before the next one.
+        Another one may be under way; the device computes them in their order.
         """
         if self._device.type != "cuda":
             began = time.perf_counter()

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from batching.model.turning_buffers import TurningBuffers
+
 _ALIGNMENT = 16
 _FIRST_BYTES = 1 << 16
 
@@ -17,14 +19,14 @@ T = TypeVar("T")
 
 
 class Staging:
-    """Buffers on the host and on the device that grow, except where graphs know their addresses.
+    """Buffers on the host and on the device that grow.
 
-    The copy may still be under way when a call returns, so wait for a step before the next one.
+    The copy may still be under way when a call returns.
     """
 
     def __init__(self, device: torch.device, *, num_bytes: int = _FIRST_BYTES) -> None:
         self._device = device
-        self._allocate(num_bytes)
+        self._buffers = TurningBuffers(num_bytes, device)
 
     def send(self, value: T) -> T:
         """A dataclass of host tensors with all of them on the device; others as they are."""
@@ -34,29 +36,23 @@ class Staging:
         return sent
 
     def send_all(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Host tensors on the device, valid until the next call."""
+        """Host tensors on the device, valid for what is launched before the next call."""
         offsets = [0]
         for tensor in tensors:
             end = offsets[-1] + tensor.nbytes
             offsets.append(-(-end // _ALIGNMENT) * _ALIGNMENT)
-        if offsets[-1] > self._host.shape[0]:
-            self._allocate(2 * offsets[-1])
+        if offsets[-1] > self._buffers.device.shape[0]:
+            # The memory of the old ones is not used again before their copies are over.
+            self._buffers = TurningBuffers(2 * offsets[-1], self._device)
+        array = self._buffers.hosts[self._buffers.take_turn()].numpy()
         for tensor, offset in zip(tensors, offsets, strict=False):
             flat = tensor.numpy().reshape(-1).view(np.uint8)
-            self._array[offset : offset + len(flat)] = flat
-        self._device_buffer[: offsets[-1]].copy_(self._host[: offsets[-1]], non_blocking=True)
+            array[offset : offset + len(flat)] = flat
+        sent = self._buffers.send(offsets[-1])
         return [
-            self._device_buffer[offset : offset + tensor.nbytes]
-            .view(tensor.dtype)
-            .view(tensor.shape)
+            sent[offset : offset + tensor.nbytes].view(tensor.dtype).view(tensor.shape)
             for tensor, offset in zip(tensors, offsets, strict=False)
         ]
-
-    def _allocate(self, num_bytes: int) -> None:
-        is_pinned = self._device.type == "cuda"
-        self._host = torch.empty(num_bytes, dtype=torch.uint8, pin_memory=is_pinned)
-        self._array = self._host.numpy()
-        self._device_buffer = torch.empty(num_bytes, dtype=torch.uint8, device=self._device)
 
 
 def _collect(value: Any, found: list[Tensor]) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from batching.model.forward_batch import ForwardBatch, VerifiedRows
+from batching.model.turning_buffers import TurningBuffers
 from kernels.attention_work import (
     LINE_SIZE,
     AttentionHeads,
@@ -22,15 +23,6 @@ from kernels.attention_work import (
 _ALIGNMENT = 16
 _NO_SLOT = -1
 _NO_DRAFT = -1
-
-
-class StaticBuffers:
-    """Memory on host and device that the static batches of all graphs share; one is in use."""
-
-    def __init__(self, num_bytes: int, device: torch.device) -> None:
-        is_pinned = device.type == "cuda"
-        self.host = torch.zeros(num_bytes, dtype=torch.uint8, pin_memory=is_pinned)
-        self.device = torch.zeros(num_bytes, dtype=torch.uint8, device=device)
 
 
 class StaticBatch:
@@ -85,12 +77,16 @@ class StaticBatch:
             end += -(-math.prod(shape) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
         self.num_bytes = end
 
-    def bind(self, buffers: StaticBuffers) -> None:
-        """Take these buffers, and put nothing but padding into them."""
+    def bind(self, buffers: TurningBuffers) -> None:
+        """Take these buffers, and put nothing but padding into them.
+
+        The static batches of all graphs share them; one is in use.
+        """
         self._buffers = buffers
-        self._host: dict[str, NDArray[Any]] = {
-            name: tensor.numpy() for name, tensor in self._views(buffers.host).items()
-        }
+        self._hosts: list[dict[str, NDArray[Any]]] = [
+            {name: tensor.numpy() for name, tensor in self._views(host).items()}
+            for host in buffers.hosts
+        ]
         on_device = self._views(buffers.device)
         self.verified = VerifiedRows(
             start=0,
@@ -116,24 +112,25 @@ class StaticBatch:
                 limits=self._limits,
             ),
         )
-        for array in self._host.values():
+        host = self._hosts[buffers.take_turn()]
+        for array in host.values():
             array.fill(0)
-        self._host["slot_mapping"].fill(_NO_SLOT)
-        self._host["draft_token_ids"].fill(_NO_DRAFT)
-        self._list_work(num_requests=0)
+        host["slot_mapping"].fill(_NO_SLOT)
+        host["draft_token_ids"].fill(_NO_DRAFT)
+        self._list_work(host, num_requests=0)
         self._send(num_requests=self.max_requests)
 
     def fill(self, batch: ForwardBatch) -> None:
         """Copy a batch on the host that fits; `self.batch` is then the same, padded.
 
-        The copy to the device may still be under way on return: do not fill again, this one or
-        another in the same buffers, before the step has been waited for.
+        The copy to the device may still be under way on return.
         """
         num_tokens, num_requests = batch.input_ids.shape[0], batch.context_lens.shape[0]
-        host = self._host
-        for name in ("input_ids", "position_ids", "slot_mapping"):
+        host = self._hosts[self._buffers.take_turn()]
+        # Others fill the same memory, so padding is written too: no token may be out of range.
+        for name, padding in (("input_ids", 0), ("position_ids", 0), ("slot_mapping", _NO_SLOT)):
             host[name][:num_tokens] = getattr(batch, name).numpy()
-        host["slot_mapping"][num_tokens:] = _NO_SLOT
+            host[name][num_tokens:] = padding
         # Rows of a graph that nobody asks for are as good as any, but must be rows.
         num_asked = batch.logits_rows.shape[0]
         host["logits_rows"][:num_asked] = batch.logits_rows.numpy()
@@ -146,19 +143,18 @@ class StaticBatch:
         host["context_lens"][:num_requests] = batch.context_lens.numpy()
         host["context_lens"][num_requests:] = 0
         if len(batch.verified) == 1:
-            self._fill_verified(batch.verified[0])
-        self._list_work(num_requests)
+            self._fill_verified(host, batch.verified[0])
+        self._list_work(host, num_requests)
         self._send(num_requests)
 
-    def _fill_verified(self, part: VerifiedRows) -> None:
-        host, bounds = self._host, part.cu_rows.numpy()
+    def _fill_verified(self, host: dict[str, NDArray[Any]], part: VerifiedRows) -> None:
+        bounds = part.cu_rows.numpy()
         host["draft_token_ids"][: part.stop] = part.draft_token_ids.numpy()
         host["draft_token_ids"][part.stop :] = _NO_DRAFT
         host["cu_rows"][: len(bounds)] = bounds
         host["cu_rows"][len(bounds) :] = bounds[-1]
 
-    def _list_work(self, num_requests: int) -> None:
-        host = self._host
+    def _list_work(self, host: dict[str, NDArray[Any]], num_requests: int) -> None:
         items, merges = list_work(
             np.diff(host["cu_query_lens"][: num_requests + 1]).astype(np.int64),
             host["context_lens"][:num_requests].astype(np.int64),
@@ -173,7 +169,7 @@ class StaticBatch:
 
     def _send(self, num_requests: int) -> None:
         used = self._offsets["block_tables"] + 4 * num_requests * self._max_blocks
-        self._buffers.device[:used].copy_(self._buffers.host[:used], non_blocking=True)
+        self._buffers.send(used)
 
     def _views(self, buffer: Tensor) -> dict[str, Tensor]:
         views = {}

@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from batching.engine import Engine
@@ -37,6 +37,13 @@ _FLUSH_S = 2.0
 _CLOSED = None
 
 
+class _Wake:
+    """There is news for the figures."""
+
+
+_WAKE = _Wake()
+
+
 class EngineServer:
     """Passes requests to an engine and its events back. Starts the engine; the caller stops it."""
 
@@ -44,7 +51,8 @@ class EngineServer:
         self._engine = engine
         self._owners: dict[str, _Client] = {}
         self._clients: set[_Client] = set()
-        engine.start(self._publish)
+        self._gathered: dict[_Client, list[Event]] = {}
+        engine.start(self._publish, flush=self._flush)
 
     def serve(self, connection: FrameSocket[ClientFrame]) -> None:
         """Serve one client until it leaves; what it has not withdrawn by then is."""
@@ -88,16 +96,29 @@ class EngineServer:
         else:
             client = self._owners.get(event.request_id)
         if client is not None:
-            client.put(event)
+            self._gathered.setdefault(client, []).append(event)
+
+    def _flush(self) -> None:
+        """Called on the engine's thread, behind the events that belong together."""
+        gathered, self._gathered = self._gathered, {}
+        for client, events in gathered.items():
+            client.tell(events)
 
 
 class _Client:
-    """Sends events to one client on a thread of its own, so that the engine's need not encode."""
+    """Sends events to one client: at once on the engine's thread, or on a thread that may wait.
+
+    A handover to another thread costs a step more than the events themselves.
+    """
 
     def __init__(self, connection: FrameSocket[ClientFrame], engine: Engine) -> None:
         self._connection = connection
         self._engine = engine
-        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Event | _Wake | None] = queue.SimpleQueue()
+        self._num_unsent = 0
+        self._lock = threading.Lock()
+        self._has_news = True
+        self._is_resting = False
         self._thread = threading.Thread(target=self._run, name="engine-events", daemon=True)
 
     def start(self) -> None:
@@ -106,7 +127,21 @@ class _Client:
 
     def put(self, event: Event) -> None:
         """Send an event, soon."""
+        with self._lock:
+            self._num_unsent += 1
         self._events.put(event)
+
+    def tell(self, events: Sequence[Event]) -> None:
+        """Send events without waiting; called on the engine's thread alone, so they keep order."""
+        try:
+            if self._num_unsent or not self._connection.try_send(Events.of(events)):
+                for event in events:
+                    self.put(event)
+        except ConnectionLostError:
+            return  # whoever reads from the connection sees it too
+        self._has_news = True
+        if self._is_resting:
+            self._events.put(_WAKE)
 
     def close(self) -> None:
         """Send what there is and no more."""
@@ -120,16 +155,24 @@ class _Client:
             self._send_all()
 
     def _send_all(self) -> None:
-        pulsed_at, is_stale, is_open = 0.0, True, True
+        pulsed_at, is_open = 0.0, True
         while is_open:
-            events, is_open = self._take(_FRESH_S if is_stale else _PULSE_S)
+            # News that come between these two lines wake the thread, or are seen by it.
+            self._is_resting = True
+            self._is_resting = not self._has_news
+            events, is_open = self._take(_PULSE_S if self._is_resting else _FRESH_S)
+            self._is_resting = False
             if events:
                 self._connection.send(Events.of(events))
-                is_stale = True
+                self._has_news = True
+                with self._lock:
+                    self._num_unsent -= len(events)
             now = time.monotonic()
-            if now - pulsed_at >= (_FRESH_S if is_stale else _PULSE_S):
+            if now - pulsed_at >= (_FRESH_S if self._has_news else _PULSE_S):
+                self._has_news = bool(events)
                 self._connection.send(Pulse(self._engine.stats(), self._engine.stalled_s()))
-                pulsed_at, is_stale = now, bool(events)
+                pulsed_at = now
+        self._connection.flush()
 
     def _take(self, timeout_s: float) -> tuple[list[Event], bool]:
         """What there is to send, waited for, and whether there may be more."""
@@ -137,7 +180,8 @@ class _Client:
         try:
             event = self._events.get(timeout=timeout_s)
             while event is not _CLOSED:
-                events.append(event)
+                if not isinstance(event, _Wake):
+                    events.append(event)
                 if len(events) == _MOST_EVENTS:
                     return events, True
                 event = self._events.get_nowait()

@@ -33,16 +33,37 @@ class FrameSocket(Generic[In]):
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder: msgspec.msgpack.Decoder[In] = msgspec.msgpack.Decoder(incoming)
         self._lock = threading.Lock()
+        self._unsent = b""
         self._read_ahead = bytearray()
 
     def send(self, frame: msgspec.Struct) -> None:
-        """Send a frame. Raises ConnectionLostError."""
-        body = self._encoder.encode(frame)
-        with self._lock:
-            try:
-                self._socket.sendall(_LENGTH.pack(len(body)) + body)
-            except OSError as error:
-                raise ConnectionLostError(str(error)) from error
+        """Send a frame, behind what is left of others. Raises ConnectionLostError."""
+        self._send(self._encoded(frame))
+
+    def flush(self) -> None:
+        """Send what is left of frames. Raises ConnectionLostError."""
+        self._send(b"")
+
+    def try_send(self, frame: msgspec.Struct) -> bool:
+        """Send a frame without waiting; False if it has to wait. Raises ConnectionLostError.
+
+        What the socket has no room for is sent with the next frame or by `flush`.
+        """
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if self._unsent:
+                return False
+            data = self._encoded(frame)
+            num_sent = self._socket.send(data, socket.MSG_DONTWAIT)
+            self._unsent = data[num_sent:]
+            return True
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise ConnectionLostError(str(error)) from error
+        finally:
+            self._lock.release()
 
     def receive(self) -> In:
         """The next frame, waited for. Raises ConnectionLostError at the end."""
@@ -60,6 +81,18 @@ class FrameSocket(Generic[In]):
             self._socket.shutdown(socket.SHUT_RDWR)
         with suppress(OSError):
             self._socket.close()
+
+    def _encoded(self, frame: msgspec.Struct) -> bytes:
+        body = self._encoder.encode(frame)
+        return _LENGTH.pack(len(body)) + body
+
+    def _send(self, data: bytes) -> None:
+        with self._lock:
+            try:
+                self._socket.sendall(self._unsent + data)
+            except OSError as error:
+                raise ConnectionLostError(str(error)) from error
+            self._unsent = b""
 
     def _read(self, num_bytes: int) -> bytes:
         while len(self._read_ahead) < num_bytes:

@@ -18,7 +18,8 @@ from batching.config import ModelInfo
 from batching.model.cuda_graphs import GraphGrid
 from batching.model.forward_batch import ForwardBatch
 from batching.model.staging import Staging
-from batching.model.static_batch import StaticBatch, StaticBuffers
+from batching.model.static_batch import StaticBatch
+from batching.model.turning_buffers import TurningBuffers
 from batching.model.verifier import read_outcome
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult
 from kernels.attention_work import AttentionHeads
@@ -34,8 +35,9 @@ class NullRunner:
     """Writes known answers, `answer_of` a request id, after `step_s` of each plan.
 
     What a host does for a step is done: the batch is packed into the buffers of a graph, and the
-    outcome is read. `device_s` and `simulated_s` add up what the device would have taken and what
-    the answers cost, which is no part of either; `num_padded_rows` are rows with their padding.
+    outcome is read. Steps are computed one after the other. `device_s` adds up what the device
+    would have taken, `simulated_s` what the answers cost, which the clock leaves out;
+    `num_padded_rows` are rows with their padding.
     """
 
     kv_transfer: KVTransfer | None = None
@@ -60,6 +62,7 @@ class NullRunner:
         self.num_rows = 0
         self.num_padded_rows = 0
         self.num_steps = 0
+        self._free_at = 0.0
         self._answer_of = answer_of
         self._step_s = step_s
         self._staging = Staging(_CPU)
@@ -69,7 +72,7 @@ class NullRunner:
         self._max_blocks = -(-max_position // block_size)
         self._grid = GraphGrid.build(max_rows=max_rows)
         sizes = map(self._make_static, self._grid.row_sizes)
-        self._buffers = StaticBuffers(max(one.num_bytes for one in sizes), _CPU)
+        self._buffers = TurningBuffers(max(one.num_bytes for one in sizes), _CPU)
         self._static: dict[int, StaticBatch] = {}
         self.model_info = ModelInfo(
             max_position=max_position,
@@ -82,7 +85,7 @@ class NullRunner:
         )
 
     def launch(self, plan: StepPlan) -> NullStep:
-        """Pack a step as for a graph, and begin to wait for it."""
+        """Pack a step as for a graph, and begin to wait for it behind those before it."""
         batch = ForwardBatch.from_plan(plan, block_size=self._block_size)
         num_rows = self._grid.find(plan.num_tokens)
         assert num_rows is not None, "no step has more rows than the grid"
@@ -91,8 +94,8 @@ class NullRunner:
         began = time.perf_counter()
         outcome = self.outcome_of(plan)
         seconds = self._step_s(plan)
-        now = time.perf_counter()
-        self.simulated_s += now - began
+        self.simulated_s += time.perf_counter() - began
+        self._free_at = max(self.now(), self._free_at) + seconds
         self.device_s += seconds
         self.num_rows += plan.num_tokens
         self.num_padded_rows += num_rows
@@ -101,9 +104,14 @@ class NullRunner:
             outcome,
             partial(read_outcome, plan=plan, batch=batch),
             seconds=seconds,
-            end=now + seconds,
+            end=self._free_at,
+            now=self.now,
             awake_s=self._awake_s,
         )
+
+    def now(self) -> float:
+        """Seconds on a clock that stands still while answers are made up."""
+        return time.perf_counter() - self.simulated_s
 
     def _static_of(self, num_rows: int) -> StaticBatch:
         if num_rows not in self._static:
@@ -158,17 +166,19 @@ class NullStep:
         *,
         seconds: float,
         end: float,
+        now: Callable[[], float],
         awake_s: float,
     ) -> None:
         self.seconds = seconds
         self._outcome = outcome
         self._read = read
         self._end = end
+        self._now = now
         self._awake_s = awake_s
 
     def is_done(self) -> bool:
         """True if the device would have come to the end."""
-        return time.perf_counter() >= self._end
+        return self._now() >= self._end
 
     def wait(self) -> StepResult:
         """The outcome, once a device would have it."""
@@ -177,6 +187,6 @@ class NullStep:
 
     def pause(self) -> None:
         """Wait until a device would be done."""
-        while (left_s := self._end - time.perf_counter()) > 0:
+        while (left_s := self._end - self._now()) > 0:
             if left_s > self._awake_s:
                 time.sleep(left_s - self._awake_s)

@@ -86,8 +86,8 @@ def clocked() -> Iterator[StepClock]:
     step, schedule = Engine.step, Scheduler.schedule
     known: list[tuple[int, int]] = []
 
-    def remember(scheduler: Scheduler, now: float) -> Any:
-        plan = schedule(scheduler, now)
+    def remember(scheduler: Scheduler, now: float, *, num_lanes: int) -> Any:
+        plan = schedule(scheduler, now, num_lanes=num_lanes)
         known.append((plan.num_known_tokens, len(plan.scheduled)))
         return plan
 

@@ -353,7 +353,7 @@ def test_a_bug_in_the_loop_leaves_nobody_waiting(
 ) -> None:
     engine = build_engine(EngineConfig(model_path=tiny_model_dir, kv_memory_bytes=KV_BYTES))
 
-    def fail(_now: float) -> StepPlan:
+    def fail(_now: float, *, num_lanes: int) -> StepPlan:
         raise IndexError("a bug")
 
     running = RunningEngine(engine)

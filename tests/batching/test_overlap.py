@@ -42,7 +42,7 @@ class LongStep:
         return self._num_looks > NUM_LOOKS
 
     def wait(self) -> StepResult:
-        self._runner.is_under_way = False
+        self._runner.num_under_way -= 1
         self._runner.on_wait()
         return self._done.wait()
 
@@ -52,14 +52,19 @@ class LongRunner:
 
     def __init__(self, engine: Engine) -> None:
         self._launch = engine._runner.launch
-        self.is_under_way = False
+        self.num_under_way = 0
+        self.most_under_way = 0
         self.num_steps = 0
         self.on_look: Callable[[int], None] = lambda _look: None
         self.on_wait: Callable[[], None] = lambda: None
 
+    @property
+    def is_under_way(self) -> bool:
+        return self.num_under_way > 0
+
     def launch(self, plan: StepPlan) -> LongStep:
-        assert not self.is_under_way, "one step at a time"
-        self.is_under_way = True
+        self.num_under_way += 1
+        self.most_under_way = max(self.most_under_way, self.num_under_way)
         self.num_steps += 1
         return LongStep(self, self._launch(plan))
 
@@ -95,6 +100,14 @@ def long_engine(model_dir: Path) -> Iterator[tuple[Engine, LongRunner]]:
         engine.stop()
 
 
+@contextmanager
+def two_lanes(model_dir: Path) -> Iterator[tuple[Engine, LongRunner]]:
+    """The same, with two steps under way whenever there are requests for two."""
+    with long_engine(model_dir) as (engine, runner):
+        engine._lanes.choose = lambda num_requests: 2  # type: ignore[method-assign]
+        yield engine, runner
+
+
 def make_request(name: str, num_prompt: int = 9, max_tokens: int = 12) -> EngineRequest:
     generator = random.Random(name)
     return EngineRequest(
@@ -121,20 +134,32 @@ def answers(tiny_model_dir: Path, requests: list[EngineRequest]) -> list[list[in
         engine.stop()
 
 
+def run_drafting(
+    engine: Engine,
+    runner: LongRunner,
+    requests: Sequence[EngineRequest],
+    answers: Sequence[list[int]],
+) -> list[WatchedProposer]:
+    """Runs all requests with drafts of their answers, which they must write; their proposers."""
+    proposers = [WatchedProposer(answer, runner) for answer in answers]
+    drafting = [
+        dataclasses.replace(request, proposer=proposer)
+        for request, proposer in zip(requests, proposers, strict=True)
+    ]
+    outcomes = RunningEngine(engine).run(drafting)
+    stats = engine.stats()
+    assert [outcome.token_ids for outcome in outcomes] == answers
+    assert stats.accepted == stats.drafted > 0
+    assert stats.num_free_blocks == stats.num_blocks
+    return proposers
+
+
 def test_answers_are_the_same_and_drafts_do_not_wait(
     tiny_model_dir: Path, requests: list[EngineRequest], answers: list[list[int]]
 ) -> None:
     with long_engine(tiny_model_dir) as (engine, runner):
-        proposers = [WatchedProposer(answer, runner) for answer in answers]
-        drafting = [
-            dataclasses.replace(request, proposer=proposer)
-            for request, proposer in zip(requests, proposers, strict=True)
-        ]
-        outcomes = RunningEngine(engine).run(drafting)
-        stats = engine.stats()
-    assert [outcome.token_ids for outcome in outcomes] == answers
-    assert stats.accepted == stats.drafted > 0
-    assert stats.num_free_blocks == stats.num_blocks
+        proposers = run_drafting(engine, runner, requests, answers)
+    assert runner.most_under_way == 1
     assert all(len(proposer.builds) == 1 for proposer in proposers)
     # Those that had to wait were indexed and drafted for beside the steps of the others; what
     # depends on a step that was just waited for is drafted behind it.
@@ -215,3 +240,56 @@ def test_an_error_that_is_seen_at_the_end_fails_the_step_behind_all_held_events(
     assert isinstance(events[-1], Failed)
     assert isinstance(events[-1].error, StepFailedError)
     assert len(after.token_ids) == 12
+
+
+def test_with_two_lanes_the_answers_are_the_same(
+    tiny_model_dir: Path, requests: list[EngineRequest], answers: list[list[int]]
+) -> None:
+    with two_lanes(tiny_model_dir) as (engine, runner):
+        run_drafting(engine, runner, requests, answers)
+    assert runner.most_under_way == 2
+
+
+def test_a_request_that_is_withdrawn_in_flight_ends_with_its_step(tiny_model_dir: Path) -> None:
+    with two_lanes(tiny_model_dir) as (engine, runner):
+        runner.on_look = lambda look: engine.cancel("first") if runner.num_steps == 4 else None
+        running = RunningEngine(engine)
+        for name in ("first", "second"):
+            running.submit(make_request(name, max_tokens=60))
+        outcomes = running.wait_all()
+        stats = engine.stats()
+    assert isinstance(outcomes["first"].last, Cancelled)
+    assert len(outcomes["second"].token_ids) == 60
+    assert stats.num_free_blocks == stats.num_blocks
+
+
+def test_a_step_that_fails_takes_none_of_the_other_lane_along(tiny_model_dir: Path) -> None:
+    with two_lanes(tiny_model_dir) as (engine, runner):
+
+        def fail_once() -> None:
+            if runner.num_steps == 6 and runner.most_under_way == 2:
+                runner.on_wait = lambda: None
+                raise RuntimeError("device lost")
+
+        runner.on_wait = fail_once
+        running = RunningEngine(engine)
+        for name in ("first", "second"):
+            running.submit(make_request(name, max_tokens=60))
+        outcomes = running.wait_all()
+        stats = engine.stats()
+    ends = sorted(type(outcome.last).__name__ for outcome in outcomes.values())
+    assert ends == ["Failed", "Finished"]
+    assert stats.num_free_blocks == stats.num_blocks
+
+
+def test_an_engine_that_is_stopped_waits_for_both_lanes(tiny_model_dir: Path) -> None:
+    with two_lanes(tiny_model_dir) as (engine, runner):
+        running = RunningEngine(engine)
+        for name in ("first", "second"):
+            running.submit(make_request(name, max_tokens=2000))
+        running.take_event()
+        engine.stop()
+        outcomes = running.wait_all()
+        assert not runner.is_under_way
+        assert engine.stats().num_free_blocks == engine.stats().num_blocks
+    assert all(isinstance(outcome.last, Failed) for outcome in outcomes.values())

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import random
+from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -24,7 +26,7 @@ from batching.events import Cancelled, Event, Failed, Finished, RequestStats, To
 from batching.request import EngineRequest, Priority, SamplingParams
 from batching.scheduler import Scheduler
 from batching.step_costs import StepCosts
-from batching.step_plan import ScheduledRequest, StepPlan
+from batching.step_plan import ScheduledRequest, StepPlan, StepResult
 
 BLOCK_SIZE = 4
 MAX_IDLE_STEPS = 2000
@@ -178,12 +180,72 @@ def make_prompt(seed: int, num_tokens: int) -> tuple[int, ...]:
     return tuple(generator.randrange(50) for _ in range(num_tokens))
 
 
+class TwoLaneRun(SchedulerRun):
+    """Two steps are under way while there are requests for two; the first is committed first."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._flights: deque[tuple[StepPlan, StepResult]] = deque()
+        self.num_overlapping = 0
+
+    @property
+    def in_flight(self) -> set[str]:
+        return {one.request_id for plan, _ in self._flights for one in plan.scheduled}
+
+    def schedule(self) -> StepPlan:
+        """The next plan; nobody is in two steps, and nothing is written that another one reads."""
+        in_flight = self.in_flight
+        plan = self.scheduler.schedule(self.now, num_lanes=2)
+        self.pool.check_invariants()
+        assert self.scheduler.num_running + self.scheduler.num_waiting == len(self.live)
+        names = [one.request_id for one in plan.scheduled]
+        assert in_flight.isdisjoint(names)
+        assert len(names) <= -(-self.config.max_running // 2)
+        read = {
+            block
+            for other, _ in self._flights
+            for one in other.scheduled
+            for block in one.block_ids
+        }
+        for one in plan.scheduled:
+            assert read.isdisjoint(one.block_ids[one.start // BLOCK_SIZE :])
+        return plan
+
+    def launch(self) -> bool:
+        plan = self.schedule()
+        if plan.scheduled:
+            self._flights.append((plan, self.runner.execute(plan)))
+            self.num_overlapping += len(self._flights) > 1
+        return bool(plan.scheduled)
+
+    def step(self) -> StepPlan:
+        self.record(self.scheduler.expire(self.now))
+        self.record(self.scheduler.settle(self.now))
+        while len(self._flights) < 2 and self.launch():
+            pass
+        assert self._flights or not self.live, "work is left but nothing is planned"
+        return self.land() if self._flights else StepPlan(())
+
+    def land(self) -> StepPlan:
+        """Commit the first step."""
+        plan, result = self._flights.popleft()
+        self.record(self.scheduler.commit(plan, result, now=self.now))
+        self.pool.check_invariants()
+        return plan
+
+    def land_all(self) -> None:
+        while self._flights:
+            self.land()
+
+
 class SchedulerMachine(RuleBasedStateMachine):
     """Arrivals, withdrawals, deadlines and failed steps in any order, over a pool that is tiny."""
 
+    run_type: type[SchedulerRun] = SchedulerRun
+
     def __init__(self) -> None:
         super().__init__()
-        self.run = SchedulerRun(
+        self.run = self.run_type(
             num_blocks=14,
             costs=ErraticCosts(1),
             max_tokens_per_step=12,
@@ -247,8 +309,53 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.run.run()
 
 
+class TwoLaneMachine(SchedulerMachine):
+    """The same beside a step that is under way."""
+
+    run_type = TwoLaneRun
+    run: TwoLaneRun
+
+    @rule()
+    def fail_a_step(self) -> None:
+        """A step is planned and then fails; the one under way goes on."""
+        if len(self.run._flights) < 2:
+            super().fail_a_step()
+
+    @rule(index=st.integers(0, 100))
+    def cancel(self, index: int) -> None:
+        if not self.run.live:
+            return
+        name = self.run.live[index % len(self.run.live)]
+        is_in_flight = name in self.run.in_flight
+        self.run.record(self.run.scheduler.cancel(name))
+        assert is_in_flight == (name in self.run.live)
+        if is_in_flight:
+            self.run.land_all()
+        assert isinstance(self.run.last_events[name], Cancelled)
+
+    @rule()
+    def land(self) -> None:
+        self.run.land_all()
+
+
 TestScheduler = SchedulerMachine.TestCase
 TestScheduler.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestTwoLanes = TwoLaneMachine.TestCase
+TestTwoLanes.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+
+
+def test_two_lanes_share_all_requests_and_each_writes_what_it_must() -> None:
+    run = TwoLaneRun(num_blocks=24, max_tokens_per_step=24, max_running=6, max_draft_tokens=4)
+    for i in range(20):
+        run.submit(f"r{i}", make_prompt(i, 3 + 2 * (i % 7)), 6 + i % 9)
+    sizes = []
+    while run.live:
+        sizes.append(len(run.step().scheduled))
+    run.check_ended()
+    assert run.num_overlapping > 10
+    assert max(sizes) == 3
+    assert run.scheduler.num_preemptions > 0
+    assert all(isinstance(event, Finished) for event in run.last_events.values())
 
 
 @pytest.mark.parametrize("seed", range(30))

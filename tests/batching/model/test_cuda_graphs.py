@@ -19,7 +19,8 @@ from batching.model.cuda_graphs import (
 from batching.model.forward_batch import ForwardBatch, VerifiedRows
 from batching.model.fused_layers import fuse_decoder
 from batching.model.loading import PagedKV, compute_logits, load_model, run_decoder
-from batching.model.static_batch import StaticBatch, StaticBuffers
+from batching.model.static_batch import StaticBatch
+from batching.model.turning_buffers import TurningBuffers
 from batching.model.verifier import verify_logits
 from batching.request import SamplingParams
 from batching.step_plan import ScheduledRequest, StepPlan
@@ -76,7 +77,7 @@ def make_static(num_rows: int, *, max_requests: int, max_blocks: int) -> StaticB
         block_size=BLOCK_SIZE,
         heads=HEADS,
     )
-    static.bind(StaticBuffers(static.num_bytes, CPU))
+    static.bind(TurningBuffers(static.num_bytes, CPU))
     return static
 
 
@@ -135,13 +136,31 @@ def test_batches_of_other_sizes_may_share_their_buffers() -> None:
         make_static(8, max_requests=3, max_blocks=5),
         make_static(2, max_requests=2, max_blocks=5),
     )
-    buffers = StaticBuffers(large.num_bytes, CPU)
+    buffers = TurningBuffers(large.num_bytes, CPU)
     large.bind(buffers)
     small.bind(buffers)
-    small.fill(DECODE)
-    assert small.batch.input_ids.tolist()[:1] == DECODE.input_ids.tolist()
+    for left in (*buffers.hosts, buffers.device):
+        left.fill_(0x7F)
     large.fill(VERIFY)
+    # What others left there is no token, no position and no slot of the padding.
     assert large.batch.slot_mapping.tolist() == [*VERIFY.slot_mapping.tolist(), -1, -1]
+    assert large.batch.input_ids.tolist() == [*VERIFY.input_ids.tolist(), 0, 0]
+    assert large.batch.position_ids.tolist() == [*VERIFY.position_ids.tolist(), 0, 0]
+    assert large.batch.logits_rows.tolist()[6:] == [0, 0]
+    small.fill(DECODE)
+    assert small.batch.input_ids.tolist() == [*DECODE.input_ids.tolist(), 0]
+
+
+def test_a_step_is_filled_where_the_copy_of_the_one_before_is_not_under_way() -> None:
+    buffers = TurningBuffers(4, CPU)
+    turns = []
+    for value in (1, 2, 3):
+        turns.append(buffers.take_turn())
+        buffers.hosts[turns[-1]].fill_(value)
+        assert buffers.send(3).tolist() == [value] * 3
+    assert turns[0] == turns[2] != turns[1]
+    assert buffers.hosts[turns[1]].tolist() == [2] * 4
+    assert buffers.device.tolist() == [3, 3, 3, 0]
 
 
 def test_blocks_that_are_reserved_beyond_the_context_are_left_out() -> None:

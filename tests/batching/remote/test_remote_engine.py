@@ -41,6 +41,7 @@ from batching.remote.frames import (
     Events,
     NotPlainDataError,
     StartFailed,
+    Submit,
     error_of,
     kind_of,
 )
@@ -368,3 +369,67 @@ def test_errors_keep_their_kind_and_words(error: EngineError) -> None:
     assert isinstance(event, Failed)
     assert (type(event.error), str(event.error)) == (type(error), str(error))
     assert type(error_of("of a newer version", "?")) is StepFailedError
+
+
+def test_frames_that_find_no_room_keep_their_order() -> None:
+    """A frame that fits in part is finished before the next; one that cannot begin is not begun."""
+    ours, theirs = socket.socketpair()
+    sender: FrameSocket[ClientFrame] = FrameSocket(ours, ClientFrame)
+    reader: FrameSocket[EngineFrame] = FrameSocket(theirs, EngineFrame)
+    generator = random.Random(0)
+    frames = [
+        Events.of([Tokens("r", tuple(generator.randbytes(generator.randrange(1, 200_000))), ())])
+        for _ in range(60)
+    ]
+    received: list[EngineFrame] = []
+    reading = threading.Thread(
+        target=lambda: received.extend(reader.receive() for _ in frames), daemon=True
+    )
+    num_refused = 0
+    for at, frame in enumerate(frames):
+        if sender.try_send(frame):
+            continue
+        num_refused += 1
+        if not reading.is_alive():
+            reading.start()
+        if at % 2:
+            sender.send(frame)
+        else:
+            sender.flush()
+            while not sender.try_send(frame):
+                sender.flush()
+    sender.flush()
+    reading.join(60.0)
+    assert num_refused > 0
+    assert received == frames
+    for connection in (sender, reader):
+        connection.close()
+
+
+def test_a_client_that_reads_late_gets_all_events_in_order(server: Server) -> None:
+    """The engine does not wait for it, and goes on for others."""
+    late = server.connect()
+    late.connection.receive()
+    with client_of(server) as client:
+        for number in range(8):
+            late.connection.send(Submit.of(make_request(f"late-{number}", max_tokens=300)))
+        running = RunningEngine(client)  # type: ignore[arg-type]
+        (outcome,) = running.run([make_request("prompt", max_tokens=300)])
+        assert len(outcome.token_ids) == 300
+        wait_until(lambda: server.engines[0].num_live == 0)
+        answers: dict[str, list[int]] = {f"late-{number}": [] for number in range(8)}
+        ended: set[str] = set()
+        while len(ended) < 8:
+            frame = late.connection.receive()
+            for event in frame.unwrap() if isinstance(frame, Events) else ():
+                assert event.request_id not in ended
+                if isinstance(event, Tokens):
+                    answers[event.request_id] += event.token_ids
+                else:
+                    assert isinstance(event, Finished)
+                    ended.add(event.request_id)
+    late.close()
+    alone = RunningEngine(make_engine(server._model_dir))
+    requests = [make_request(name, max_tokens=300) for name in answers]
+    assert [one.token_ids for one in alone.run(requests)] == list(answers.values())
+    alone.engine.stop()

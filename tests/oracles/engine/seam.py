@@ -84,7 +84,7 @@ def make_request(name: str, num_tokens: int) -> EngineRequest:
     return EngineRequest(
         request_id=name,
         prompt_token_ids=tuple(generator.randrange(3, 259) for _ in range(20)),
-        sampling=SamplingParams(max_tokens=num_tokens, temperature=1.0, seed=1),
+        sampling=SamplingParams(max_tokens=num_tokens),
         max_draft_tokens=0,
     )
 
