@@ -5,6 +5,6 @@ A step: `scheduler` (`row_planner` for rows and the length of drafts, `service_c
 A request: `request`, `recipes`, `constrained_answer`, `stop_tokens`, `draft_losses`, `guards`,
 `live_requests`, `events`, `errors`. `remote` has the engine in another process.
 Memory: `block_pool` (blocks and their hashes), and the tiers of `cache`.
-Time: `step_costs`, `cost_measurement`, `machine_file`.
+Time: `step_costs`, `cost_measurement`, `machine_file`; `lanes` has one step under way, or two.
 `config` has the limits that a server may set; `stats` counts; `fingerprint` tells models apart.
 """
