@@ -4,6 +4,6 @@
 `random_model` makes some.
 `runner` executes a step: `forward_batch` (`staging`) → `fused_layers` → `head_choice` →
 `verifier`.
-`cuda_graphs` replays steps in a `static_batch`; `turning_buffers` lie on the host; `row_bits_choice`
-picks kernels with stable bits.
+`cuda_graphs` replays steps in a `static_batch`; `turning_buffers` lie on the host;
+`row_bits_choice` picks kernels with stable bits.
 """
