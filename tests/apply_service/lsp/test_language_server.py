@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import os
 import random
 import sys
@@ -12,31 +11,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
+from editor_cases import DOUBT, DOUBTFUL, GREETING, UPDATE, decorated_cases, merged_of
 from lsprotocol import types
 from oracles.edits.lsp_document import apply_text_edits
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.client import LanguageClient
 
-from apply_service.cli.answer import answer_edit
-from apply_service.config import Settings
 from apply_service.edit.text.text_edits import Position, TextEdit
-from apply_service.evaluate.cases.case_file import read_cases
-from apply_service.http.problems import Problem
-from apply_service.http.schemas import ApplyBody
-from apply_service.observe.progress import Progress
 
 ROOT = Path(__file__).parents[3]
-CASES = [ROOT / f"tests/cases/{name}_agent_edits.jsonl.gz" for name in ("unseen", "later")]
-NO_MODEL = Settings(use_model="never")
 LIMIT_S = 60.0
-GREETING = "import sys\r\n\r\n\r\ndef greet(name):\r\n    print('Hellö 👋🏽 ' + name)\r\n"
-UPDATE = (
-    "# ... existing code ...\ndef greet(name, mark='!'):\n    print('Hellö 👋🏽 ' + name + mark)\n"
-)
-DOUBTFUL = "a = 1\n\nb = 2\n\na = 1\n"
-DOUBT = "# ...\na = 3\n# ...\n"
 
 
 class Editor:
@@ -349,48 +334,22 @@ def test_the_clipboard_is_read_by_a_program_of_the_system(tmp_path: Path) -> Non
 
 @pytest.mark.editors
 def test_two_hundred_edits_leave_the_buffer_as_the_merge(tmp_path: Path) -> None:
-    cases = [
-        case
-        for seed, path in enumerate(CASES)
-        for case in random.Random(seed).sample(list(read_cases(path)), 100)
-    ]
+    cases = list(decorated_cases(200, random.Random(0)))
 
     async def work() -> None:
         async with editor_at(tmp_path) as editor:
             editor.choose = lambda params: (params.actions or [])[0].title
             num_changed = num_asked = 0
-            for number, case in enumerate(cases):
-                name = f"{number}/{case.path}"
+            for number, (path, original, update) in enumerate(cases):
+                name = f"{number}/{path}"
                 uri = (tmp_path / name).as_uri()
-                # Every second file has line ends and characters that editors count otherwise.
-                original = decorate(case.original) if number % 2 else case.original
                 editor.open(uri, original)
-                result = await editor.run("apply-service.apply", uri, case.update)
+                result = await editor.run("apply-service.apply", uri, update)
                 num_asked += len(editor.questions)
                 editor.questions.clear()
-                assert editor.texts[uri] == merged_of(original, case.update, name), name
+                assert editor.texts[uri] == merged_of(original, update, name), name
                 num_changed += result["has_changed"]
             assert num_changed > 150
             assert num_asked > 20
 
     asyncio.run(asyncio.wait_for(work(), 10 * LIMIT_S))
-
-
-def merged_of(original: str, update: str, path: str) -> str:
-    """The text of a merge by the same functions without an editor, by its first choice in doubt."""
-    body = ApplyBody(original=original, update=update, path=path)
-    answer = answer_edit(body, NO_MODEL, {}, Progress(io.StringIO()))
-    if answer.choices:
-        body = msgspec.structs.replace(body, resolve=answer.choices[0].id)
-        answer = answer_edit(body, NO_MODEL, {}, Progress(io.StringIO()))
-    if isinstance(answer, Problem) or answer.status == "needs_review":
-        return original
-    assert isinstance(answer.merged, str)
-    return answer.merged
-
-
-END = "\r\n# é👩‍👩‍👧 e\u0301\r\n"
-
-
-def decorate(text: str) -> str:
-    return text.rstrip("\n").replace("\r\n", "\n").replace("\n", "\r\n") + END
