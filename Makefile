@@ -80,8 +80,12 @@ test-clients: $(VENV)/dev.stamp $(VENV)/model.stamp $(REAL_CLIENTS)/node_modules
 # Editors are put into a folder of their own.
 NEOVIM := build/editors/neovim
 
-test-editors: $(VENV)/dev.stamp $(VENV)/node.stamp $(NEOVIM)/neovim.stamp
+test-editors: $(VENV)/dev.stamp $(VENV)/node.stamp $(NEOVIM)/neovim.stamp clients/vscode/node_modules/vscode.stamp
 	$(BIN)/pytest -m editors tests $(ARGS)
+
+clients/vscode/node_modules/vscode.stamp: clients/vscode/package-lock.json
+	npm --prefix clients/vscode ci --ignore-scripts --no-audit --no-fund --prefer-offline
+	@touch $@
 
 $(NEOVIM)/neovim.stamp: tests/clients/neovim/requirements.txt | $(VENV)/python.stamp
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --upgrade \
@@ -148,7 +152,7 @@ merge-scores: $(VENV)/training.stamp
 	$(BIN)/python -m training.fit_merges --out apply_service/edit/place/score/merge_scores.msgpack $(ARGS)
 
 clean:
-	rm -rf clients/typescript/dist clients/typescript/node_modules $(REAL_CLIENTS)/node_modules
+	rm -rf clients/*/dist clients/*/node_modules $(REAL_CLIENTS)/node_modules
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/python.stamp:
