@@ -83,9 +83,7 @@ def test_the_update_in_a_register_becomes_an_edit_of_the_buffer(nvim: str, tmp_p
     assert [one["message"][:22] for one in result["shown"]] == ["apply-service: applied"]
 
 
-def test_what_is_added_behind_the_last_line_brings_no_empty_line(
-    nvim: str, tmp_path: Path
-) -> None:
+def test_what_is_added_behind_the_last_line_brings_no_empty_line(nvim: str, tmp_path: Path) -> None:
     original = "def first():\n    return 1\n"
     update = "# ... existing code ...\n\n\ndef second():\n    return 2\n"
     tasks = [

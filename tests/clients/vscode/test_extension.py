@@ -1,4 +1,4 @@
-"""The extension for VS Code: its types, and its tests at a live server, in a stand-in for VS Code."""
+"""The extension for VS Code: its types, and its tests at a live server, in a stand-in for it."""
 
 from __future__ import annotations
 
