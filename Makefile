@@ -21,7 +21,7 @@ ADAPTER_FILES := $(wildcard apply_service/models/*/*)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo serve serve-reload check test test-isa test-clients test-editors gpu cases corpus-pack train train-gpu calibrate \
+.PHONY: help demo serve serve-reload check test test-isa test-clients test-editors test-dist dist gpu cases corpus-pack train train-gpu calibrate \
 	merge-scores clean
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo 'make test-isa  what depends on the processor, at every instruction set that it has'
 	@echo 'make test-clients  clients of other makers at a live server; brings its own Node.js'
 	@echo 'make test-editors  whole sessions of editors with the language server'
+	@echo 'make dist    what is installed by name, in dist; make test-dist installs it without a network'
 	@echo 'make gpu     tests and figures that need an NVIDIA GPU, into build/gpu; no network'
 	@echo 'make cases   build case files of real edits in build/cases (needs npm too)'
 	@echo 'make corpus-pack  tokenise them into two small files in build/pack'
@@ -82,6 +83,37 @@ NEOVIM := build/editors/neovim
 
 test-editors: $(VENV)/dev.stamp $(VENV)/node.stamp $(NEOVIM)/neovim.stamp clients/vscode/node_modules/vscode.stamp
 	$(BIN)/pytest -m editors tests $(ARGS)
+
+# What is installed by name: wheels and sources, the npm package, the extension for VS Code.
+DIST_TOOLS := build/dist-tools
+DIST_CHECKS := tests/deployment/checks
+WHEEL_PACKAGES := apply_service,batching,kernels,lookup,snippets
+
+dist: $(VENV)/dev.stamp $(VENV)/node.stamp $(DIST_TOOLS)/tools.stamp clients/vscode/node_modules/vscode.stamp \
+	$(DIST_CHECKS)/node_modules/checks.stamp
+	rm -rf dist && mkdir dist && cp LICENSE clients/typescript/ && cp LICENSE clients/vscode/
+	$(BIN)/python -m hatchling build -d dist
+	cd clients/python && $(CURDIR)/$(BIN)/python -m hatchling build -d $(CURDIR)/dist
+	cd clients/typescript && npm pack --pack-destination $(CURDIR)/dist
+	cd clients/vscode && npm run build && $(CURDIR)/$(DIST_CHECKS)/node_modules/.bin/vsce package \
+		--no-dependencies --allow-missing-repository --out $(CURDIR)/dist/
+	$(DIST_TOOLS)/bin/twine check --strict dist/*.whl dist/*.tar.gz
+	$(DIST_TOOLS)/bin/check-wheel-contents --toplevel $(WHEEL_PACKAGES) dist/apply_service-*.whl
+	$(DIST_TOOLS)/bin/check-wheel-contents dist/apply_client-*.whl
+	$(DIST_CHECKS)/node_modules/.bin/publint --strict dist/apply-client-*.tgz
+	$(DIST_CHECKS)/node_modules/.bin/attw dist/apply-client-*.tgz --profile esm-only
+
+test-dist: dist
+	$(BIN)/pytest -s -m dist tests/deployment $(ARGS)
+
+$(DIST_TOOLS)/tools.stamp: $(DIST_CHECKS)/requirements.txt | $(VENV)/python.stamp
+	$(PYTHON) -m venv $(DIST_TOOLS)
+	$(DIST_TOOLS)/bin/python -m pip install --disable-pip-version-check --quiet --requirement $<
+	@touch $@
+
+$(DIST_CHECKS)/node_modules/checks.stamp: $(DIST_CHECKS)/package-lock.json
+	npm --prefix $(DIST_CHECKS) ci --ignore-scripts --no-audit --no-fund --prefer-offline
+	@touch $@
 
 clients/vscode/node_modules/vscode.stamp: clients/vscode/package-lock.json
 	npm --prefix clients/vscode ci --ignore-scripts --no-audit --no-fund --prefer-offline
@@ -152,7 +184,8 @@ merge-scores: $(VENV)/training.stamp
 	$(BIN)/python -m training.fit_merges --out apply_service/edit/place/score/merge_scores.msgpack $(ARGS)
 
 clean:
-	rm -rf clients/*/dist clients/*/node_modules $(REAL_CLIENTS)/node_modules
+	rm -rf clients/*/dist clients/*/node_modules clients/*/LICENSE $(REAL_CLIENTS)/node_modules
+	rm -rf $(DIST_CHECKS)/node_modules
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/python.stamp:
