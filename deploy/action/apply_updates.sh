@@ -11,10 +11,9 @@ set -u
 [ -n "${APPLY_SERVICE_URL:-}" ] || export APPLY_SERVICE_USE_MODEL="${APPLY_SERVICE_USE_MODEL:-never}"
 
 list=$(mktemp) || exit 1
-trap 'rm -f "$list"' EXIT
+trap 'rm -f "$list" "$list.unsorted"' EXIT
 find "$@" -type f -name '*.update' > "$list.unsorted" || exit 1
 sort "$list.unsorted" > "$list"
-rm -f "$list.unsorted"
 
 num_applied=0
 num_left=0

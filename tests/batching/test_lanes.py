@@ -49,10 +49,10 @@ def test_one_lane_where_the_host_takes_next_to_nothing() -> None:
 
 
 def test_a_choice_is_kept_while_both_are_about_as_good() -> None:
-    costs = StepCosts({1: 0.01, 4097: 40.97}, rates=CostRates())
+    costs = StepCosts({1: 0.16, 4097: 41.12}, rates=CostRates())
     size = StepSize(num_rows=1040, num_plain_rows=0, num_pairs=0, num_requests=16)
     lanes = Lanes(costs)
-    for host_ms, expected in ((0.2, 1), (1.0, 2), (0.2, 2), (-0.2, 1), (0.2, 1)):
+    for host_ms, expected in ((0.2, 1), (1.0, 2), (0.2, 2), (0.05, 1), (0.2, 1)):
         for _ in range(80):
             lanes.observe(size, host_ms)
         assert lanes.choose(16) == expected

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -79,6 +78,8 @@ class Environment:
                 if found := re.search(r"http://[\d.]+:\d+", line):
                     yield found[0]
                     break
+            else:
+                raise AssertionError("the server ended and showed no address")
         finally:
             process.terminate()
             process.communicate(timeout=LIMIT_S)
@@ -129,7 +130,6 @@ def test_the_client_alone_brings_nothing_of_the_service(shelf: Path, tmp_path: P
     assert "apply-service" not in listed
 
 
-@pytest.mark.skipif(shutil.which("npm") is None, reason="there is no npm")
 def test_the_npm_package_is_imported_from_an_empty_folder(tmp_path: Path) -> None:
     (package,) = DIST.glob("apply-client-*.tgz")
     for command in (

@@ -112,7 +112,7 @@ async function chooseFile(source: vscode.TextDocument): Promise<vscode.Uri | und
     ({ uri }) => uri.scheme === "file" && uri.toString() !== source.uri.toString(),
   );
   const other = "Another file…";
-  const items = [...open.map(({ uri }) => ({ label: vscode.workspace.asRelativePath(uri), uri }))];
+  const items = open.map(({ uri }) => ({ label: vscode.workspace.asRelativePath(uri), uri }));
   const chosen = await vscode.window.showQuickPick<{ label: string; uri?: vscode.Uri }>(
     [...items, { label: other }],
     { title: "Which file is to be changed?" },

@@ -1,10 +1,10 @@
 """What a process of its own costs an engine: the same requests here and there, in turns.
 
-`python tests/oracle.py engine.seam` runs a tiny random model, whose steps take a millisecond or
-two, in this process and in one of its own. It prints, for several requests at once, the time of a
-step by which the tokens of a request follow each other, and the time from a request to its only
-token; medians over rounds, with the 95 % interval of the difference. It exits with 1 if the process
-costs more than 0.4 ms a step.
+`python tests/oracle.py engine.seam` runs a tiny random model, whose steps take a few milliseconds,
+in this process and in one of its own. It prints, for several requests at once, the time of a step
+by which the tokens of a request follow each other, and the time from a request to its only token;
+medians over rounds, with the 95 % interval of the difference. It exits with 1 if the process costs
+more than 0.4 ms a step.
 """
 
 from __future__ import annotations
