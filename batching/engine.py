@@ -52,8 +52,6 @@ _Command = EngineRequest | _Cancel | _Wake | _Stop
 
 
 _DONE = object()
-# How much longer a start may take because the costs of steps are measured.
-_MAX_MEASURING_S = 0.8
 # Steps with fewer known tokens say little about how fast prompts are computed.
 _MIN_PREFILL_TOKENS = 64
 
@@ -393,7 +391,7 @@ def _load_engine(config: EngineConfig, tokens: TokenText | None) -> Engine:
         kept = StepCostFile(config.step_cost_dir, **runner.identity)
     costs = kept.load() if kept is not None else None
     if costs is None:
-        costs = runner.measure_costs(budget_s=_MAX_MEASURING_S)
+        costs = runner.measure_costs()
         if kept is not None:
             kept.store(costs)
 

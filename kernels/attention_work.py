@@ -24,7 +24,7 @@ LINE_SIZE = 8
 ALL_SPLITS = -1
 
 # Sizes from which kernels are compiled: few, so that a new batch does not wait for a compiler.
-_BLOCKS_M = (16, 64, 128)
+_BLOCKS_M = (16, 64)
 # Partial results of one call; tiles without room for theirs go through their splits in turn.
 _MAX_PARTIAL_BYTES = 128 << 20
 # So many programs keep any device busy.
@@ -35,35 +35,11 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionHeads:
-    """Sizes of an attention: `num_groups` query heads share each of `num_kv_heads`.
-
-    max_tile: the most rows of a tile, see `largest_tile`
-    """
+    """Sizes of an attention: `num_groups` query heads share each of `num_kv_heads`."""
 
     num_groups: int
     num_kv_heads: int
     head_dim: int
-    max_tile: int = _BLOCKS_M[-1]
-
-    @classmethod
-    def on(
-        cls, device: torch.device, *, num_groups: int, num_kv_heads: int, head_dim: int
-    ) -> AttentionHeads:
-        """With the largest tile that suits a device."""
-        max_tile = _BLOCKS_M[-1]
-        if device.type == "cuda":
-            max_tile = largest_tile(head_dim, torch.cuda.get_device_capability(device))
-        return cls(
-            num_groups=num_groups,
-            num_kv_heads=num_kv_heads,
-            head_dim=head_dim,
-            max_tile=max_tile,
-        )
-
-
-def largest_tile(head_dim: int, capability: tuple[int, int]) -> int:
-    """The most rows of a tile whose sums stay in registers on a GPU of this compute capability."""
-    return 64 if head_dim > 64 and capability < (9, 0) else _BLOCKS_M[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +66,7 @@ class WorkLimits:
     ) -> WorkLimits:
         """Limits for any `num_tokens` query tokens of `num_requests` requests and of padding."""
         num_rows = num_tokens * heads.num_groups
-        block_m = next((size for size in _BLOCKS_M if size >= num_rows), heads.max_tile)
-        block_m = min(block_m, heads.max_tile)
+        block_m = next((size for size in _BLOCKS_M if size >= num_rows), _BLOCKS_M[-1])
         # Each request, and the padding behind the last one, may leave one tile partly filled.
         max_tiles = num_rows // block_m + num_requests + 1
         max_splits = -(-max_context // split_size)

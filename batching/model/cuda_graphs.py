@@ -29,7 +29,7 @@ _GROWTH = 1.125
 _ROW_MULTIPLE = 8
 # A graph that is larger by this still beats launching each kernel.
 _MAX_PADDING = 1.25
-_USES_BEFORE_CAPTURE = 2
+USES_BEFORE_CAPTURE = 2
 # With fewer of its rows verified, a step would mostly compute logits that nobody asks for.
 _MIN_VERIFIED = 0.8
 # Rows of one draft of usual length, with those of a few other requests.
@@ -72,9 +72,13 @@ class GraphGrid:
         return self.row_sizes[at] if at < len(self.row_sizes) else None
 
     def usual(self) -> list[GraphKey]:
-        """What every server meets: decoding, one draft, and a full step of prompts."""
-        keys = [GraphKey(size, True) for size in self.row_sizes if size <= _USUAL_ROWS]
-        return [*keys, GraphKey(self.row_sizes[-1], False)]
+        """What every server meets: decoding, and one draft."""
+        return [GraphKey(size, True) for size in self.row_sizes if size <= _USUAL_ROWS]
+
+    @property
+    def largest(self) -> GraphKey:
+        """A full step of prompts."""
+        return GraphKey(self.row_sizes[-1], False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +150,19 @@ class CudaGraphs:
     ) -> None:
         """Capture what earlier starts used most and what is usual, until the time is up.
 
+        The largest comes first: all share one pool, so the others find their memory in what it
+        leaves. It does not count, as such a step would take as much without a graph.
         Runs padding only, which leaves the KV cache as it is.
         """
         end = time.monotonic() + budget_s
+        if budget_s > 0:
+            self._graph_of(self._grid.largest)
+            self._num_bytes = 0
         for key in dict.fromkeys([*known, *self._grid.usual()]):
             if time.monotonic() >= end or not self._has_room():
                 return
+            if key in self._graphs:
+                continue
             if key.num_rows in self._grid.row_sizes and self._may_have(key):
                 self._graph_of(key)
 
@@ -206,7 +217,7 @@ class CudaGraphs:
         self._num_uses[key] += 1
         if key in self._graphs:
             return self._graphs[key]
-        if self._num_uses[key] >= _USES_BEFORE_CAPTURE and self._has_room():
+        if self._num_uses[key] >= USES_BEFORE_CAPTURE and self._has_room():
             return self._graph_of(key)
         for larger in self._grid.row_sizes[bisect.bisect_right(self._grid.row_sizes, size) :]:
             if larger > _MAX_PADDING * num_rows:

@@ -18,7 +18,7 @@ from batching.cost_measurement import StepPlans, measure_step_costs
 from batching.errors import CacheConfigError
 from batching.fingerprint import fingerprint_as, fingerprint_model
 from batching.machine_file import MachineFile
-from batching.model.cuda_graphs import CudaGraphs, GraphLimits, read_graph_keys
+from batching.model.cuda_graphs import USES_BEFORE_CAPTURE, CudaGraphs, GraphLimits, read_graph_keys
 from batching.model.forward_batch import ForwardBatch, VerifiedRows
 from batching.model.head_choice import HeadChoice, TimeMs, measure_head_choice
 from batching.model.loading import (
@@ -47,6 +47,9 @@ from kernels.row_grouping import RowBits, RowGrouping
 
 # Rows are verified in parts whose logits (float32) take no more; copies of them may exist beside.
 MAX_LOGITS_BYTES = 512 << 20
+# How much longer a start may take because the costs of steps are measured, and with graphs.
+_MEASURING_S = 0.8
+_CAPTURING_S = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +130,7 @@ class ModelRunner:
         self._staging = Staging(self._device)
         self._max_logits_rows = max(1, MAX_LOGITS_BYTES // (4 * shape.vocab_size))
         self._head_choice = HeadChoice()
-        self._heads = AttentionHeads.on(
-            self._device,
+        self._heads = AttentionHeads(
             num_groups=shape.num_heads // shape.num_kv_heads,
             num_kv_heads=shape.num_kv_heads,
             head_dim=shape.head_dim,
@@ -279,15 +281,22 @@ class ModelRunner:
         batch = self._staging.send(batch.with_work(self._heads))
         return self._decode(batch)[batch.logits_rows], batch.verified
 
-    def measure_costs(self, *, budget_s: float) -> StepCosts:
-        """Measure the costs of steps on this machine, before the cache holds keys of requests."""
+    def measure_costs(self, *, budget_s: float | None = None) -> StepCosts:
+        """Measure the costs of steps on this machine, before the cache holds keys of requests.
+
+        `budget_s` None takes what a start may take longer for it. On a GPU the graphs of all sizes
+        are captured meanwhile: else the time of their kernels' launches would be measured.
+        """
+        if budget_s is None:
+            budget_s = _MEASURING_S if self._graphs is None else _CAPTURING_S
+        num_tries = 2 if self._graphs is None else 2 + USES_BEFORE_CAPTURE
         plans = StepPlans(
             num_blocks=self.num_blocks,
             block_size=self._block_size,
             max_rows=self._max_rows,
             max_context=self.model_info.max_position,
         )
-        return measure_step_costs(self.execute, plans, budget_s=budget_s)
+        return measure_step_costs(self.execute, plans, budget_s=budget_s, num_tries=num_tries)
 
     @property
     def identity(self) -> dict[str, object]:

@@ -9,13 +9,17 @@ for the host, in milliseconds; `padding` is what the sizes of graphs add to the 
 
 `--fit FILE` takes the device's constants from what `python -m benchmarks gpu --out FILE` measured,
 and prints predicted and measured times; without case files nothing else is done.
+
+With `--measured` nothing is simulated but the answers: steps run on the GPU that is there, with
+random weights of the size of `--model`, and `graphs` is the share that ran in a graph,
+and how many there are.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,11 +36,13 @@ from benchmarks.concurrency.batch_engine import BatchEngine
 from benchmarks.device_model.constants import DEVICES, MODELS, Device, DeviceModel
 from benchmarks.device_model.edits import Edit, read_edits
 from benchmarks.device_model.fit import Point, fit_device, read_points
+from benchmarks.device_model.measured_runner import MeasuredRunner, load_measured
 from benchmarks.device_model.null_runner import NullRunner
 
 _BLOCK_SIZE = 16
 _MAX_POSITION = 32_768
 _LEAST_EDITS = 48
+_LEAST_WARM = 192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,21 +70,26 @@ class Load:
 
 
 def null_engine(
-    runner: NullRunner, *, max_running: int, max_rows: int, costs: StepCosts | None
+    runner: NullRunner | MeasuredRunner, *, max_running: int, max_rows: int, costs: StepCosts | None
 ) -> BatchEngine:
-    """An engine over a runner without a device."""
+    """An engine over a runner that knows the answers."""
     config = SchedulerConfig(
         block_size=_BLOCK_SIZE, max_running=max_running, max_tokens_per_step=max_rows
     )
     return BatchEngine(Engine(config, cast(ModelRunner, cast(Any, runner)), costs=costs))
 
 
+def answers_of(edits: Sequence[Edit]) -> Callable[[str], Sequence[int]]:
+    """The answers of edits whose requests are called `…-<number>`."""
+    return lambda request_id: edits[int(request_id.rpartition("-")[2])].answer
+
+
 def null_runner(
     edits: Sequence[Edit], *, step_s: Any, max_rows: int, may_sleep: bool = True
 ) -> NullRunner:
-    """A runner that writes the answers of edits whose requests are called `…-<number>`."""
+    """A runner without a device that writes the answers of `edits`."""
     return NullRunner(
-        lambda request_id: edits[int(request_id.rpartition("-")[2])].answer,
+        answers_of(edits),
         step_s,
         num_blocks=(1 << 20) // _BLOCK_SIZE,
         block_size=_BLOCK_SIZE,
@@ -95,6 +106,18 @@ def run_load(
     """Keep so many edits under way until all are done, with a device or with none."""
     step_s = device.plan_s if has_time else _no_time
     runner = null_runner(edits, step_s=step_s, max_rows=max_rows)
+    return closed_loop(edits, num_requests, runner=runner, costs=device.costs(), max_rows=max_rows)
+
+
+def closed_loop(
+    edits: Sequence[Edit],
+    num_requests: int,
+    *,
+    runner: NullRunner | MeasuredRunner,
+    costs: StepCosts,
+    max_rows: int,
+) -> Load:
+    """Keep so many edits under way on a runner until all are done."""
     num_edits = max(_LEAST_EDITS, 3 * num_requests)
 
     def requests(name: str, count: int) -> list[Any]:
@@ -107,12 +130,11 @@ def run_load(
             for at in range(count)
         ]
 
-    with null_engine(
-        runner, max_running=num_requests, max_rows=max_rows, costs=device.costs()
-    ) as engine:
-        engine.run(requests("warm", num_requests), at_once=num_requests)
-        runner.device_s = runner.simulated_s = 0.0
-        runner.num_rows = runner.num_padded_rows = runner.num_steps = 0
+    # Graphs are captured when a size comes up twice, which takes some time.
+    num_warm = max(num_edits, _LEAST_WARM) if isinstance(runner, MeasuredRunner) else num_requests
+    with null_engine(runner, max_running=num_requests, max_rows=max_rows, costs=costs) as engine:
+        engine.run(requests("warm", num_warm), at_once=num_requests)
+        runner.reset()
         run = engine.run(requests("run", num_edits), at_once=num_requests)
     return Load(
         num_requests=num_requests,
@@ -141,6 +163,9 @@ def add_device_model_command(subparsers: Any) -> None:
     parser.add_argument("--edits", type=int, default=64, help="different edits")
     parser.add_argument("--max-tokens", type=int, default=4_096, help="of a prompt and its answer")
     parser.add_argument("--rows", type=int, default=4_096, help="rows of a step")
+    parser.add_argument(
+        "--measured", action="store_true", help="run the steps on the CUDA device that is there"
+    )
 
 
 def run_device_model(args: argparse.Namespace) -> int:
@@ -156,6 +181,8 @@ def run_device_model(args: argparse.Namespace) -> int:
         return 0
     device = DeviceModel(chosen, MODELS[args.model])
     edits = read_edits(args.cases, limit=args.edits, max_tokens=args.max_tokens)
+    if args.measured:
+        return _run_measured(args, edits)
     num_prompt = sum(len(edit.prompt.token_ids) for edit in edits) // len(edits)
     num_answer = sum(len(edit.answer) for edit in edits) // len(edits)
     processor = describe_machine(device="cpu", dtype="none")["processor"]
@@ -169,6 +196,29 @@ def run_device_model(args: argparse.Namespace) -> int:
             for has_time in (True, False)
         ]
         print(_row(*loads), flush=True)
+    return 0
+
+
+def _run_measured(args: argparse.Namespace, edits: Sequence[Edit]) -> int:
+    """Run all loads on a real device, and print a table. Raises UsageError."""
+    model_runner, costs = load_measured(
+        args.model, max_rows=args.rows, max_requests=max(args.requests)
+    )
+    print(f"{describe_machine(device='cuda', dtype='bfloat16')}; {args.model}")
+    print("costs, ms: " + ", ".join(f"{n} {ms:.2f}" for n, ms in costs.measured_ms.items()))
+    print("| requests | busy | step ms | host ms | rows | steps | graphs | tokens/s | edits/s |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for num_requests in args.requests:
+        runner = MeasuredRunner(model_runner, answers_of(edits))
+        load = closed_loop(edits, num_requests, runner=runner, costs=costs, max_rows=args.rows)
+        print(
+            f"| {num_requests} | {load.busy:.1%} | {1e3 * load.device_s / load.num_steps:.2f}"
+            f" | {load.host_ms:.2f} | {load.num_rows / load.num_steps:.0f} | {load.num_steps}"
+            f" | {runner.graph_share:.0%} of {model_runner.num_graphs}"
+            f" | {load.num_tokens / load.wall_s:,.0f}"
+            f" | {load.num_edits / load.wall_s:.1f} |",
+            flush=True,
+        )
     return 0
 
 

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,8 @@ from batching.model.staging import Staging
 from batching.model.static_batch import StaticBatch
 from batching.model.turning_buffers import TurningBuffers
 from batching.model.verifier import read_outcome
-from batching.step_plan import ScheduledRequest, StepPlan, StepResult
+from batching.step_plan import StepPlan, StepResult
+from benchmarks.device_model.answers import written_tokens
 from kernels.attention_work import AttentionHeads
 
 _CPU = torch.device("cpu")
@@ -57,11 +57,7 @@ class NullRunner:
     ) -> None:
         """Without sleep the thread stays awake while a device would work."""
         self.num_blocks = num_blocks
-        self.device_s = 0.0
-        self.simulated_s = 0.0
-        self.num_rows = 0
-        self.num_padded_rows = 0
-        self.num_steps = 0
+        self.reset()
         self._free_at = 0.0
         self._answer_of = answer_of
         self._step_s = step_s
@@ -109,6 +105,11 @@ class NullRunner:
             awake_s=self._awake_s,
         )
 
+    def reset(self) -> None:
+        """Begin to count."""
+        self.device_s = self.simulated_s = 0.0
+        self.num_rows = self.num_padded_rows = self.num_steps = 0
+
     def now(self) -> float:
         """Seconds on a clock that stands still while answers are made up."""
         return time.perf_counter() - self.simulated_s
@@ -136,22 +137,11 @@ class NullRunner:
         accepted: list[int] = []
         for scheduled in plan.scheduled:
             if scheduled.has_logits:
-                written = self._written(scheduled)
+                written = written_tokens(scheduled, self._answer_of(scheduled.request_id))
                 tokens += written
                 tokens += [_NO_TOKEN] * (1 + len(scheduled.draft_token_ids) - len(written))
                 accepted.append(len(written) - 1)
         return np.array(tokens + accepted, dtype=np.int64)
-
-    def _written(self, scheduled: ScheduledRequest) -> Sequence[int]:
-        """What holds of a draft, and the token behind it; the last token again after the end."""
-        answer, draft = self._answer_of(scheduled.request_id), scheduled.draft_token_ids
-        at = scheduled.output_position
-        true = answer[at : at + len(draft) + 1]
-        if len(true) == len(draft) + 1 and tuple(true[:-1]) == draft:
-            return true
-        pairs = zip(draft, true, strict=False)
-        num_held = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        return [*true, answer[-1]][: num_held + 1]
 
 
 class NullStep:

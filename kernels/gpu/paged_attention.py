@@ -9,6 +9,7 @@ on its context alone, not on how much runs beside it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 import triton
@@ -55,8 +56,7 @@ def paged_attention_triton(
             context_lens.cpu().numpy(),
             num_tokens=num_tokens,
             table_width=block_tables.stride(0),
-            heads=AttentionHeads.on(
-                query.device,
+            heads=AttentionHeads(
                 num_groups=num_heads // num_kv_heads,
                 num_kv_heads=num_kv_heads,
                 head_dim=head_dim,
@@ -67,6 +67,7 @@ def paged_attention_triton(
     output = torch.empty((num_tokens, num_heads, head_dim), dtype=query.dtype, device=query.device)
     partials = _Partials.allocate(query, work, num_kv_heads=num_kv_heads)
     head_block = max(_MIN_BLOCK, triton.next_power_of_2(head_dim))
+    tile = _Tile.on(query.device, head_bytes=head_block * query.dtype.itemsize)
     max_programs = max(1, _MAX_PROGRAMS // num_kv_heads)
     _attend[(min(limits.max_items, max_programs), num_kv_heads)](
         query,
@@ -90,9 +91,8 @@ def paged_attention_triton(
         SPLIT_SIZE=split_size,
         LINE_SIZE=LINE_SIZE,
         BLOCK_M=limits.block_m,
-        # By the size of a head alone: another one would sum in another order.
-        BLOCK_N=min(64 if head_dim <= 64 else 32, split_size),
-        num_warps=8 if limits.block_m >= 64 else 4,
+        BLOCK_N=min(tile.block_n, split_size),
+        num_warps=tile.num_warps if limits.block_m > _MIN_BLOCK else 4,
         num_stages=2 if query.dtype.itemsize == 2 else 1,  # float32 would not fit twice
         maxnreg=None if limits.block_m >= 64 else _MAX_REGISTERS,
     )
@@ -115,6 +115,30 @@ def paged_attention_triton(
             num_warps=2,
         )
     return output
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """What suits a device, measured on 9.0 (`benchmarks gpu`) and free of spills on all.
+
+    block_n: positions that a program takes at once, by the size of a head alone: another one would
+    sum in another order; num_warps: of a program with many rows
+    """
+
+    block_n: int
+    num_warps: int
+
+    @classmethod
+    def on(cls, device: torch.device, *, head_bytes: int) -> _Tile:
+        if capability_of(device) >= (9, 0):
+            return cls(block_n=64 if head_bytes <= 256 else 32, num_warps=4)
+        return cls(block_n=64 if head_bytes <= 128 else 32, num_warps=8)
+
+
+@cache
+def capability_of(device: torch.device) -> tuple[int, int]:
+    """The compute capability of a GPU; of the newest that was tried where there is none."""
+    return torch.cuda.get_device_capability(device) if device.type == "cuda" else (9, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +175,61 @@ def _merge(sums, maximum, total, part_sums, part_maximum, part_total):
         merged,
         total * weight + part_total * part_weight,
     )
+
+
+@triton.jit
+def _attend_keys(
+    query,
+    part_sums,
+    part_maximum,
+    part_total,
+    key_cache_ptr,
+    value_cache_ptr,
+    table_ptr,
+    start,
+    stop,
+    positions,
+    kv_head,
+    scale_log2,
+    NUM_KV_HEADS: tl.constexpr,
+    HEAD_DIM: tl.constexpr,
+    HEAD_BLOCK: tl.constexpr,
+    KV_BLOCK_SIZE: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    IS_SEEN_BY_ALL: tl.constexpr,
+):
+    """Take the next BLOCK_N positions into a partial softmax.
+
+    Those that every row sees (IS_SEEN_BY_ALL) need no mask.
+    """
+    dims = tl.arange(0, HEAD_BLOCK)
+    keys_at = start + tl.arange(0, BLOCK_N)
+    is_key = keys_at < stop
+    is_read = is_key[:, None] & (dims < HEAD_DIM)[None, :]
+    if IS_SEEN_BY_ALL:
+        blocks = tl.load(table_ptr + keys_at // KV_BLOCK_SIZE)
+    else:
+        blocks = tl.load(table_ptr + keys_at // KV_BLOCK_SIZE, mask=is_key, other=0)
+    slots = blocks.to(tl.int64) * KV_BLOCK_SIZE + keys_at % KV_BLOCK_SIZE
+    offsets = ((slots * NUM_KV_HEADS + kv_head) * HEAD_DIM)[:, None] + dims[None, :]
+    if IS_SEEN_BY_ALL and HEAD_DIM == HEAD_BLOCK:
+        key = tl.load(key_cache_ptr + offsets)
+        value = tl.load(value_cache_ptr + offsets)
+    else:
+        key = tl.load(key_cache_ptr + offsets, mask=is_read, other=0.0)
+        value = tl.load(value_cache_ptr + offsets, mask=is_read, other=0.0)
+    scores = tl.dot(query, tl.trans(key), input_precision="ieee")
+    if not IS_SEEN_BY_ALL:
+        is_seen = is_key[None, :] & (keys_at[None, :] <= positions[:, None])
+        scores = tl.where(is_seen, scores, float("-inf"))
+    new_maximum = tl.maximum(part_maximum, tl.max(scores, 1) * scale_log2)
+    finite = tl.where(new_maximum == float("-inf"), 0.0, new_maximum)
+    weights = tl.exp2(scores * scale_log2 - finite[:, None])
+    decay = tl.exp2(part_maximum - finite)
+    part_total = part_total * decay + tl.sum(weights, 1)
+    part_sums = part_sums * decay[:, None]
+    part_sums = tl.dot(weights.to(value.dtype), value, part_sums, input_precision="ieee")
+    return part_sums, new_maximum, part_total
 
 
 @triton.jit
@@ -199,6 +278,7 @@ def _attend(
         positions = first_position + rows // NUM_GROUPS
         last_row = tl.minimum(first_row + BLOCK_M, num_rows) - 1
         visible_len = tl.maximum(first_position + last_row // NUM_GROUPS + 1, 0)
+        seen_by_all = tl.maximum(first_position + first_row // NUM_GROUPS + 1, 0)
         is_whole = split < 0
         first_split = tl.where(is_whole, 0, split)
         stop_split = tl.where(is_whole, (visible_len + SPLIT_SIZE - 1) // SPLIT_SIZE, split + 1)
@@ -219,30 +299,60 @@ def _attend(
             part_sums = tl.zeros([BLOCK_M, HEAD_BLOCK], dtype=tl.float32)
             part_maximum = tl.full([BLOCK_M], float("-inf"), dtype=tl.float32)
             part_total = tl.zeros([BLOCK_M], dtype=tl.float32)
-            split_stop = tl.minimum((at + 1) * SPLIT_SIZE, visible_len)
-            for start in range(at * SPLIT_SIZE, split_stop, BLOCK_N):
-                keys_at = start + tl.arange(0, BLOCK_N)
-                is_key = keys_at < split_stop
-                blocks = tl.load(table_ptr + keys_at // KV_BLOCK_SIZE, mask=is_key, other=0)
-                slots = blocks.to(tl.int64) * KV_BLOCK_SIZE + keys_at % KV_BLOCK_SIZE
-                offsets = ((slots * NUM_KV_HEADS + kv_head) * HEAD_DIM)[:, None] + dims[None, :]
-                is_read = is_key[:, None] & is_dim[None, :]
-                key = tl.load(key_cache_ptr + offsets, mask=is_read, other=0.0)
-                value = tl.load(value_cache_ptr + offsets, mask=is_read, other=0.0)
-                scores = tl.dot(query, tl.trans(key), input_precision="ieee") * scale_log2
-                is_seen = is_key[None, :] & (keys_at[None, :] <= positions[:, None])
-                scores = tl.where(is_seen, scores, float("-inf"))
-                new_maximum = tl.maximum(part_maximum, tl.max(scores, 1))
-                finite = tl.where(new_maximum == float("-inf"), 0.0, new_maximum)
-                weights = tl.exp2(scores - finite[:, None])
-                decay = tl.exp2(part_maximum - finite)
-                part_total = part_total * decay + tl.sum(weights, 1)
-                part_sums = part_sums * decay[:, None]
-                part_sums += tl.dot(weights.to(value.dtype), value, input_precision="ieee")
-                part_maximum = new_maximum
+            split_start = at * SPLIT_SIZE
+            split_stop = tl.minimum(split_start + SPLIT_SIZE, visible_len)
+            border = tl.minimum(seen_by_all, split_stop) // BLOCK_N * BLOCK_N
+            border = tl.maximum(border, split_start)
+            for start in range(split_start, border, BLOCK_N):
+                part_sums, part_maximum, part_total = _attend_keys(
+                    query,
+                    part_sums,
+                    part_maximum,
+                    part_total,
+                    key_cache_ptr,
+                    value_cache_ptr,
+                    table_ptr,
+                    start,
+                    split_stop,
+                    positions,
+                    kv_head,
+                    scale_log2,
+                    NUM_KV_HEADS,
+                    HEAD_DIM,
+                    HEAD_BLOCK,
+                    KV_BLOCK_SIZE,
+                    BLOCK_N,
+                    IS_SEEN_BY_ALL=True,
+                )
+            for start in range(border, split_stop, BLOCK_N):
+                part_sums, part_maximum, part_total = _attend_keys(
+                    query,
+                    part_sums,
+                    part_maximum,
+                    part_total,
+                    key_cache_ptr,
+                    value_cache_ptr,
+                    table_ptr,
+                    start,
+                    split_stop,
+                    positions,
+                    kv_head,
+                    scale_log2,
+                    NUM_KV_HEADS,
+                    HEAD_DIM,
+                    HEAD_BLOCK,
+                    KV_BLOCK_SIZE,
+                    BLOCK_N,
+                    IS_SEEN_BY_ALL=False,
+                )
             sums, maximum, total = _merge(sums, maximum, total, part_sums, part_maximum, part_total)
 
+        # Read again: kept all the while, they would cost registers that the sums need.
+        rows = tl.load(line + 3) + tl.arange(0, BLOCK_M)
+        is_loaded = (rows < tl.load(line + 4))[:, None] & is_dim[None, :]
         if is_whole:
+            tokens = tl.load(line + 1) + rows // NUM_GROUPS
+            heads = kv_head * NUM_GROUPS + rows % NUM_GROUPS
             flat_rows = tokens.to(tl.int64) * (NUM_KV_HEADS * NUM_GROUPS) + heads
             sums = sums / tl.where(total == 0.0, 1.0, total)[:, None]
             tl.store(

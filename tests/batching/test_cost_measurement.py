@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,24 @@ def test_measuring_keeps_to_its_time(monkeypatch: pytest.MonkeyPatch, row_ms: fl
     # The first draft is tried on the guess that its rows cost little more than one.
     assert clock.now <= 0.8 + 2 * 65 * one_row_s if row_ms > 5 else 0.81
     assert costs.step_ms(StepSize(num_rows=1, num_plain_rows=0, num_pairs=0, num_requests=1)) > 0
+
+
+def test_a_size_that_is_slow_until_it_is_captured_counts_as_it_is_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a GPU a step is launched kernel by kernel at first, then captured, and then replayed."""
+    clock = FakeClock(monkeypatch, row_ms=0.01)
+    num_runs: Counter[StepSize] = Counter()
+
+    def execute(plan: StepPlan) -> None:
+        clock.execute(plan)
+        num_runs[StepSize.of(plan)] += 1
+        clock.now += {1: 0.010, 2: 0.100}.get(num_runs[StepSize.of(plan)], 0.0)
+
+    costs = measure_step_costs(execute, plans(max_rows=2049), budget_s=60.0, num_tries=4)
+    assert max(costs.measured_ms) == 2049
+    for num_rows, milliseconds in costs.measured_ms.items():
+        assert milliseconds == pytest.approx(20 + 0.01 * num_rows + 0.0001 * num_rows**2)
 
 
 def test_a_small_cache_is_measured_as_far_as_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:

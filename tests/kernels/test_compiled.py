@@ -43,5 +43,4 @@ def test_kernels_compile_without_spilling(arch: int) -> None:
         for kernel in products
         if kernel.name == "_attend"
     }
-    sizes = {(dim, rows) for dim in (64, 128) for rows in (16, 64, 128)}
-    assert cuts == (sizes if arch >= 90 else sizes - {(128, 128)})
+    assert cuts == {(dim, rows) for dim in (64, 128) for rows in (16, 64)}

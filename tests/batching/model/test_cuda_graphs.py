@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
@@ -283,11 +284,12 @@ def test_known_sizes_are_captured_first_while_there_is_time(tiny_model_dir: Path
     model = Model(tiny_model_dir, max_rows=16, free_bytes=lambda: 0)
     model.graphs.capture_first(known, budget_s=0.0)
     assert model.graphs.num_graphs == 0
+    grid = GraphGrid.build(max_rows=16)
     model.graphs.capture_first(known)
     # Sizes that the grid does not have are those of other limits.
     assert model.graphs.try_outcome(VERIFY) is not None
     assert model.graphs.try_hidden(PREFILL) is not None
-    assert model.graphs.num_graphs == len({*known[:2], *GraphGrid.build(max_rows=16).usual()})
+    assert model.graphs.num_graphs == len({*known[:2], *grid.usual(), grid.largest})
 
 
 @torch.inference_mode()
@@ -299,6 +301,18 @@ def test_graphs_beyond_the_memory_limit_are_not_captured(tiny_model_dir: Path) -
         model.graphs.try_hidden(PREFILL)
         model.graphs.try_outcome(DECODE)
     assert model.graphs.num_graphs == 2  # of 700 bytes each; the limit is 1,000
+
+
+@torch.inference_mode()
+def test_graphs_fit_into_what_the_largest_one_leaves(tiny_model_dir: Path) -> None:
+    """All share one pool of memory: the first one takes it, and the others find it there."""
+    free = chain([10_000], repeat(3_000))
+    model = Model(tiny_model_dir, max_rows=16, free_bytes=lambda: next(free))
+    model.graphs.capture_first()
+    num_first = model.graphs.num_graphs
+    for _ in range(2):
+        model.graphs.try_hidden(VERIFY)
+    assert model.graphs.num_graphs == num_first + 1
 
 
 @torch.inference_mode()

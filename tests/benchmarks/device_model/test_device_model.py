@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from case_files import case_file
 
 from apply_service.cli.main import EXIT_OK
+from batching.recipes import EditDrafts
+from batching.request import EngineRequest, SamplingParams
 from batching.step_costs import StepSize
 from benchmarks.__main__ import main
-from benchmarks.device_model.command import null_engine, null_runner, run_load
+from benchmarks.device_model.command import (
+    answers_of,
+    closed_loop,
+    null_engine,
+    null_runner,
+    run_load,
+)
 from benchmarks.device_model.constants import DEVICES, MODELS, Device, DeviceModel, ModelSize
 from benchmarks.device_model.edits import Edit, read_edits
+from benchmarks.device_model.measured_runner import MeasuredRunner, load_measured
 
 CASES = case_file("everyday_edits")
 UNIT = DeviceModel(
@@ -75,6 +86,36 @@ def test_a_load_says_how_busy_the_device_was(edits: list[Edit]) -> None:
         len(edits[at % len(edits)].answer) for at in range(load.num_edits)
     )
     assert load.device_s >= load.num_steps * device.device.launch_s
+
+
+@dataclass(frozen=True)
+class ByteEdit:
+    """An answer that copies its prompt, in tokens that a tiny model has."""
+
+    answer: tuple[int, ...]
+
+    def request(
+        self, request_id: str, *, max_draft_tokens: int, cache_salt: bytes | None = None
+    ) -> EngineRequest:
+        return EngineRequest(
+            request_id=request_id,
+            prompt_token_ids=self.answer,
+            sampling=SamplingParams(max_tokens=2 * len(self.answer), stop_token_ids=frozenset({0})),
+            proposer=EditDrafts(original=self.answer, snippet_segments=()),
+            max_draft_tokens=max_draft_tokens,
+            cache_salt=cache_salt or request_id.encode(),
+        )
+
+
+def test_steps_of_a_device_count_and_write_the_expected_answers() -> None:
+    edits: Any = [ByteEdit((*range(1, 40), 0)), ByteEdit((*range(60, 20, -1), 0))]
+    model_runner, costs = load_measured("tiny", max_rows=64, max_requests=2, device_name="cpu")
+    runner = MeasuredRunner(model_runner, answers_of(edits))
+    load = closed_loop(edits, 2, runner=runner, costs=costs, max_rows=64)
+    assert load.num_tokens == sum(len(edits[at % 2].answer) for at in range(load.num_edits))
+    assert load.num_tokens < load.num_rows
+    assert 0 < load.device_s <= load.wall_s
+    assert 0 < load.num_steps < load.num_tokens
 
 
 def test_the_commands_print_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
