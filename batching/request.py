@@ -18,7 +18,6 @@ from lookup.proposer import Draft, Proposer
 if TYPE_CHECKING:  # they bring all tiers, and with them the network
     from batching.cache.prefix_cache import PrefixChain
     from batching.cache.prefix_load import PrefixLoad
-    from batching.step_plan import ScheduledRequest
 
 
 class Priority(IntEnum):
@@ -109,7 +108,8 @@ class RequestState:
         self.num_stored_blocks = 0
         self.num_cached_tokens = 0
         self.num_offered_chunks = 0
-        self.in_flight: ScheduledRequest | None = None  # its rows in a step that is under way
+        self.is_in_flight = False  # a step that is under way computes rows of it
+        self.is_asked = False  # and will write tokens of its answer
         self.is_withdrawn = False  # its owner does not want it, but a step is under way
         self.load: PrefixLoad | None = None
         self.load_began: float | None = None

@@ -117,7 +117,7 @@ class Scheduler:
         """
         for state in self._live():
             if state.request.request_id == request_id:
-                if state.in_flight is not None:
+                if state.is_in_flight:
                     state.is_withdrawn = True
                     return []
                 self._drop(state)
@@ -192,7 +192,7 @@ class Scheduler:
         self._admit(now)
         self._running.sort(key=self._classes.rank)
         entitled, max_rows = self._classes.begin_step(tuple(self._running), now)
-        at_rest = [state for state in entitled if state.in_flight is None]
+        at_rest = [state for state in entitled if not state.is_in_flight]
         candidates = at_rest[: -(-len(entitled) // num_lanes)]
         # Known tokens get their blocks before any draft does: a draft must not cause a preemption.
         grown = [
@@ -203,7 +203,7 @@ class Scheduler:
         ]
         scheduled = tuple(self._schedule_request(rows) for rows in grown)
         for rows, one in zip(grown, scheduled, strict=True):
-            rows.state.in_flight = one
+            rows.state.is_in_flight, rows.state.is_asked = True, one.has_logits
         return StepPlan(scheduled, is_paced=self._classes.is_paced(entitled))
 
     def prepare(self) -> Iterator[None]:
@@ -217,8 +217,7 @@ class Scheduler:
             if self._store(state):
                 yield
         for state in (*self._running, *self._waiting[: self._max_running]):
-            is_asked = state.in_flight is not None and state.in_flight.has_logits
-            yield from state.prepare(self._config.max_draft_tokens, may_draft=not is_asked)
+            yield from state.prepare(self._config.max_draft_tokens, may_draft=not state.is_asked)
 
     def commit(
         self, plan: StepPlan, result: StepResult, *, now: float, step_s: float = 0.0
@@ -232,8 +231,8 @@ class Scheduler:
         row_s = step_s / max(1, plan.num_tokens)
         for scheduled, verified in zip(plan.scheduled, result.verified, strict=True):
             state = states[scheduled.request_id]
-            assert state.in_flight is scheduled, "nobody leaves a step that is under way"
-            state.in_flight = None
+            assert state.is_in_flight, "nobody leaves a step that is under way"
+            state.is_in_flight = state.is_asked = False
             if state.is_withdrawn:
                 self._drop(state)
                 yield Cancelled(scheduled.request_id)
@@ -500,7 +499,7 @@ class Scheduler:
 
     def _at_rest(self) -> list[RequestState]:
         """The running requests that no step under way computes; only they may lose their blocks."""
-        return [state for state in self._running if state.in_flight is None]
+        return [state for state in self._running if not state.is_in_flight]
 
     def _live_at_rest(self) -> list[RequestState]:
         return [*self._at_rest(), *self._waiting]
