@@ -11,6 +11,7 @@ from batching.draft_losses import DraftLosses
 from batching.errors import EngineError
 
 FinishReason = Literal["stop", "length"]
+TokenOrigin = Literal["forced", "drafted", "written"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,22 @@ class RowEvidence:
     log_prior: tuple[float, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedStep:
+    """What a step added to an answer, `at_s` seconds after its request had arrived.
+
+    Each of `token_ids` was forced by the constraint, held as a draft, or was written by the model,
+    as `origins` say. `reference` is what the draft was copied from, and `rejected_token_ids` are
+    those of it that did not hold.
+    """
+
+    at_s: float
+    token_ids: tuple[int, ...]
+    origins: tuple[TokenOrigin, ...]
+    reference: str | None = None
+    rejected_token_ids: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """New output tokens, in order. `logprobs` is empty unless they were asked for."""
@@ -108,12 +125,16 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The last event of a request that ran to its end; evidence comes with a constraint."""
+    """The last event of a request that ran to its end.
+
+    Evidence comes with a constraint, a trace where it was asked for.
+    """
 
     request_id: str
     reason: FinishReason
     stats: RequestStats
     evidence: tuple[RowEvidence, ...] = ()
+    trace: tuple[TracedStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

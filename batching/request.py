@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from batching.constrained_answer import CONSTRAINT_REFERENCE, ConstrainedAnswer
 from batching.draft_losses import LossCounter
-from batching.events import FinishReason, ReferenceStats, RequestStats, RowEvidence
+from batching.events import FinishReason, ReferenceStats, RequestStats, RowEvidence, TracedStep
 from batching.guards import GuardedConstraint, GuardedProposer
 from batching.recipes import EditDrafts, Merges, StopTexts, TokenText
 from lookup.constraint import Constraint
@@ -58,7 +58,8 @@ class EngineRequest:
     `deadline` is on the clock of `time.monotonic`. `cache_salt` separates tenants in the prefix
     cache. `proposer` None, or `max_draft_tokens` 0, turns speculation off. A `constraint` drafts
     for itself, so it goes without a proposer, and it knows its own end: no `stop_checker` either.
-    All three may be given as recipes; only so can a request go to another process.
+    All three may be given as recipes; only so can a request go to another process. If it
+    `is_traced`, its last event says what each step wrote.
     """
 
     request_id: str
@@ -71,6 +72,7 @@ class EngineRequest:
     cache_salt: bytes = b""
     stop_checker: StopChecker | StopTexts | None = None
     constraint: Constraint[Any] | Merges | None = None
+    is_traced: bool = False
 
 
 class RequestStatus(Enum):
@@ -139,6 +141,7 @@ class RequestState:
             else request.stop_checker
         )
         self.losses = LossCounter(request.max_draft_tokens)
+        self.trace: list[TracedStep] | None = [] if request.is_traced else None
         self._proposer = (
             None
             if request.proposer is None
@@ -237,14 +240,16 @@ class RequestState:
         room = self.request.sampling.max_tokens - self.num_output_tokens - 1
         return min(max_tokens, room, self.request.max_draft_tokens)
 
-    def take_forced(self) -> None:
+    def take_forced(self) -> tuple[int, ...]:
         """Write the tokens that the constraint forces, within the answer's limit."""
+        token_ids: tuple[int, ...] = ()
         if self.constrained is not None:
             room = self.request.sampling.max_tokens - self.num_output_tokens
-            token_ids = self.constrained.take_forced(room)
+            token_ids = tuple(self.constrained.take_forced(room))
             self.token_ids += token_ids
             self.unpublished += token_ids
             self.forced += len(token_ids)
+        return token_ids
 
     def find_end(self, token_ids: Sequence[int]) -> tuple[int, FinishReason | None]:
         """The number of new tokens to keep, and the finish reason if the answer ends there.

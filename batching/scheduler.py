@@ -27,6 +27,7 @@ from batching.row_planner import PlannedRows, RowPlanner
 from batching.service_classes import ServiceClasses, find_victims
 from batching.step_costs import StepCosts
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
+from batching.step_trace import forced_step, traced_step
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ class Scheduler:
         )
         self._waiting.append(state)
         with self._losing_only(state):
-            state.take_forced()
+            self._take_forced(state, now)
         if request.priority is Priority.INTERACTIVE:
             self._classes.note_interactive(now)
 
@@ -346,6 +347,15 @@ class Scheduler:
             num_asked, num_held = state.write(
                 token_ids, scheduled.draft, num_accepted=verified.num_accepted
             )
+            if state.trace is not None:
+                state.trace.append(
+                    traced_step(
+                        scheduled,
+                        token_ids,
+                        num_accepted=verified.num_accepted,
+                        at_s=now - state.arrival,
+                    )
+                )
             if request.proposer is not None:
                 state.losses.count_pass(
                     scheduled.draft,
@@ -365,14 +375,19 @@ class Scheduler:
             state.first_token = now
         if state.constrained is not None:
             state.constrained.forget_rows(scheduled.start + len(scheduled.token_ids))
-            state.take_forced()
+            self._take_forced(state, now)
             yield from self._settle_request(state, now)
         elif reason is not None:
-            finished = Finished(request.request_id, reason, state.stats(now))
+            finished = _finished(state, reason, now)
             self._drop(state)
             yield finished
         if scheduled.draft is not None and state.status is RequestStatus.RUNNING:
             self._release_surplus(state)
+
+    def _take_forced(self, state: RequestState, now: float) -> None:
+        token_ids = state.take_forced()
+        if token_ids and state.trace is not None:
+            state.trace.append(forced_step(token_ids, at_s=now - state.arrival))
 
     def _settle_request(self, state: RequestState, now: float) -> Iterator[Event]:
         """What a constraint made certain, and the end if nothing is left to be computed."""
@@ -387,9 +402,9 @@ class Scheduler:
         elif state.num_output_tokens >= request.sampling.max_tokens:
             reason = "length"
         if reason is not None:
-            stats = state.stats(now)
+            finished = _finished(state, reason, now)
             self._drop(state)
-            yield Finished(request.request_id, reason, stats, tuple(state.evidence))
+            yield finished
 
     def _try_grow(self, state: RequestState, num_tokens: int) -> bool:
         """Blocks for the next `num_tokens` tokens, by preempting requests of lower rank if need be.
@@ -503,3 +518,13 @@ class Scheduler:
 
     def _live_at_rest(self) -> list[RequestState]:
         return [*self._at_rest(), *self._waiting]
+
+
+def _finished(state: RequestState, reason: FinishReason, now: float) -> Finished:
+    return Finished(
+        state.request.request_id,
+        reason,
+        state.stats(now),
+        tuple(state.evidence),
+        tuple(state.trace or ()),
+    )

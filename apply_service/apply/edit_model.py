@@ -151,6 +151,7 @@ class EditModel:
             priority=edit.priority,
             cache_salt=edit.cache_salt,
             deadline=plan.deadline,
+            is_traced=edit.wants_trace,
         )
 
 

@@ -49,7 +49,7 @@ class EditRequest:
 
     `max_draft_tokens` 0 turns speculation off, None takes the server's setting. `deadline_s` None
     waits as long as it takes; `is_deadline_capped` if the caller asked for more. Requests share
-    cached work only with those of the same `cache_salt`.
+    cached work only with those of the same `cache_salt`. `wants_trace` says how answers came about.
     """
 
     original: TextFile
@@ -74,6 +74,7 @@ class EditRequest:
     deadline_s: float | None = None
     is_deadline_capped: bool = False
     cache_salt: bytes = b""
+    wants_trace: bool = False
 
     @property
     def is_form(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from apply_service.apply.choices import Choice
 from apply_service.apply.decision import Decision
@@ -11,6 +11,9 @@ from apply_service.edit.regions import Region
 from apply_service.edit.text.text_file import TextFile
 from apply_service.edit.verdict.verdict import AnswerEnding, Verdict
 from batching.events import ReferenceStats, RequestStats, RowEvidence
+
+if TYPE_CHECKING:  # only answers of a model have any
+    from apply_service.apply.decoding_trace import RegionTrace
 
 Source = Literal["model", "merge", "original", "update", "resolved", "judge", "writer"]
 
@@ -39,7 +42,7 @@ class Outcome:
     them in scope "file", none if it was not asked. `confidence` and `decisions` are the model's
     where it was bound to the valid merges. `ending` says how the model's answer ended. `choices`
     are what an edit in doubt may mean; `judge` is what a judge said of them, if one was asked and
-    named something.
+    named something. `traces` say how the answers of all attempts came about, where that was asked.
     """
 
     request_id: str
@@ -59,6 +62,7 @@ class Outcome:
     judge: JudgeWord | None = None
     evidence: tuple[RowEvidence, ...] = ()
     stats: RequestStats = _NO_STATS
+    traces: tuple[RegionTrace, ...] = ()
 
     @property
     def merged(self) -> str:

@@ -20,6 +20,7 @@ from apply_service.apply.conclusion import (
     with_figures,
     without_retry,
 )
+from apply_service.apply.decoding_trace import RegionTrace, text_steps
 from apply_service.apply.edit_model import AskedAttempt, EditModel
 from apply_service.apply.edit_request import EditRequest
 from apply_service.apply.errors import ApplyError, DoubtfulUpdateError, PromptTooLongError
@@ -237,6 +238,10 @@ class ApplyPipeline:
                     run.events.put(RegionText(run.regions[place], text))
                 if isinstance(event, Finished):
                     run.stats.append(event.stats)
+                    if event.trace:
+                        tokenizer = asked.attempt.prompts[place].prompt.tokenizer
+                        steps = text_steps(event.trace, tokenizer)
+                        run.traces.append(RegionTrace(run.regions[place], steps))
                     self._observe(model, event.stats)
                     run.events.put(RegionDone(run.regions[place]))
         finally:
@@ -280,6 +285,8 @@ class ApplyPipeline:
         if run.is_merge_wanted and not run.is_applied:
             await self._merge(run)
         outcome = with_figures(run.result, run.plan, run.stats)
+        if run.traces:
+            outcome = replace(outcome, traces=tuple(run.traces))
         if run.dropped_for is None:
             return outcome
         is_late = isinstance(run.dropped_for, DeadlineExceededError)

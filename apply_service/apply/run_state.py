@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from apply_service.apply.attempt import Attempt
+from apply_service.apply.decoding_trace import RegionTrace
 from apply_service.apply.events import EventSink, RegionRestart, RegionStarted
 from apply_service.apply.outcome import Outcome
 from apply_service.apply.planning.edit_plan import EditPlan
@@ -36,6 +37,7 @@ class RunState:
     is_over_ceiling: bool = False
     regions: range = range(0)
     stats: list[RequestStats] = field(default_factory=list)
+    traces: list[RegionTrace] = field(default_factory=list)
     dropped_for: EngineError | None = None
 
     @property

@@ -8,6 +8,7 @@ from msgspec import Meta
 from apply_service.apply.outcome import Source
 from apply_service.edit.forms.form import UpdateFormat
 from apply_service.edit.verdict.verdict import Status
+from batching.events import TokenOrigin
 
 PriorityName = Literal["interactive", "batch"]
 
@@ -108,8 +109,11 @@ class EditOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Meta(description="What positions of `edits` count: bytes, code units or code points."),
     ] = "utf-16"
     include: Annotated[
-        list[Literal["decisions"]],
-        Meta(description="More members of the answer: the `decisions` of the model."),
+        list[Literal["decisions", "trace"]],
+        Meta(
+            description="More members of the answer: the `decisions` of the model; the `trace` of"
+            " its steps."
+        ),
     ] = []
     deadline_s: (
         Annotated[
@@ -320,6 +324,32 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     prefix_lookups: list[PrefixLookupBody] = []
 
 
+class TracedTokenBody(msgspec.Struct, frozen=True):
+    """A token as text: `forced` by the valid merges, `drafted` and accepted, or `written`."""
+
+    text: str
+    origin: TokenOrigin
+
+
+class TracedStepBody(msgspec.Struct, frozen=True, kw_only=True):
+    """What one step wrote, `at_s` seconds after its request reached the engine.
+
+    `rejected` are the tokens of its draft, copied from `drafter`, that did not hold.
+    """
+
+    at_s: float
+    drafter: str | None
+    tokens: list[TracedTokenBody]
+    rejected: list[str]
+
+
+class RegionTraceBody(msgspec.Struct, frozen=True):
+    """The steps of one region; `region` is its number in the events of a stream."""
+
+    region: int
+    steps: list[TracedStepBody]
+
+
 class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
     """A result with its verdict and figures."""
 
@@ -345,6 +375,10 @@ class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
     timing: Timing
     model: str
     system_fingerprint: str | None
+    trace: Annotated[
+        list[RegionTraceBody] | None,
+        Meta(description="How the model's answers came about, those of dropped attempts included."),
+    ] = None
     deadline_s: Annotated[
         float | None,
         Meta(description="The seconds that the edit had, where `deadline_s` asked for more."),

@@ -6,6 +6,7 @@ import msgspec
 
 from apply_service.apply.choices import Choice
 from apply_service.apply.decision import Branch
+from apply_service.apply.decoding_trace import RegionTrace
 from apply_service.apply.edit_request import EditRequest, OnDoubt, SamplingOptions, UseModel
 from apply_service.apply.events import RegionDone, RegionStarted, RegionText, RunEvent
 from apply_service.apply.outcome import JudgeWord, Outcome
@@ -34,11 +35,14 @@ from apply_service.http.schemas import (
     RegionBody,
     RegionEndEvent,
     RegionEvent,
+    RegionTraceBody,
     RemovedLine,
     Speculation,
     TextEditBody,
     Timing,
     TokenEvent,
+    TracedStepBody,
+    TracedTokenBody,
     Usage,
 )
 from batching.cache.stats import PrefixLookup
@@ -103,6 +107,7 @@ def edit_of(
         priority=_PRIORITIES[body.priority],
         deadline_s=deadline_s if capped_s is None else capped_s,
         is_deadline_capped=capped_s is not None,
+        wants_trace="trace" in body.include,
     )
 
 
@@ -173,6 +178,7 @@ def result_of(
         ),
         model=model,
         system_fingerprint=fingerprint,
+        trace=list(map(_trace_body, outcome.traces)) if "trace" in body.include else None,
         deadline_s=capped_deadline_s(body, max_deadline_s),
     )
 
@@ -258,6 +264,21 @@ def _decisions_of(outcome: Outcome) -> list[DecisionBody]:
         )
         for decision in outcome.decisions
     ]
+
+
+def _trace_body(trace: RegionTrace) -> RegionTraceBody:
+    return RegionTraceBody(
+        trace.index,
+        [
+            TracedStepBody(
+                at_s=round(step.at_s, 6),
+                drafter=step.drafter,
+                tokens=[TracedTokenBody(text, origin) for text, origin in step.tokens],
+                rejected=list(step.rejected),
+            )
+            for step in trace.steps
+        ],
+    )
 
 
 def _lookup_body(lookup: PrefixLookup) -> PrefixLookupBody:

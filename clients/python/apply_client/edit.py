@@ -55,7 +55,7 @@ class ApplyOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     k: int | None = None
     priority: Priority | None = None
     model: str | None = None
-    include: tuple[Literal["decisions"], ...] = ()
+    include: tuple[Literal["decisions", "trace"], ...] = ()
     deadline_s: float | None = None
 
 

@@ -71,7 +71,7 @@ export interface ApplyBody {
   edits_format?: "lsp" | "offsets" | null;
   /** What the positions of `edits` count. */
   position_encoding?: "utf-8" | "utf-16" | "utf-32";
-  include?: "decisions"[];
+  include?: ("decisions" | "trace")[];
   /** Seconds after which the service gives the edit up. */
   deadline_s?: number | null;
 }
@@ -209,6 +209,29 @@ export interface Timing {
   prefix_lookups?: PrefixLookup[];
 }
 
+/** A token as text: `forced` by the valid merges, `drafted` and accepted, or `written`. */
+export interface TracedToken {
+  text: string;
+  origin: "forced" | "drafted" | "written";
+}
+
+/**
+ * What one step wrote, `at_s` seconds after its request had reached the engine. `rejected` are the
+ * tokens of its draft, copied from `drafter`, that did not hold.
+ */
+export interface TracedStep {
+  at_s: number;
+  drafter: string | null;
+  tokens: TracedToken[];
+  rejected: string[];
+}
+
+/** The steps of one region; `region` is its number in the events of a stream. */
+export interface RegionTrace {
+  region: number;
+  steps: TracedStep[];
+}
+
 /** A result with its verdict and figures, as it is sent. */
 export interface WireResult {
   id: string;
@@ -230,6 +253,8 @@ export interface WireResult {
   timing: Timing;
   model: string;
   system_fingerprint: string | null;
+  /** How the model's answers came about, those of dropped attempts included. */
+  trace?: RegionTrace[] | null;
   /** The seconds that the edit had, where `deadline_s` asked for more. */
   deadline_s?: number | null;
 }

@@ -172,6 +172,32 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     prefix_lookups: tuple[PrefixLookup, ...] = ()
 
 
+class TracedToken(msgspec.Struct, frozen=True):
+    """A token as text: `forced` by the valid merges, `drafted` and accepted, or `written`."""
+
+    text: str
+    origin: Literal["forced", "drafted", "written"]
+
+
+class TracedStep(msgspec.Struct, frozen=True, kw_only=True):
+    """What one step wrote, `at_s` seconds after its request had reached the engine.
+
+    `rejected` are the tokens of its draft, copied from `drafter`, that did not hold.
+    """
+
+    at_s: float
+    drafter: str | None
+    tokens: tuple[TracedToken, ...]
+    rejected: tuple[str, ...]
+
+
+class RegionTrace(msgspec.Struct, frozen=True):
+    """The steps of one region that the model rewrote."""
+
+    region: int
+    steps: tuple[TracedStep, ...]
+
+
 class ApplyResult(msgspec.Struct, Generic[AnyContent], frozen=True, kw_only=True):
     """A merged file with its verdict; `merged` is text or bytes as the original was sent.
 
@@ -199,6 +225,7 @@ class ApplyResult(msgspec.Struct, Generic[AnyContent], frozen=True, kw_only=True
     timing: Timing
     model: str
     system_fingerprint: str | None = None
+    trace: tuple[RegionTrace, ...] | None = None
     deadline_s: float | None = None
 
     @property

@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -193,6 +194,32 @@ def test_needs_review_is_returned_with_its_findings(
     result = client.post("/v1/apply", json=UNSURE).json()
     assert (result["status"], result["source"]) == ("needs_review", "model")
     assert result["merged"] == "a = 1\nb = 1\n\na = 1\nprint(a, end=None)\nc = 1\n"
+
+
+def test_a_trace_comes_on_request(client: TestClient[Any], oracle: OracleService) -> None:
+    body = {**EDIT, "use_model": "always", "constraint": "none"}
+    assert client.post("/v1/apply", json=body).json()["trace"] is None
+    result = client.post("/v1/apply", json={**body, "include": ["trace"]}).json()
+    (part,) = result["trace"]
+    assert part["region"] == 0
+    tokens = [token for step in part["steps"] for token in step["tokens"]]
+    text = "".join(token["text"] for token in tokens)
+    assert "return os.path.basename(path).lower()\n" in text
+    speculation, usage = result["speculation"], result["usage"]
+    assert len(tokens) == usage["completion_tokens"]
+    counts = Counter(token["origin"] for token in tokens)
+    assert (counts["drafted"], counts["forced"]) == (
+        speculation["accepted"],
+        speculation["forced"],
+    )
+    assert counts["drafted"] > 0
+    assert all(step["drafter"] for step in part["steps"] if step["rejected"])
+    streamed = client.post("/v1/apply", json={**body, "include": ["trace"], "stream": True})
+    (again,) = events_of(streamed.text)[-1][1]["trace"]
+    assert [step["tokens"] for step in again["steps"]] == [step["tokens"] for step in part["steps"]]
+    alone = {**CERTAIN, "use_model": "never", "include": ["trace"]}
+    merged = client.post("/v1/apply", json=alone).json()
+    assert merged["trace"] == [], "nobody was asked"
 
 
 def test_decisions_come_on_request(client: TestClient[Any], oracle: OracleService) -> None:

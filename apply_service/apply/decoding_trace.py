@@ -1,0 +1,55 @@
+"""How the model's answers came about, as text: what each step wrote, and what was rejected."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apply_service.prompts.tokenizer import PromptTokenizer
+from batching.events import TokenOrigin, TracedStep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextStep:
+    """A step as text: pieces with their origins, and the pieces of its draft that did not hold.
+
+    at_s: seconds since the request reached the engine; drafter: what the draft was copied from
+    """
+
+    at_s: float
+    drafter: str | None
+    tokens: tuple[tuple[str, TokenOrigin], ...]
+    rejected: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RegionTrace:
+    """The steps of one region; `index` is that of the events of its answer."""
+
+    index: int
+    steps: tuple[TextStep, ...]
+
+
+def text_steps(steps: Sequence[TracedStep], tokenizer: PromptTokenizer) -> tuple[TextStep, ...]:
+    """Steps with a piece of text for each token.
+
+    A character of several tokens is part of the last of them. Control tokens have no text.
+    """
+    written = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def piece(token_id: int) -> str:
+        return written.decode(tokenizer.decode_bytes((token_id,)))
+
+    return tuple(
+        TextStep(
+            at_s=step.at_s,
+            drafter=step.reference,
+            tokens=tuple(zip(map(piece, step.token_ids), step.origins, strict=True)),
+            rejected=tuple(
+                tokenizer.decode_bytes((token_id,)).decode("utf-8", "replace")
+                for token_id in step.rejected_token_ids
+            ),
+        )
+        for step in steps
+    )
