@@ -64,6 +64,8 @@ check: $(VENV)/dev.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Hundreds of processes start: without bytecode each would compile all modules again.
+test: export PYTHONDONTWRITEBYTECODE =
 test: check $(VENV)/model.stamp $(VENV)/node.stamp
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
 

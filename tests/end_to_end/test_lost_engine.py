@@ -29,8 +29,9 @@ WORK: dict[str, Any] = {
 NUM_CLIENTS = 6
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def started(tiny_model_dir: Path) -> Iterator[tuple[ServeProcess, str]]:
+    """A server that tests share: each leaves it with an engine, but for the last one."""
     flags = ["--model", str(tiny_model_dir), "--profile", "embedded", "--port", "0"]
     with serve_process(*flags) as (server, url):
         server.wait_for("ready: model")
@@ -66,6 +67,7 @@ def test_a_killed_engine_costs_its_requests_a_clear_error_and_comes_back(
 ) -> None:
     process, url = started
     server = Server(url, process.process.pid)
+    num_lines = len(process.log)
     ends: Counter[str] = Counter()
 
     async def scenario() -> None:
@@ -90,7 +92,7 @@ def test_a_killed_engine_costs_its_requests_a_clear_error_and_comes_back(
     assert ends["503 engine-lost"] >= 2, "those that were in it"
     unmodelled = httpx.post(f"{url}/v1/apply", json={**WORK, "use_model": "never"})
     assert unmodelled.json()["status"] == "applied"
-    log = "".join(process.log)
+    log = "".join(process.log[num_lines:])
     assert log.count("the engine ended by signal 9; it is started again") == 2
     assert log.count("the engine is back") == 2
     assert "Traceback" not in log

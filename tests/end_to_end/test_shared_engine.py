@@ -25,14 +25,15 @@ WORK: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def flags(tmp_path: Path, tiny_model_dir: Path) -> list[str]:
+@pytest.fixture(scope="module")
+def flags(tmp_path_factory: pytest.TempPathFactory, tiny_model_dir: Path) -> list[str]:
     model = ["--model", str(tiny_model_dir), "--profile", "embedded"]
-    return [*model, "--engine-socket", str(tmp_path / "engine.sock")]
+    return [*model, "--engine-socket", str(tmp_path_factory.mktemp("shared") / "engine.sock")]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def engine(flags: list[str]) -> Iterator[ServeProcess]:
+    """An engine that tests share; the last one kills it."""
     engine = ServeProcess(*flags, command="engine")
     yield engine
     engine.kill()
@@ -41,6 +42,22 @@ def engine(flags: list[str]) -> Iterator[ServeProcess]:
 def edit(url: str) -> tuple[int, str]:
     answer = httpx.post(f"{url}/v1/apply", json=WORK, timeout=LIMIT_S)
     return answer.status_code, answer.json().get("merged") or answer.json()["code"]
+
+
+def test_a_second_engine_and_another_model_are_refused(
+    flags: list[str], engine: ServeProcess, tmp_path: Path
+) -> None:
+    engine.wait_for("is served at")
+    second = ServeProcess(*flags, command="engine")
+    assert second.end() == 1
+    assert "listens at" in "".join(second.log)
+    (tmp_path / "other").mkdir()
+    write_tiny_model(tmp_path / "other", seed=1)
+    other = ["--model", str(tmp_path / "other"), *flags[2:]]
+    with serve_process(*other, "--port", "0") as (server, url):
+        server.wait_for("serves another model")
+        answer = httpx.post(f"{url}/v1/apply", json=WORK, timeout=LIMIT_S)
+        assert (answer.status_code, answer.json()["code"]) == (503, "model-failed")
 
 
 def test_two_servers_share_an_engine_and_outlive_it(flags: list[str], engine: ServeProcess) -> None:
@@ -70,22 +87,6 @@ def test_two_servers_share_an_engine_and_outlive_it(flags: list[str], engine: Se
         finally:
             again.process.send_signal(signal.SIGTERM)
             assert again.end() == 0, "".join(again.log)
-
-
-def test_a_second_engine_and_another_model_are_refused(
-    flags: list[str], engine: ServeProcess, tmp_path: Path
-) -> None:
-    engine.wait_for("is served at")
-    second = ServeProcess(*flags, command="engine")
-    assert second.end() == 1
-    assert "listens at" in "".join(second.log)
-    (tmp_path / "other").mkdir()
-    write_tiny_model(tmp_path / "other", seed=1)
-    other = ["--model", str(tmp_path / "other"), *flags[2:]]
-    with serve_process(*other, "--port", "0") as (server, url):
-        server.wait_for("serves another model")
-        answer = httpx.post(f"{url}/v1/apply", json=WORK, timeout=LIMIT_S)
-        assert (answer.status_code, answer.json()["code"]) == (503, "model-failed")
 
 
 def test_an_engine_needs_a_socket() -> None:
