@@ -5,9 +5,12 @@ from __future__ import annotations
 import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from apply_service.prompts.tokenizer import PromptTokenizer
 from batching.events import TokenOrigin, TracedStep
+
+if TYPE_CHECKING:  # tokenizers are only there where a model is
+    from apply_service.prompts.tokenizer import PromptTokenizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,8 @@ from apply_service.apply.errors import UsageError
 from apply_service.cli.answer import KEY_VARIABLE, URL_VARIABLE, answer_edit
 from apply_service.cli.choice_prompt import ask_which, can_ask, print_choices
 from apply_service.cli.file_writer import write_result
+from apply_service.cli.hunk_review import review_changes
+from apply_service.cli.shown_diff import show_diff
 from apply_service.cli.suggesting_parser import positive_int
 from apply_service.cli.undo import remember_write
 from apply_service.config import Settings
@@ -76,6 +78,9 @@ def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--accept-review", action="store_true", help="with --write: write needs_review as well"
     )
+    parser.add_argument(
+        "--review", action="store_true", help="with --write: ask about each change at the terminal"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--diff", action="store_true", help="print a unified diff")
     form.add_argument("--json", action="store_true", help="print the whole answer as JSON")
@@ -124,6 +129,11 @@ def _check_flags(args: argparse.Namespace) -> None:
     for flag, text in (("--instruction", args.instruction), ("--path", args.path)):
         if text is not None and text != _as_text(text):
             raise UsageError(f"{flag} has bytes that are not UTF-8: {text!r}; send text in UTF-8")
+    if args.review and not (args.write and can_ask(str(args.file), args.update)):
+        raise UsageError(
+            "--review asks at a terminal what to write; add --write, and name the file of the"
+            " update"
+        )
     if args.check and args.write:
         raise UsageError("--check writes nothing; leave it or --write out")
     if args.file != _STDIN:
@@ -214,7 +224,7 @@ def _report_result(args: argparse.Namespace, result: ApplyResult, content: bytes
     if args.json:
         print(msgspec.json.encode(result).decode())
     elif args.diff:
-        sys.stdout.buffer.write((result.diff or "").encode())
+        show_diff(result.diff or "")
     elif not (args.write or args.check):
         sys.stdout.buffer.write(merged)
     sys.stdout.flush()
@@ -225,7 +235,12 @@ def _report_result(args: argparse.Namespace, result: ApplyResult, content: bytes
     is_accepted = exit_code == EXIT_OK or (result.status == "needs_review" and args.accept_review)
     if args.write and not is_accepted:
         print(f"{args.file} was not written", file=sys.stderr)
-    elif args.write and merged != content:
+        return exit_code
+    if args.write and args.review:
+        merged = review_changes(content, merged)
+        if merged == content:
+            print(f"{args.file} was not written: no change was taken", file=sys.stderr)
+    if args.write and merged != content:
         for loss in write_result(args.file, merged, expected=content):
             print(f"warning: {args.file}: {loss}", file=sys.stderr)
         try:

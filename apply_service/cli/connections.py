@@ -22,16 +22,23 @@ An update is changed code with markers such as `# ... existing code ...`, a diff
 """
 
 
-def show_connections(settings: Settings, listener: socket.socket) -> None:
-    """Have the model ready, and print how to connect. Raises ModelStoreError or KeyFileError."""
+def prepare_and_show(settings: Settings, listener: socket.socket) -> None:
+    """Have the model ready, and print how to connect.
+
+    Raises ModelStoreError, ModelLoadError or KeyFileError.
+    """
     from apply_service.http.guard.from_settings import key_file_of
     from apply_service.http.server.listener import url_of
-    from apply_service.models.store import resolve_model
+    from apply_service.models.store import EMBEDDED_NAME, open_store
     from apply_service.observe.progress import Progress
 
     # Fetching and merging a model take a while; a server would log them and nothing else.
     progress = Progress(sys.stderr)
-    resolve_model(settings.model, settings.revision, report=progress.show_stage)
+    store = open_store(progress.show_stage)
+    if settings.model == EMBEDDED_NAME:
+        store.prepare_embedded()
+    else:
+        store.resolve(settings.model, settings.revision)
     progress.clear()
     needs_key = bool(key_file_of(settings).read())
     print("\n".join(connection_lines(url_of(listener), needs_key=needs_key)), flush=True)

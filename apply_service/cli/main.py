@@ -1,4 +1,4 @@
-"""The command line: `apply-service serve|apply|key|model|cache|bench|config|doctor`."""
+"""The command line, `apply-service COMMAND`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from apply_service.apply.errors import DiskFullError, UsageError
+from apply_service.cli.completion import add_completion_command, print_completion
 from apply_service.cli.standard_streams import drop_output, prepare_streams
 from apply_service.cli.suggesting_parser import SuggestingParser
 from apply_service.config import (
@@ -143,8 +145,11 @@ def run_to_exit_code(run: Callable[[], int]) -> int:
         return _fail(error, EXIT_ERROR)
 
 
-def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser of all commands; `model` and the benches are imported only when asked for."""
+def build_parser(arguments: Sequence[str] | None) -> argparse.ArgumentParser:
+    """The parser of all commands; those that import much are whole only when asked for.
+
+    With None all are.
+    """
     parser = SuggestingParser(
         prog="apply-service",
         description="Merges lazy edits of coding agents into files and says whether to trust the"
@@ -169,7 +174,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         "lsp", usage=_USAGE, help="a language server on stdin and stdout, for editors"
     )
     _add_setting_flags(lsp, [field for field in setting_fields() if field.name in _APPLY_SETTINGS])
-    if arguments[:1] == ["doctor"]:
+    if _is_wanted("doctor", arguments):
         from apply_service.cli.doctor.command import add_doctor_command
 
         _add_setting_flags(add_doctor_command(subparsers), setting_fields())
@@ -183,11 +188,16 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     pages.add_argument("--openapi", action="store_true", help="write docs/openapi.json")
     _add_setting_flags(config, setting_fields())
     for name, text in _PLUGGED_COMMANDS.items():
-        if [name] == arguments[:1]:
-            _add_plugged_command(subparsers, arguments)
+        if _is_wanted(name, arguments):
+            _add_plugged_command(subparsers, name, arguments and arguments[1:])
         else:
             subparsers.add_parser(name, help=text)
+    add_completion_command(subparsers)
     return parser
+
+
+def _is_wanted(name: str, arguments: Sequence[str] | None) -> bool:
+    return arguments is None or [name] == list(arguments[:1])
 
 
 def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
@@ -207,6 +217,9 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
         from apply_service.http.app import service_document
 
         print(json.dumps(service_document(), indent=1))
+        return EXIT_OK
+    if args.command == "completion":
+        print_completion(build_parser(None), args.shell)
         return EXIT_OK
     if args.command == "undo":
         from apply_service.cli.undo import run_undo
@@ -256,13 +269,14 @@ def _serve(settings: Settings, *, shows_clients: bool) -> int:
     if settings.redis_url is not None:
         parse_redis_url(settings.redis_url)  # a wrong one is said before the model is loaded
     with listen(settings.host, settings.port) as listener:
+        announce = None
         if shows_clients:
-            from apply_service.cli.connections import show_connections
+            from apply_service.cli.connections import prepare_and_show
 
-            show_connections(settings, listener)
+            announce = partial(prepare_and_show, settings, listener)
         from apply_service.cli.serve import serve
 
-        return serve(settings, listener)
+        return serve(settings, listener, announce=announce)
 
 
 def _bench_function(verb: str, name: str) -> Any:
@@ -278,18 +292,18 @@ def _add_apply_command(subparsers: Any) -> None:
     _add_setting_flags(parser, fields)
 
 
-def _add_plugged_command(subparsers: Any, arguments: Sequence[str]) -> None:
-    if arguments[0] == "model":
+def _add_plugged_command(subparsers: Any, command: str, arguments: Sequence[str] | None) -> None:
+    if command == "model":
         from apply_service.cli.model import add_model_commands
 
         add_model_commands(subparsers)
         return
-    if arguments[0] == "key":
+    if command == "key":
         from apply_service.cli.key import add_key_commands
 
         add_key_commands(subparsers)
         return
-    if arguments[0] == "cache":
+    if command == "cache":
         from apply_service.cli.cache import add_cache_commands
 
         add_cache_commands(subparsers)
@@ -297,7 +311,7 @@ def _add_plugged_command(subparsers: Any, arguments: Sequence[str]) -> None:
     parser = subparsers.add_parser("bench", help=_PLUGGED_COMMANDS["bench"])
     benches = parser.add_subparsers(dest="bench", required=True, metavar="BENCH")
     for name, text in _BENCHES.items():
-        if [name] == arguments[1:2]:
+        if _is_wanted(name, arguments):
             _bench_function("add", name)(benches)
         else:
             benches.add_parser(name, help=text)

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
@@ -46,10 +47,13 @@ _SWITCH_INTERVAL_S = 0.001
 _IDLE_S = 75
 
 
-def serve(settings: Settings, listener: socket.socket) -> int:
+def serve(
+    settings: Settings, listener: socket.socket, *, announce: Callable[[], None] | None = None
+) -> int:
     """Serve until SIGTERM (0) or Ctrl-C (KeyboardInterrupt); 1 if there is no such model.
 
-    Raises ServerStartError or KeyFileError if the server would not be safe where it listens, and
+    `announce` is called once it is known that the server may listen where it does. Raises
+    ServerStartError or KeyFileError if the server would not be safe where it listens, and
     ModelStoreError or PromptError if it is known at once that the model cannot be served.
     """
     configure_logging(
@@ -62,6 +66,8 @@ def serve(settings: Settings, listener: socket.socket) -> int:
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     drain = Drain()
     protection = protection_of(settings, listener, drain)
+    if announce is not None:
+        announce()
     tracing = open_tracing(settings.otlp_endpoint, os.environ)
     service = _service(settings, try_find_model(settings))
     app = create_app(

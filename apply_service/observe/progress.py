@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TextIO
 
 _CLEAR_LINE = "\r\x1b[K"
@@ -12,7 +13,8 @@ class Progress:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._is_shown = stream.isatty()
+        self._is_shown = stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._has_line = False
         self._num_lines = 0
 
     def show_stage(self, stage: str) -> None:
@@ -26,9 +28,11 @@ class Progress:
 
     def clear(self) -> None:
         """Leave the line empty for what is printed next."""
-        self._write("")
+        if self._has_line:
+            self._write("")
 
     def _write(self, text: str) -> None:
         if self._is_shown:
             self._stream.write(_CLEAR_LINE + text)
             self._stream.flush()
+            self._has_line = bool(text)
