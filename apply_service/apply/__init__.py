@@ -5,7 +5,7 @@
 In doubt `choices` says what an edit may mean, and a `judge` which one is meant. A `writer` may
 write where the model would; both are `remote`.
 `intake` plans an edit and answers what needs no model, with `planning`; `outcome` is the result.
-Prompts: `region_prompt`, `engine_requests`. Events: `events`, `event_stream`.
+Prompts: `region_prompt`, `engine_requests`. Events: `events`, `event_stream`, `decoding_trace`.
 Constraint: `merge_constraint`, `constrained_reading`, `decision`, `confidence`.
 Admission: `admission`, `queue_estimate`, `speed_estimate`, `tenant`. `edit_request`, `errors`.
 """

@@ -1,5 +1,6 @@
-"""How busy a GPU would be that is not there; see `command`.
+"""How busy a GPU is, or would be that is not there; see `command`.
 
-`constants` says how long a step takes on a device (`fit` takes them from measured steps),
-`null_runner` waits so long and knows what requests write, `edits` are real ones with their answers.
+`constants` says how long a step takes on a device (`fit` takes them from measured steps), and
+`null_runner` waits so long; `measured_runner` has a device. Both know the `answers` of `edits`,
+which are real ones.
 """

@@ -55,6 +55,8 @@ NOT_RUN = {
     ("README.md", "make demo TORCH_INDEX"): "sets up an environment from a package index",
     ("docs/integrations.md", "python3 -m venv"): "installs from a package index",
     ("docs/integrations.md", "To change an existing file"): "words for a model",
+    ("docs/integrations.md", "(require 'eglot)"): "needs Emacs, where it was tried",
+    ("docs/integrations.md", "[language-server.apply-service]"): "needs Helix; not tried",
     ("docs/judge.md", "apply-service serve"): "needs a judge; tests/apply_service/http/routes/"
     "test_judged_edits.py has one of recorded shape",
     ("docs/writer.md", "apply-service bench"): "needs a writer; tests/apply_service/evaluate/"
