@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from batching.config import ModelInfo
-from batching.errors import EngineError, EngineLostError, EngineStoppedError
+from batching.errors import EngineError, EngineLostError, EngineStoppedError, ModelLoadError
 from batching.events import Cancelled, Event, Failed, Finished
 from batching.live_requests import LiveRequests
 from batching.remote.frame_socket import ConnectionLostError, FrameSocket
@@ -24,6 +24,7 @@ from batching.remote.frames import (
     Stop,
     Submit,
     error_of,
+    protocol,
 )
 from batching.request import EngineRequest
 from batching.stats import EngineStats
@@ -229,6 +230,11 @@ def _greeted(link: EngineLink) -> Hello:
         raise error_of(frame.kind, frame.message)
     if not isinstance(frame, Hello):
         raise EngineLostError(f"the engine began with {type(frame).__name__}; update both ends")
+    if frame.protocol != protocol():
+        raise ModelLoadError(
+            "the engine is of another release than this server; install one for both, and start the"
+            " engine again"
+        )
     return frame
 
 

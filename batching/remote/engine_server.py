@@ -25,6 +25,7 @@ from batching.remote.frames import (
     StartFailed,
     Submit,
     kind_of,
+    protocol,
 )
 
 # Figures follow events at least so soon, and come as a sign of life at least so often.
@@ -58,7 +59,13 @@ class EngineServer:
         """Serve one client until it leaves; what it has not withdrawn by then is."""
         client = _Client(connection, self._engine)
         self._clients.add(client)
-        connection.send(Hello(model_info=self._engine.model_info, max_live=self._engine.max_live))
+        connection.send(
+            Hello(
+                model_info=self._engine.model_info,
+                max_live=self._engine.max_live,
+                protocol=protocol(),
+            )
+        )
         client.start()
         try:
             while isinstance(frame := connection.receive(), Submit | Cancel):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Self
 
 import msgspec
@@ -38,6 +40,7 @@ class Submit(msgspec.Struct, frozen=True, kw_only=True, tag="submit"):
     cache_salt: bytes = b""
     stop_checker: StopTexts | None = None
     constraint: Merges | None = None
+    is_traced: bool = False
 
     @classmethod
     def of(cls, request: EngineRequest) -> Self:
@@ -63,6 +66,7 @@ class Submit(msgspec.Struct, frozen=True, kw_only=True, tag="submit"):
             cache_salt=request.cache_salt,
             stop_checker=stops,
             constraint=constraint,
+            is_traced=request.is_traced,
         )
 
     def request(self) -> EngineRequest:
@@ -78,6 +82,7 @@ class Submit(msgspec.Struct, frozen=True, kw_only=True, tag="submit"):
             cache_salt=self.cache_salt,
             stop_checker=self.stop_checker,
             constraint=self.constraint,
+            is_traced=self.is_traced,
         )
 
 
@@ -95,10 +100,14 @@ ClientFrame = Configure | Submit | Cancel | Stop
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
-    """The engine is ready: its model, and how many requests may be live at once."""
+    """The engine is ready: its model, and how many requests may be live at once.
+
+    Both ends must have the same `protocol`.
+    """
 
     model_info: ModelInfo
     max_live: int
+    protocol: str = ""
 
 
 class StartFailed(msgspec.Struct, frozen=True, tag="start_failed"):
@@ -164,6 +173,13 @@ class Pulse(msgspec.Struct, frozen=True, tag="pulse"):
 
 
 EngineFrame = Hello | StartFailed | Events | Pulse
+
+
+@cache
+def protocol() -> str:
+    """Tells releases apart whose frames have other fields: a hash of the schemas of all."""
+    schemas = msgspec.json.schema_components((ClientFrame, EngineFrame))
+    return hashlib.sha256(msgspec.json.encode(schemas, order="sorted")).hexdigest()[:16]
 
 
 def _frame_of(event: Event) -> EventFrame:

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +142,7 @@ def requests_of_all_kinds() -> list[EngineRequest]:
             max_tokens=60,
         ),
         make_request("batch", priority=Priority.BATCH, cache_salt=b"tenant"),
+        make_request("traced", is_traced=True),
     ]
 
 
@@ -150,6 +151,7 @@ def without_times(event: Finished) -> Any:
     return (
         event.reason,
         event.evidence,
+        [(step.token_ids, step.origins, step.rejected_token_ids) for step in event.trace],
         stats.num_output_tokens,
         stats.forced,
         stats.accepted <= stats.drafted,
@@ -175,7 +177,21 @@ def test_what_comes_through_a_socket_is_what_the_engine_says(
                 one.token_id for one in expected[name].logprobs
             ]
         assert expected["stopped"].finished.reason == "stop"
+        assert [name for name, one in expected.items() if one.finished.trace] == ["traced"]
         assert {len(expected[name].finished.evidence) > 0 for name in ("tokens", "bytes")} == {True}
+
+
+def test_every_field_of_a_request_is_sent() -> None:
+    assert {one.name for one in fields(EngineRequest)} == {*Submit.__struct_fields__}
+
+
+def test_an_engine_of_another_release_is_refused(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("batching.remote.engine_server.protocol", lambda: "of old")
+    with pytest.raises(ModelLoadError, match="of another release than this server"):
+        EngineClient(server.connect)
+    assert all(link.closed for link in server.links)
 
 
 def test_limits_are_kept_without_a_word_to_the_engine(server: Server) -> None:
