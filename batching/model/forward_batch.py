@@ -93,13 +93,21 @@ class ForwardBatch:
 
     @classmethod
     def from_plan(
-        cls, plan: StepPlan, *, block_size: int, max_logits_rows: int | None = None
+        cls,
+        plan: StepPlan,
+        *,
+        block_size: int,
+        max_logits_rows: int | None = None,
+        splits_greedy: bool = True,
     ) -> ForwardBatch:
         """Pack a plan of at least one request, on the host.
 
         Requests are verified together while they have at most `max_logits_rows` rows of logits.
+        Without `splits_greedy` all are, where none needs more of its logits than their argmax.
         """
         scheduled = plan.scheduled
+        if not splits_greedy and not any(map(_wants_logits, scheduled)):
+            max_logits_rows = None
         token_ids: list[int] = []
         for one in scheduled:
             token_ids += one.token_ids
@@ -198,6 +206,13 @@ def _pack_asked(
                 for row in one.constrained_rows
             ]
     return rows, drafts, num_asked
+
+
+def _wants_logits(scheduled: ScheduledRequest) -> bool:
+    """As `VerifiedRows.wants_logits`, of one request."""
+    sampling = scheduled.sampling
+    is_bound = scheduled.constrained_rows is not None
+    return is_bound or sampling.temperature > 0 or sampling.has_logprobs
 
 
 def _parts(num_asked: Array, max_rows: int | None) -> Iterator[tuple[int, int, int, int]]:

@@ -130,6 +130,12 @@ class ModelRunner:
         self._staging = Staging(self._device)
         self._max_logits_rows = max(1, MAX_LOGITS_BYTES // (4 * shape.vocab_size))
         self._head_choice = HeadChoice()
+        lm_head = self._model.lm_head
+        self._has_plain_head = (
+            self._ops.greedy_head is not None
+            and type(lm_head) is nn.Linear
+            and getattr(lm_head, "bias", None) is None
+        )
         self._heads = AttentionHeads(
             num_groups=shape.num_heads // shape.num_kv_heads,
             num_kv_heads=shape.num_kv_heads,
@@ -154,7 +160,7 @@ class ModelRunner:
                 max_requests=config.scheduler.max_running,
                 max_context=min(max_position, self.model_info.num_kv_tokens),
                 block_size=self._block_size,
-                max_head_rows=self._max_logits_rows,
+                max_head_rows=self._max_rows if self._has_plain_head else self._max_logits_rows,
             ),
             device=self._device,
         )
@@ -244,7 +250,10 @@ class ModelRunner:
     def _compute(self, plan: StepPlan) -> tuple[Tensor, ForwardBatch]:
         """The outcome of a step on the device, and its batch on the host."""
         batch = ForwardBatch.from_plan(
-            plan, block_size=self._block_size, max_logits_rows=self._max_logits_rows
+            plan,
+            block_size=self._block_size,
+            max_logits_rows=self._max_logits_rows,
+            splits_greedy=not self._has_plain_head,
         )
         if self._graphs is not None:
             outcome = self._graphs.try_outcome(batch)
@@ -257,14 +266,16 @@ class ModelRunner:
     def _verify(self, rows: Tensor, part: VerifiedRows) -> Tensor:
         """The outcome of some rows. rows: [num_rows, hidden_size]"""
         greedy_head = self._ops.greedy_head
-        if (
-            greedy_head is None
-            or part.wants_logits
-            or not self._head_choice.is_fused(rows.shape[0])
-        ):
+        if greedy_head is None or part.wants_logits or not self._has_plain_head:
             return verify_logits(compute_logits(self._model, rows), part, ops=self._ops)
         weight = cast(Tensor, cast(nn.Module, self._model.lm_head).weight)
-        verification = greedy_head(rows, weight, part.draft_token_ids, cu_rows=part.cu_rows)
+        verification = greedy_head(
+            rows,
+            weight,
+            part.draft_token_ids,
+            cu_rows=part.cu_rows,
+            writes_logits=not self._head_choice.is_fused(rows.shape[0]),
+        )
         return pack_outcome(verification, is_number=rows.isfinite().all(dim=1))
 
     def _hidden_rows(self, batch: ForwardBatch) -> tuple[Tensor, tuple[VerifiedRows, ...]]:
@@ -353,10 +364,10 @@ class ModelRunner:
 
         `time_ms` None takes the clock of the CUDA device.
         """
-        lm_head = cast(nn.Module, self._model.lm_head)
-        if type(lm_head) is nn.Linear and getattr(lm_head, "bias", None) is None:
+        if self._has_plain_head:
+            weight = cast(Tensor, cast(nn.Module, self._model.lm_head).weight)
             self._head_choice = measure_head_choice(
-                lm_head.weight, ops=self._ops, max_rows=self._max_rows, time_ms=time_ms
+                weight, ops=self._ops, max_rows=self._max_rows, time_ms=time_ms
             )
         return self._head_choice
 

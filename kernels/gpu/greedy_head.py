@@ -1,8 +1,10 @@
-"""The language model's head and its argmax in one kernel: the logits are never written.
+"""The language model's head and its argmax as one operation.
 
-A program multiplies a tile of rows with a block of the vocabulary and stores the largest logit of
-each row and its id; the rest is done as in `greedy_verify`. Logits are rounded as a matrix
-library would write them, so that ties fall the same way.
+Few rows are computed in one kernel, and the logits are never written: a program multiplies a tile
+of rows with a block of the vocabulary and stores the largest logit of each row and its id; the rest
+is done as in `greedy_verify`. Logits are rounded as a matrix library would write them, so that ties
+fall the same way. Many rows go to that library, some at a time, so that their logits take little
+memory.
 """
 
 from __future__ import annotations
@@ -13,25 +15,46 @@ import triton.language as tl
 from torch import Tensor
 
 from kernels.gpu.count_accepted import count_accepted_triton
-from kernels.gpu.greedy_verify import reduce_to_best
+from kernels.gpu.greedy_verify import best_of_blocks, reduce_to_best
 from kernels.verification import Verification
 
 # Sizes from which the kernel is compiled; the smallest one is the least that tensor cores take.
 _BLOCKS_M = (16, 64, 128)
 _BLOCK_N = 128
+# Rows whose logits are written at once: 311 MB of a vocabulary of 152,064 in two bytes.
+_ROWS_AT_ONCE = 1024
 
 
 def greedy_head_triton(
-    hidden: Tensor, weight: Tensor, draft_token_ids: Tensor, *, cu_rows: Tensor
+    hidden: Tensor,
+    weight: Tensor,
+    draft_token_ids: Tensor,
+    *,
+    cu_rows: Tensor,
+    writes_logits: bool = False,
 ) -> Verification:
     """Do as `greedy_head_reference`; rows behind a mismatch hold -1.
 
-    The last dimensions of `hidden` and `weight` must be contiguous.
+    The last dimensions of `hidden` and `weight` must be contiguous. With `writes_logits` a matrix
+    library multiplies.
     """
-    num_rows, hidden_size = hidden.shape
-    vocab_size = weight.shape[0]
     assert hidden.stride(1) == weight.stride(1) == 1
     assert hidden.dtype == weight.dtype
+    find_best = _best_of_logits if writes_logits else _best_of_products
+    token_ids = find_best(hidden, weight)
+    return Verification(token_ids, count_accepted_triton(token_ids, draft_token_ids, cu_rows))
+
+
+def _best_of_logits(hidden: Tensor, weight: Tensor) -> Tensor:
+    """The id [num_rows] int64 of each row's largest logit."""
+    parts = [best_of_blocks(part @ weight.T) for part in hidden.split(_ROWS_AT_ONCE)]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _best_of_products(hidden: Tensor, weight: Tensor) -> Tensor:
+    """The same, without logits."""
+    num_rows, hidden_size = hidden.shape
+    vocab_size = weight.shape[0]
     is_half = hidden.dtype.itemsize == 2
     block_m = next((size for size in _BLOCKS_M if size >= num_rows), _BLOCKS_M[-1])
     num_blocks = triton.cdiv(vocab_size, _BLOCK_N)
@@ -54,8 +77,7 @@ def greedy_head_triton(
         num_warps=8 if block_m >= 128 else 4,
         num_stages=3 if is_half else 2,
     )
-    token_ids = reduce_to_best(best_logits, best_ids)
-    return Verification(token_ids, count_accepted_triton(token_ids, draft_token_ids, cu_rows))
+    return reduce_to_best(best_logits, best_ids)
 
 
 @triton.jit(do_not_specialize=["num_rows"])

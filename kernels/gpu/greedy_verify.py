@@ -31,6 +31,12 @@ def greedy_verify_triton(
     The last dimension of `logits` must be contiguous; they may be in any floating type. Only the
     ids of a list are ever taken, even where all their logits are -inf.
     """
+    token_ids = best_of_blocks(logits, allowed)
+    return Verification(token_ids, count_accepted_triton(token_ids, draft_token_ids, cu_rows))
+
+
+def best_of_blocks(logits: Tensor, allowed: AllowedTokens | None = None) -> Tensor:
+    """The id [num_rows] int64 of each row's largest logit, or of its list."""
     num_rows, vocab_size = logits.shape
     assert logits.stride(1) == 1
     num_blocks = triton.cdiv(vocab_size, _VOCAB_BLOCK)
@@ -40,8 +46,8 @@ def greedy_verify_triton(
     has_prior = allowed is not None and allowed.log_prior is not None
     _find_best_of_blocks[(num_rows, num_blocks)](
         logits,
-        allowed.token_ids if allowed is not None else draft_token_ids,
-        allowed.cu_lens if allowed is not None else draft_token_ids,
+        allowed.token_ids if allowed is not None else best_ids,
+        allowed.cu_lens if allowed is not None else best_ids,
         allowed.log_prior if allowed is not None and has_prior else best_logits,
         best_logits,
         best_ids,
@@ -52,8 +58,7 @@ def greedy_verify_triton(
         BLOCK=min(_VOCAB_BLOCK, triton.next_power_of_2(vocab_size)),
         LIST_BLOCK=_LIST_BLOCK,
     )
-    token_ids = reduce_to_best(best_logits, best_ids)
-    return Verification(token_ids, count_accepted_triton(token_ids, draft_token_ids, cu_rows))
+    return reduce_to_best(best_logits, best_ids)
 
 
 def reduce_to_best(best_logits: Tensor, best_ids: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,10 +40,34 @@ def make_scheduled(
     )
 
 
-def pack(*scheduled: ScheduledRequest, max_logits_rows: int | None = None) -> ForwardBatch:
+def pack(
+    *scheduled: ScheduledRequest, max_logits_rows: int | None = None, splits_greedy: bool = True
+) -> ForwardBatch:
     return ForwardBatch.from_plan(
-        StepPlan(scheduled), block_size=BLOCK_SIZE, max_logits_rows=max_logits_rows
+        StepPlan(scheduled),
+        block_size=BLOCK_SIZE,
+        max_logits_rows=max_logits_rows,
+        splits_greedy=splits_greedy,
     )
+
+
+@pytest.mark.parametrize(
+    ("sampling", "num_parts"),
+    [
+        (SamplingParams(max_tokens=8), 1),
+        (SamplingParams(max_tokens=8, temperature=0.5), 3),
+        (SamplingParams(max_tokens=8, has_logprobs=True), 3),
+    ],
+)
+def test_only_those_who_need_logits_are_split_by_their_size(
+    sampling: SamplingParams, num_parts: int
+) -> None:
+    scheduled = [
+        make_scheduled(f"r{at}", (at,), start=0, block_ids=(at,), drafts=(1, 2), sampling=one)
+        for at, one in enumerate((None, sampling, None))
+    ]
+    assert len(pack(*scheduled, max_logits_rows=3, splits_greedy=False).verified) == num_parts
+    assert len(pack(*scheduled, max_logits_rows=3).verified) == 3
 
 
 def test_a_mixed_step() -> None:

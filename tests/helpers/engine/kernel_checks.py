@@ -131,9 +131,13 @@ def check_greedy_head(
         case.hidden.float(), case.weight.float(), case.draft_token_ids, cu_rows=case.cu_rows
     )
     moved = case.to(device)
-    for _ in range(num_repeats):
+    for at in range(2 * num_repeats):
         ours = ops.greedy_head(
-            moved.hidden, moved.weight, moved.draft_token_ids, cu_rows=moved.cu_rows
+            moved.hidden,
+            moved.weight,
+            moved.draft_token_ids,
+            cu_rows=moved.cu_rows,
+            writes_logits=at % 2 == 1,
         )
         check_same(ours, expected, case.cu_rows)
 

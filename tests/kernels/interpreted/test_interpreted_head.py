@@ -32,7 +32,17 @@ def test_agrees_with_the_reference(
 ) -> None:
     case = make_head_case(num_drafts, vocab_size=vocab_size, hidden_size=hidden_size, dtype=dtype)
     arguments = (case.hidden, case.weight, case.draft_token_ids)
-    ours = greedy_head_triton(*arguments, cu_rows=case.cu_rows)
+    expected = greedy_head_reference(*arguments, cu_rows=case.cu_rows)
+    for writes_logits in (False, True):
+        ours = greedy_head_triton(*arguments, cu_rows=case.cu_rows, writes_logits=writes_logits)
+        check_same(ours, expected, case.cu_rows)
+
+
+def test_rows_whose_logits_are_written_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernels.gpu.greedy_head._ROWS_AT_ONCE", 7)
+    case = make_head_case([5, 0, 9, 2], vocab_size=40, hidden_size=16, dtype=torch.float32)
+    arguments = (case.hidden, case.weight, case.draft_token_ids)
+    ours = greedy_head_triton(*arguments, cu_rows=case.cu_rows, writes_logits=True)
     check_same(ours, greedy_head_reference(*arguments, cu_rows=case.cu_rows), case.cu_rows)
 
 
