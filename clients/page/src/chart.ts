@@ -6,6 +6,8 @@ import { element } from "./elements";
 import { onThemeChange } from "./theme";
 
 const HEIGHT = 170;
+/** How much time a chart shows. */
+export const CHART_S = 120;
 
 /** One line of a chart; `colour` is a custom property of the page. */
 export interface Line {
@@ -76,9 +78,9 @@ export class Chart {
       height: HEIGHT,
       legend: { show: false },
       cursor: { show: false },
-      scales: { y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.15 : 1] } },
+      scales: { x: { range: (_plot, _min, max) => [max - CHART_S, max] }, y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.15 : 1] } },
       axes: [
-        { ...axis, space: 70 },
+        { ...axis, space: 80, values: (_plot, ticks) => ticks.map(clockTime) },
         { ...axis, size: 64, values: (_plot, ticks) => ticks.map((tick) => this.format(tick)) },
       ],
       series: [
@@ -87,4 +89,8 @@ export class Chart {
       ],
     };
   }
+}
+
+function clockTime(seconds: number): string {
+  return new Date(seconds * 1000).toLocaleTimeString("en-GB");
 }

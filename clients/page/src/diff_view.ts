@@ -22,6 +22,8 @@ const COLOURS = EditorView.theme({
   "&.cm-merge-a .cm-changedText, .cm-deletedChunk .cm-deletedText": { background: "var(--removed)" },
   "&.cm-merge-b .cm-changedText": { background: "var(--added)" },
   ".cm-collapsedLines": { background: "var(--ground)", color: "var(--quiet)" },
+  // The signs of the library are in few fonts.
+  ".cm-collapsedLines:before, .cm-collapsedLines:after": { content: '"⋯"' },
 });
 
 /** What there is to show. */

@@ -6,6 +6,7 @@ import { KeyDialog } from "./key_dialog";
 import { readKey } from "./key_store";
 import { problemView } from "./problem_view";
 import { ProblemError, Service } from "./service";
+import { keepAccessible } from "./swagger_repairs";
 import { startTheme } from "./theme";
 
 interface SwaggerRequest {
@@ -16,6 +17,7 @@ interface SwaggerRequest {
 declare const SwaggerUIBundle: (options: Record<string, unknown>) => unknown;
 
 startTheme();
+keepAccessible(byId("api"));
 const address = serviceAddress(location.href);
 const service = new Service(address, readKey);
 const keys = new KeyDialog(() => void show());

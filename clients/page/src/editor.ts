@@ -41,7 +41,8 @@ export function appearance(label: string): Extension {
     syntaxHighlighting(HIGHLIGHT),
     lineNumbers(),
     drawSelection(),
-    EditorView.contentAttributes.of({ "aria-label": label }),
+    // Focusable in any case; the attribute says so to tools that do not know of editable elements.
+    EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
   ];
 }
 

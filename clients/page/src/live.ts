@@ -1,6 +1,6 @@
 /** The live view: figures of the running server, read every second. */
 
-import { Chart } from "./chart";
+import { Chart, CHART_S } from "./chart";
 import type { DrafterTally } from "./drafter_tally";
 import { button, element } from "./elements";
 import { type Figures, figuresBetween, type Reading } from "./figures";
@@ -12,9 +12,8 @@ import { ProblemError, type Service } from "./service";
 import { duration } from "./time_line";
 
 const PERIOD_MS = 1000;
-/** How long figures look back, and charts. */
+/** How long figures look back. */
 const WINDOW_S = 30;
-const HISTORY_S = 120;
 const NOTHING = "none yet";
 
 const FIGURES: [id: string, title: string, read: (figures: Figures) => string][] = [
@@ -37,7 +36,7 @@ export class Live {
   readonly #drafters = element("tbody");
   readonly #notice = element("div", { role: "status", class: "notice" });
   readonly #body = element("div", { class: "live-body" });
-  readonly #rate = new Chart("Edits a second", [{ label: "edits", colour: "--chart-1" }], (value) => value.toFixed(value < 10 ? 1 : 0));
+  readonly #rate = new Chart("Edits a second", [{ label: "edits", colour: "--chart-1" }], short);
   readonly #latency = new Chart(
     "Time of an edit",
     [
@@ -46,7 +45,7 @@ export class Live {
     ],
     duration,
   );
-  readonly #passes = new Chart("Tokens a pass", [{ label: "tokens", colour: "--chart-3" }], (value) => value.toFixed(0));
+  readonly #passes = new Chart("Tokens a pass", [{ label: "tokens", colour: "--chart-3" }], short);
   readonly #shares = new Chart(
     "Shares",
     [
@@ -157,7 +156,7 @@ export class Live {
     }
     const figures = figuresBetween(this.#readings[0] as Reading, reading);
     this.#figures.push({ at_s: reading.at_s, figures });
-    while ((this.#figures[0]?.at_s ?? Infinity) < reading.at_s - HISTORY_S) {
+    while ((this.#figures[0]?.at_s ?? Infinity) < reading.at_s - CHART_S) {
       this.#figures.shift();
     }
     this.#show(figures);
@@ -177,6 +176,10 @@ export class Live {
     this.#passes.show(times, [values((of) => of.tokensPerPass)]);
     this.#shares.show(times, [values((of) => of.kvUse), values((of) => of.cacheHits), values((of) => of.acceptance)]);
   }
+}
+
+function short(value: number): string {
+  return value.toFixed(value < 10 ? 1 : 0);
 }
 
 function orNothing(value: number | null, format: (value: number) => string): string {
