@@ -46,6 +46,21 @@ export function appearance(label: string): Extension {
   ];
 }
 
+/**
+ * Text typed over a selection goes in without the browser's help: Chromium would keep the old text's
+ * look in a `style` attribute, which the content security policy forbids.
+ */
+const TYPES_OVER_SELECTION = EditorView.domEventHandlers({
+  beforeinput: (event, view) => {
+    if (event.inputType !== "insertText" || event.data === null || view.state.selection.main.empty) {
+      return false;
+    }
+    event.preventDefault();
+    view.dispatch(view.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+    return true;
+  },
+});
+
 /** The language of a file, by its name. */
 export function languageOf(path: string): Extension {
   const ending = /\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? "";
@@ -69,6 +84,7 @@ export class TextEditor {
       history(),
       bracketMatching(),
       highlightActiveLine(),
+      TYPES_OVER_SELECTION,
       keymap.of([...defaultKeymap.filter(({ key }) => key !== "Mod-Enter"), ...historyKeymap]),
       this.#language.of([]),
     ];

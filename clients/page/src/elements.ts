@@ -40,10 +40,14 @@ export function button(text: string, press: () => void, attributes: Attributes =
 /** A button that copies what `read` gives, and says so. */
 export function copyButton(read: () => string, what: string): HTMLButtonElement {
   const made = button("Copy", () => void copy(), { "aria-label": `Copy ${what}`, class: "quiet" });
+  const say = (text: string, name: string): void => {
+    made.textContent = text;
+    made.setAttribute("aria-label", name);
+  };
   const copy = async (): Promise<void> => {
-    const hasCopied = await tryCopy(read());
-    made.textContent = hasCopied ? "Copied" : "Copying is not allowed";
-    setTimeout(() => (made.textContent = "Copy"), 2000);
+    const words = (await tryCopy(read())) ? "Copied" : "Copying is not allowed";
+    say(words, words);
+    setTimeout(() => say("Copy", `Copy ${what}`), 2000);
   };
   return made;
 }
