@@ -79,7 +79,7 @@ $(PAGE_BUILT): $(PAGE_SOURCES)
 	else echo 'npm failed: the page is not built.'; fi
 
 page-pictures: $(VENV)/dev.stamp $(VENV)/model.stamp page $(CHROMIUM)
-	$(BIN)/python -m tests.clients.page.pictures $(ARGS)
+	$(BIN)/python -m benchmarks picture --page $(ARGS)
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

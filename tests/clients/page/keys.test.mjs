@@ -32,7 +32,7 @@ test("a key is asked for until it is right, and kept in the tab alone", async ()
     await giveKey(page, `${EDIT_KEY.slice(0, -4)}AAAA`);
     await page.getByText("unknown, expired or revoked").waitFor();
     await giveKey(page, EDIT_KEY);
-    await page.getByText("Model: ").waitFor();
+    await page.locator("#state").getByText("Model: ").waitFor();
     await press(page, "Apply");
     await page.locator("[data-status]").waitFor();
     const kept = await page.evaluate(() => [Object.values(sessionStorage), Object.values(localStorage), document.cookie]);
@@ -54,10 +54,10 @@ test("who gives no key is told what is missing, and can give one later", async (
     await press(page, "Apply");
     await seeDialog(page);
     await page.keyboard.press("Escape");
-    await page.locator(".problem").getByText("An API key is needed").waitFor();
+    await page.locator(".problem").getByRole("heading", { name: "An API key is needed" }).waitFor();
     await press(page, "Key…");
     await giveKey(page, EDIT_KEY);
-    await page.getByText("Model: ").waitFor();
+    await page.locator("#state").getByText("Model: ").waitFor();
     await press(page, "Key…");
     await press(page, "Forget the key");
     await seeDialog(page);
@@ -70,9 +70,9 @@ test("the live view says that it needs the scope admin", async () => {
   const tour = async (page) => {
     await seeDialog(page);
     await giveKey(page, EDIT_KEY);
-    await page.getByText("Model: ").waitFor();
+    await page.locator("#state").getByText("Model: ").waitFor();
     await page.getByRole("tab", { name: "Live" }).click();
-    await page.getByText("a key with the scope admin").waitFor();
+    await page.locator("#live").getByText("a key with the scope admin").waitFor();
     await checkAccessible(page);
     await press(page, "Use another key");
     await giveKey(page, ADMIN_KEY);
