@@ -12,7 +12,9 @@ const SWAGGER = join(HERE, "node_modules/swagger-ui-dist");
 rmSync(OUT, { recursive: true, force: true });
 mkdirSync(OUT, { recursive: true });
 const { metafile } = await build({
-  entryPoints: ["page.ts", "page.css", "docs.ts", "docs.css"].map((name) => join(HERE, "src", name)),
+  entryPoints: ["page.ts", "page.css", "docs.ts", "docs.css"].map((name) =>
+    join(HERE, "src", name),
+  ),
   outdir: OUT,
   bundle: true,
   minify: true,
@@ -41,7 +43,13 @@ function licencesOf(names) {
     .map((name) => {
       const folder = join(HERE, "node_modules", name);
       const { version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-      const texts = ["LICENSE", "LICENSE.txt", "LICENSE.md", "NOTICE", "swagger-ui-bundle.js.LICENSE.txt"]
+      const texts = [
+        "LICENSE",
+        "LICENSE.txt",
+        "LICENSE.md",
+        "NOTICE",
+        "swagger-ui-bundle.js.LICENSE.txt",
+      ]
         .filter((file) => existsSync(join(folder, file)))
         .map((file) => readFileSync(join(folder, file), "utf8").trim());
       if (texts.length === 0) {

@@ -38,7 +38,9 @@ async function apply(page, example) {
   await page.locator("[data-status]").waitFor();
 }
 
-await take("page.png", { viewport: { width: 1200, height: 1400 } }, (page) => apply(page, "An edit in doubt"));
+await take("page.png", { viewport: { width: 1200, height: 1400 } }, (page) =>
+  apply(page, "An edit in doubt"),
+);
 await take("page-diff.png", { viewport: { width: 1200, height: 1500 } }, async (page) => {
   await apply(page, "With the model");
   return page.locator("#result");
@@ -53,7 +55,10 @@ await browser.close();
 async function sendEdits(page) {
   const end = Date.now() + LOAD_S * 1000;
   for (let sent = 0; Date.now() < end; sent += 1) {
-    const lines = Array.from({ length: 12 }, (_none, line) => `value_${line} = ${line * (sent % 7)}`);
+    const lines = Array.from(
+      { length: 12 },
+      (_none, line) => `value_${line} = ${line * (sent % 7)}`,
+    );
     const edit = {
       path: "values.py",
       original: `${lines.join("\n")}\n`,

@@ -36,7 +36,13 @@ export class Chart {
     });
     this.#place.setAttribute("role", "img");
     this.#place.setAttribute("aria-label", label);
-    this.view = element("figure", { class: "chart" }, element("figcaption", {}, title), element("ul", { class: "line-legend" }, ...legend), this.#place);
+    this.view = element(
+      "figure",
+      { class: "chart" },
+      element("figcaption", {}, title),
+      element("ul", { class: "line-legend" }, ...legend),
+      this.#place,
+    );
     onThemeChange(() => this.#redraw());
     new ResizeObserver(() => this.#resize()).observe(this.#place);
   }
@@ -72,20 +78,33 @@ export class Chart {
   #options(width: number): uPlot.Options {
     const style = getComputedStyle(document.documentElement);
     const colour = (name: string): string => style.getPropertyValue(name).trim();
-    const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--border"), width: 1 }, ticks: { stroke: colour("--border") } };
+    const axis = {
+      stroke: colour("--quiet"),
+      grid: { stroke: colour("--border"), width: 1 },
+      ticks: { stroke: colour("--border") },
+    };
     return {
       width,
       height: HEIGHT,
       legend: { show: false },
       cursor: { show: false },
-      scales: { x: { range: (_plot, _min, max) => [max - CHART_S, max] }, y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.15 : 1] } },
+      scales: {
+        x: { range: (_plot, _min, max) => [max - CHART_S, max] },
+        y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.15 : 1] },
+      },
       axes: [
-        { ...axis, space: 80, values: (_plot, ticks) => ticks.map(clockTime) },
+        { ...axis, space: 80, size: 30, values: (_plot, ticks) => ticks.map(clockTime) },
         { ...axis, size: 64, values: (_plot, ticks) => ticks.map((tick) => this.format(tick)) },
       ],
       series: [
         {},
-        ...this.lines.map(({ label, colour: name }) => ({ label, stroke: colour(name), width: 2, spanGaps: true, points: { show: false } })),
+        ...this.lines.map(({ label, colour: name }) => ({
+          label,
+          stroke: colour(name),
+          width: 2,
+          spanGaps: true,
+          points: { show: false },
+        })),
       ],
     };
   }

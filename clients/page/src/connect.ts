@@ -4,12 +4,22 @@ import { copyButton, element } from "./elements";
 import { type Snippet, snippetsFor } from "./snippets";
 
 /** Fill the panel for a server at this address. */
-export function showConnect(panel: HTMLElement, address: string, { needsKey }: { needsKey: boolean }): void {
+export function showConnect(
+  panel: HTMLElement,
+  address: string,
+  { needsKey }: { needsKey: boolean },
+): void {
   const snippets = snippetsFor(address, { needsKey });
   const links = snippets.map(({ id, title }) => element("li", {}, jumpButton(id, title)));
   panel.replaceChildren(
     element("h2", {}, "Connect"),
-    element("p", {}, "This server is at ", element("code", {}, address.replace(/\/$/, "")), needsKey ? ". It needs a key." : ". It needs no key."),
+    element(
+      "p",
+      {},
+      "This server is at ",
+      element("code", {}, address.replace(/\/$/, "")),
+      needsKey ? ". It needs a key." : ". It needs no key.",
+    ),
     element("nav", { "aria-label": "Clients" }, element("ul", { class: "jumps" }, ...links)),
     ...snippets.map(snippetView),
   );
@@ -29,8 +39,17 @@ function snippetView({ id, title, note, code }: Snippet): HTMLElement {
   return element(
     "section",
     { class: "snippet", "aria-labelledby": `connect-${id}` },
-    element("div", { class: "snippet-head" }, element("h3", { id: `connect-${id}`, tabindex: -1 }, title), copyButton(() => code, `the snippet for ${title}`)),
+    element(
+      "div",
+      { class: "snippet-head" },
+      element("h3", { id: `connect-${id}`, tabindex: -1 }, title),
+      copyButton(() => code, `the snippet for ${title}`),
+    ),
     element("p", { class: "note" }, note),
-    element("pre", { tabindex: 0, role: "region", "aria-label": `Snippet for ${title}` }, element("code", {}, code)),
+    element(
+      "pre",
+      { tabindex: 0, role: "region", "aria-label": `Snippet for ${title}` },
+      element("code", {}, code),
+    ),
   );
 }

@@ -19,7 +19,9 @@ const COLOURS = EditorView.theme({
   ".cm-finding.error": { color: "var(--error)" },
   "&.cm-merge-a .cm-changedLine, .cm-deletedChunk": { backgroundColor: "var(--removed-line)" },
   "&.cm-merge-b .cm-changedLine, .cm-insertedLine": { backgroundColor: "var(--added-line)" },
-  "&.cm-merge-a .cm-changedText, .cm-deletedChunk .cm-deletedText": { background: "var(--removed)" },
+  "&.cm-merge-a .cm-changedText, .cm-deletedChunk .cm-deletedText": {
+    background: "var(--removed)",
+  },
   "&.cm-merge-b .cm-changedText": { background: "var(--added)" },
   ".cm-collapsedLines": { background: "var(--ground)", color: "var(--quiet)" },
   // The signs of the library are in few fonts.
@@ -56,7 +58,10 @@ export class DiffView {
       return;
     }
     const { from } = view.state.doc.line(line);
-    view.dispatch({ selection: { anchor: from }, effects: EditorView.scrollIntoView(from, { y: "center" }) });
+    view.dispatch({
+      selection: { anchor: from },
+      effects: EditorView.scrollIntoView(from, { y: "center" }),
+    });
     view.focus();
   }
 
@@ -83,8 +88,17 @@ export class DiffView {
       this.#destroy = () => view.destroy();
       return;
     }
-    const unified = unifiedMergeView({ original: before, mergeControls: false, collapseUnchanged: FOLD });
-    const extensions = [margin, appearance("The file after the edit, with removed lines"), ...shared, unified];
+    const unified = unifiedMergeView({
+      original: before,
+      mergeControls: false,
+      collapseUnchanged: FOLD,
+    });
+    const extensions = [
+      margin,
+      appearance("The file after the edit, with removed lines"),
+      ...shared,
+      unified,
+    ];
     const view = new EditorView({ parent: this.parent, doc: after, extensions });
     this.#after = view;
     this.#destroy = () => view.destroy();
@@ -99,7 +113,12 @@ class FindingMarker extends GutterMarker {
   override toDOM(): HTMLElement {
     const severity = this.findings.some((one) => one.severity === "error") ? "error" : "warning";
     const words = this.findings.map((one) => `${one.severity}: ${one.message}`).join("\n");
-    const attributes = { class: `cm-finding ${severity}`, title: words, role: "img", "aria-label": words };
+    const attributes = {
+      class: `cm-finding ${severity}`,
+      title: words,
+      role: "img",
+      "aria-label": words,
+    };
     return element("span", attributes, severity === "error" ? "✖" : "▲");
   }
 }
@@ -111,7 +130,9 @@ function findingMargin(findings: readonly Finding[]): Extension {
     markers: (view) => {
       const lines = [...byLine].filter(([line]) => line >= 1 && line <= view.state.doc.lines);
       lines.sort(([one], [other]) => one - other);
-      return RangeSet.of(lines.map(([line, of]) => new FindingMarker(of).range(view.state.doc.line(line).from)));
+      return RangeSet.of(
+        lines.map(([line, of]) => new FindingMarker(of).range(view.state.doc.line(line).from)),
+      );
     },
   });
 }

@@ -42,12 +42,15 @@ async function show(): Promise<void> {
     });
     state.textContent = "";
   } catch (error) {
-    state.textContent = error instanceof ProblemError ? error.problem.title : "The page made an error";
+    state.textContent =
+      error instanceof ProblemError ? error.problem.title : "The page made an error";
     place.replaceChildren(element("h2", {}, "No description"), problemView(error));
   }
 }
 
 function withKey(request: SwaggerRequest): SwaggerRequest {
   const key = readKey();
-  return key === null ? request : { ...request, headers: { ...request.headers, Authorization: `Bearer ${key}` } };
+  return key === null
+    ? request
+    : { ...request, headers: { ...request.headers, Authorization: `Bearer ${key}` } };
 }

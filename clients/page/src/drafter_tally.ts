@@ -8,7 +8,10 @@ export class DrafterTally {
   add(usage: Readonly<Record<string, ReferenceUsage>>): void {
     for (const [drafter, { drafted, accepted }] of Object.entries(usage)) {
       const before = this.#counts.get(drafter) ?? { drafted: 0, accepted: 0 };
-      this.#counts.set(drafter, { drafted: before.drafted + drafted, accepted: before.accepted + accepted });
+      this.#counts.set(drafter, {
+        drafted: before.drafted + drafted,
+        accepted: before.accepted + accepted,
+      });
     }
   }
 

@@ -6,7 +6,13 @@ import { json } from "@codemirror/lang-json";
 import { python } from "@codemirror/lang-python";
 import { bracketMatching, HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { Compartment, EditorState, type Extension } from "@codemirror/state";
-import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import {
+  drawSelection,
+  EditorView,
+  highlightActiveLine,
+  keymap,
+  lineNumbers,
+} from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 
 // The document has it as a property alone: browsers hide the attribute from scripts.
@@ -18,11 +24,16 @@ const COLOURS = EditorView.theme({
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5" },
   ".cm-content": { caretColor: "var(--text)" },
   ".cm-cursor": { borderLeftColor: "var(--text)" },
-  ".cm-gutters": { backgroundColor: "var(--ground)", color: "var(--quiet)", borderColor: "var(--border)" },
-  ".cm-activeLine": { backgroundColor: "var(--active-line)" },
-  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
-    backgroundColor: "var(--selection)",
+  ".cm-gutters": {
+    backgroundColor: "var(--ground)",
+    color: "var(--quiet)",
+    borderColor: "var(--border)",
   },
+  ".cm-activeLine": { backgroundColor: "var(--active-line)" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground":
+    {
+      backgroundColor: "var(--selection)",
+    },
 });
 
 const HIGHLIGHT = HighlightStyle.define([
@@ -30,7 +41,10 @@ const HIGHLIGHT = HighlightStyle.define([
   { tag: [tags.string, tags.special(tags.string), tags.regexp], color: "var(--code-string)" },
   { tag: [tags.comment], color: "var(--code-comment)", fontStyle: "italic" },
   { tag: [tags.number, tags.bool, tags.null], color: "var(--code-number)" },
-  { tag: [tags.function(tags.variableName), tags.definition(tags.variableName), tags.className], color: "var(--code-name)" },
+  {
+    tag: [tags.function(tags.variableName), tags.definition(tags.variableName), tags.className],
+    color: "var(--code-name)",
+  },
 ]);
 
 /** What every editor of the page has. */
@@ -52,11 +66,18 @@ export function appearance(label: string): Extension {
  */
 const TYPES_OVER_SELECTION = EditorView.domEventHandlers({
   beforeinput: (event, view) => {
-    if (event.inputType !== "insertText" || event.data === null || view.state.selection.main.empty) {
+    if (
+      event.inputType !== "insertText" ||
+      event.data === null ||
+      view.state.selection.main.empty
+    ) {
       return false;
     }
     event.preventDefault();
-    view.dispatch(view.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+    view.dispatch(view.state.replaceSelection(event.data), {
+      userEvent: "input.type",
+      scrollIntoView: true,
+    });
     return true;
   },
 });

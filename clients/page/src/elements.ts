@@ -33,7 +33,11 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
 }
 
 /** A button with a text. */
-export function button(text: string, press: () => void, attributes: Attributes = {}): HTMLButtonElement {
+export function button(
+  text: string,
+  press: () => void,
+  attributes: Attributes = {},
+): HTMLButtonElement {
   return element("button", { type: "button", click: press, ...attributes }, text);
 }
 

@@ -61,7 +61,8 @@ export const EXAMPLES: readonly Example[] = [
     name: "A clear edit",
     path: "greet.py",
     original: GREET,
-    update: '# ... existing code ...\ndef greet(name, mark="!"):\n    print("Hello " + name + mark)\n# ... existing code ...\n',
+    update:
+      '# ... existing code ...\ndef greet(name, mark="!"):\n    print("Hello " + name + mark)\n# ... existing code ...\n',
     useModel: "auto",
   },
   {
@@ -91,14 +92,16 @@ export const EXAMPLES: readonly Example[] = [
     name: "Search and replace",
     path: "settings.json",
     original: '{\n  "host": "127.0.0.1",\n  "port": 8080,\n  "debug": true\n}\n',
-    update: '<<<<<<< SEARCH\n  "debug": true\n=======\n  "debug": false,\n  "workers": 4\n>>>>>>> REPLACE\n',
+    update:
+      '<<<<<<< SEARCH\n  "debug": true\n=======\n  "debug": false,\n  "workers": 4\n>>>>>>> REPLACE\n',
     useModel: "auto",
   },
   {
     name: "A refused edit",
     path: "greet.py",
     original: GREET,
-    update: "<<<<<<< SEARCH\ndef farewell(name):\n=======\ndef farewell(name, mark):\n>>>>>>> REPLACE\n",
+    update:
+      "<<<<<<< SEARCH\ndef farewell(name):\n=======\ndef farewell(name, mark):\n>>>>>>> REPLACE\n",
     useModel: "auto",
   },
 ];

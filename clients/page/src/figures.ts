@@ -25,16 +25,24 @@ export interface Figures {
 /** The figures of the later reading's moment, and of the time since the earlier one. */
 export function figuresBetween(earlier: Reading, later: Reading): Figures {
   const seconds = later.at_s - earlier.at_s;
-  const grown = (name: string): number => growth(total(earlier.samples, name), total(later.samples, name));
+  const grown = (name: string): number =>
+    growth(total(earlier.samples, name), total(later.samples, name));
   const share = (part: string, whole: string): number | null => ratio(grown(part), grown(whole));
-  const latencies = bucketGrowth(earlier.samples, later.samples, "apply_e2e_request_latency_seconds");
+  const latencies = bucketGrowth(
+    earlier.samples,
+    later.samples,
+    "apply_e2e_request_latency_seconds",
+  );
   return {
     requestsPerSecond: seconds > 0 ? grown("apply_requests_total") / seconds : 0,
     statusShares: statusShares(earlier.samples, later.samples),
     p50: quantile(latencies, 0.5),
     p95: quantile(latencies, 0.95),
     tokensPerPass: share("apply_tokens_per_target_pass_sum", "apply_tokens_per_target_pass_count"),
-    acceptance: share("apply_spec_decode_num_accepted_tokens_total", "apply_spec_decode_num_draft_tokens_total"),
+    acceptance: share(
+      "apply_spec_decode_num_accepted_tokens_total",
+      "apply_spec_decode_num_draft_tokens_total",
+    ),
     cacheHits: share("apply_prefix_cache_hits_total", "apply_prefix_cache_queries_total"),
     kvUse: total(later.samples, "apply_kv_cache_usage_perc"),
     running: total(later.samples, "apply_num_requests_running"),
@@ -72,9 +80,15 @@ export function quantile(buckets: readonly Bucket[], share: number): number | nu
 export function bucketGrowth(earlier: Samples, later: Samples, name: string): Bucket[] {
   const before = byLabel(earlier, `${name}_bucket`, "le");
   const grown = [...byLabel(later, `${name}_bucket`, "le")]
-    .map(([le, count]) => ({ limit: le === "+Inf" ? Infinity : Number(le), count: growth(before.get(le) ?? 0, count) }))
+    .map(([le, count]) => ({
+      limit: le === "+Inf" ? Infinity : Number(le),
+      count: growth(before.get(le) ?? 0, count),
+    }))
     .sort((one, other) => one.limit - other.limit);
-  return grown.map(({ limit, count }, index) => ({ limit, count: Math.max(0, count - (grown[index - 1]?.count ?? 0)) }));
+  return grown.map(({ limit, count }, index) => ({
+    limit,
+    count: Math.max(0, count - (grown[index - 1]?.count ?? 0)),
+  }));
 }
 
 function statusShares(earlier: Samples, later: Samples): [string, number][] {
@@ -83,7 +97,9 @@ function statusShares(earlier: Samples, later: Samples): [string, number][] {
     .map(([status, count]): [string, number] => [status, growth(before.get(status) ?? 0, count)])
     .filter(([, count]) => count > 0);
   const sum = counts.reduce((whole, [, count]) => whole + count, 0);
-  return counts.map(([status, count]): [string, number] => [status, count / sum]).sort(([, one], [, other]) => other - one);
+  return counts
+    .map(([status, count]): [string, number] => [status, count / sum])
+    .sort(([, one], [, other]) => other - one);
 }
 
 /** How far a counter grew; one that is smaller than before began anew with the server. */

@@ -5,7 +5,10 @@ import type { Finding } from "apply-client";
 import { button, element } from "./elements";
 
 /** The list; with `show`, a finding's line is a button that leads to it. */
-export function findingList(findings: readonly Finding[], show?: (line: number) => void): HTMLElement {
+export function findingList(
+  findings: readonly Finding[],
+  show?: (line: number) => void,
+): HTMLElement {
   return element("ul", { class: "findings" }, ...findings.map((finding) => entry(finding, show)));
 }
 
@@ -14,7 +17,10 @@ function entry(finding: Finding, show?: (line: number) => void): HTMLElement {
   let place: HTMLElement | null = null;
   if (typeof line === "number") {
     const text = `Line ${line}`;
-    place = show === undefined ? element("span", {}, text) : button(text, () => show(line), { class: "link" });
+    place =
+      show === undefined
+        ? element("span", {}, text)
+        : button(text, () => show(line), { class: "link" });
   }
   return element(
     "li",

@@ -26,7 +26,11 @@ export class KeyDialog {
       this.#why,
       element("label", { for: "key-input" }, "Key"),
       this.#input,
-      element("p", { id: "key-note", class: "note" }, "The key stays in this tab and is forgotten when the tab is closed."),
+      element(
+        "p",
+        { id: "key-note", class: "note" },
+        "The key stays in this tab and is forgotten when the tab is closed.",
+      ),
       element(
         "div",
         { class: "actions" },
@@ -37,7 +41,9 @@ export class KeyDialog {
     );
     this.#dialog.append(form);
     this.#dialog.addEventListener("close", () => this.#answer(false));
-    byId("key").addEventListener("click", () => this.open("Requests are sent with this key. A server without keys needs none."));
+    byId("key").addEventListener("click", () =>
+      this.open("Requests are sent with this key. A server without keys needs none."),
+    );
   }
 
   /** Show the dialog with the reason for it. */
@@ -66,7 +72,9 @@ export class KeyDialog {
   #ask(detail: string): Promise<boolean> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
-      this.open(`The server says: ${detail}. Whoever runs it makes keys with "apply-service key create".`);
+      this.open(
+        `The server says: ${detail}. Whoever runs it makes keys with "apply-service key create".`,
+      );
     });
   }
 

@@ -68,18 +68,39 @@ export class Live {
   ) {
     const pause = button("Pause", () => this.#togglePause(pause), { class: "quiet", id: "pause" });
     panel.append(
-      element("div", { class: "live-head" }, element("h2", {}, "Live"), element("p", { class: "note" }, `Figures of the last ${WINDOW_S} seconds; charts of the last two minutes.`), pause),
+      element(
+        "div",
+        { class: "live-head" },
+        element("h2", {}, "Live"),
+        element(
+          "p",
+          { class: "note" },
+          `Figures of the last ${WINDOW_S} seconds; charts of the last two minutes.`,
+        ),
+        pause,
+      ),
       this.#notice,
       this.#body,
     );
     this.#body.append(
       element("dl", { class: "figures" }, ...FIGURES.map(([id, title]) => this.#figure(id, title))),
-      element("div", { class: "charts" }, this.#rate.view, this.#latency.view, this.#passes.view, this.#shares.view),
+      element(
+        "div",
+        { class: "charts" },
+        this.#rate.view,
+        this.#latency.view,
+        this.#passes.view,
+        this.#shares.view,
+      ),
       element(
         "div",
         { class: "columns" },
         table("How edits ended", ["Result", "Share"], this.#statuses),
-        table("Drafts of the edits sent from this page", ["Drafter", "Drafted", "Accepted", "Share"], this.#drafters),
+        table(
+          "Drafts of the edits sent from this page",
+          ["Drafter", "Drafted", "Accepted", "Share"],
+          this.#drafters,
+        ),
       ),
     );
     document.addEventListener("visibilitychange", () => this.#restart());
@@ -131,7 +152,10 @@ export class Live {
       }
     }
     if (turn === this.#turn) {
-      this.#timer = window.setTimeout(() => void this.#read(), Math.max(0, PERIOD_MS - (performance.now() - began)));
+      this.#timer = window.setTimeout(
+        () => void this.#read(),
+        Math.max(0, PERIOD_MS - (performance.now() - began)),
+      );
     }
   }
 
@@ -140,10 +164,18 @@ export class Live {
     const isForbidden = error instanceof ProblemError && error.problem.status === 403;
     const view = problemView(error);
     if (isForbidden) {
-      view.append(element("p", {}, "The live view reads the metrics, which need a key with the scope admin."));
+      view.append(
+        element("p", {}, "The live view reads the metrics, which need a key with the scope admin."),
+      );
     }
     if (isForbidden || isKeyNeeded(error)) {
-      view.append(button("Use another key", () => this.keys.open("The live view needs a key with the scope admin."), { class: "primary" }));
+      view.append(
+        button(
+          "Use another key",
+          () => this.keys.open("The live view needs a key with the scope admin."),
+          { class: "primary" },
+        ),
+      );
     }
     this.#notice.replaceChildren(view);
   }
@@ -166,15 +198,31 @@ export class Live {
     for (const [id, , read] of FIGURES) {
       (this.#values.get(id) as HTMLElement).textContent = read(figures);
     }
-    fill(this.#statuses, figures.statusShares.map(([status, share]) => [status, percent(share)]), 2);
-    const drafters = this.tally.rows().map(([drafter, { drafted, accepted }]) => [drafter, String(drafted), String(accepted), percent(accepted / drafted)]);
+    fill(
+      this.#statuses,
+      figures.statusShares.map(([status, share]) => [status, percent(share)]),
+      2,
+    );
+    const drafters = this.tally
+      .rows()
+      .map(([drafter, { drafted, accepted }]) => [
+        drafter,
+        String(drafted),
+        String(accepted),
+        percent(accepted / drafted),
+      ]);
     fill(this.#drafters, drafters, 4);
     const times = this.#figures.map(({ at_s }) => at_s);
-    const values = (read: (of: Figures) => number | null): (number | null)[] => this.#figures.map((one) => read(one.figures));
+    const values = (read: (of: Figures) => number | null): (number | null)[] =>
+      this.#figures.map((one) => read(one.figures));
     this.#rate.show(times, [values((of) => of.requestsPerSecond)]);
     this.#latency.show(times, [values((of) => of.p50), values((of) => of.p95)]);
     this.#passes.show(times, [values((of) => of.tokensPerPass)]);
-    this.#shares.show(times, [values((of) => of.kvUse), values((of) => of.cacheHits), values((of) => of.acceptance)]);
+    this.#shares.show(times, [
+      values((of) => of.kvUse),
+      values((of) => of.cacheHits),
+      values((of) => of.acceptance),
+    ]);
   }
 }
 
@@ -188,10 +236,18 @@ function orNothing(value: number | null, format: (value: number) => string): str
 
 function table(caption: string, heads: readonly string[], body: HTMLElement): HTMLElement {
   const cells = heads.map((head) => element("th", { scope: "col" }, head));
-  return element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...cells)), body);
+  return element(
+    "table",
+    {},
+    element("caption", {}, caption),
+    element("thead", {}, element("tr", {}, ...cells)),
+    body,
+  );
 }
 
 function fill(body: HTMLElement, rows: readonly string[][], width: number): void {
   const shown = rows.map((row) => element("tr", {}, ...row.map((cell) => element("td", {}, cell))));
-  body.replaceChildren(...(shown.length > 0 ? shown : [element("tr", {}, element("td", { colspan: width }, NOTHING))]));
+  body.replaceChildren(
+    ...(shown.length > 0 ? shown : [element("tr", {}, element("td", { colspan: width }, NOTHING))]),
+  );
 }

@@ -21,12 +21,15 @@ const keys = new KeyDialog(() => {
 const tally = new DrafterTally();
 new Playground(byId("playground"), service, keys, tally);
 const live = new Live(byId("live"), service, keys, tally);
-startTabs(document.querySelector('[role="tablist"]') as HTMLElement, (panel) => live.setShown(panel === "live"));
+startTabs(document.querySelector('[role="tablist"]') as HTMLElement, (panel) =>
+  live.setShown(panel === "live"),
+);
 void showState();
 
 /** Say which model is served, or what is missing; the model list needs a key where edits do. */
 async function showState(): Promise<void> {
   const state = byId("state");
+  state.textContent = "Asking the server…";
   let needsKey = readKey() !== null;
   try {
     const model = await keys.withKey(() => service.model());
@@ -34,7 +37,8 @@ async function showState(): Promise<void> {
     state.textContent = model === null ? "Working without a model" : `Model: ${model}`;
   } catch (error) {
     needsKey ||= isKeyNeeded(error);
-    state.textContent = error instanceof ProblemError ? error.problem.title : "The page made an error";
+    state.textContent =
+      error instanceof ProblemError ? error.problem.title : "The page made an error";
   }
   showConnect(byId("connect"), service.address, { needsKey });
 }

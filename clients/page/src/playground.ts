@@ -20,9 +20,18 @@ const MODES: Record<UseModel, string> = {
 
 /** The view, in its panel. */
 export class Playground {
-  readonly #path = element("input", { id: "path", type: "text", spellcheck: "false", autocomplete: "off" });
+  readonly #path = element("input", {
+    id: "path",
+    type: "text",
+    spellcheck: "false",
+    autocomplete: "off",
+  });
   readonly #mode = element("select", { id: "use-model" });
-  readonly #apply = element("button", { type: "submit", class: "primary", "aria-keyshortcuts": "Control+Enter" }, "Apply");
+  readonly #apply = element(
+    "button",
+    { type: "submit", class: "primary", "aria-keyshortcuts": "Control+Enter" },
+    "Apply",
+  );
   readonly #progress = element("p", { role: "status", class: "progress" });
   readonly #original: TextEditor;
   readonly #update: TextEditor;
@@ -43,7 +52,12 @@ export class Playground {
     const original = element("div", { class: "editor" });
     const update = element("div", { class: "editor" });
     const results = element("section", { id: "result", "aria-label": "Result", tabindex: -1 });
-    panel.append(element("h2", { class: "visually-hidden" }, "Playground"), this.#exampleList(), this.#form(original, update), results);
+    panel.append(
+      element("h2", { class: "visually-hidden" }, "Playground"),
+      this.#exampleList(),
+      this.#form(original, update),
+      results,
+    );
     this.#original = new TextEditor(original, "The file");
     this.#update = new TextEditor(update, "The update");
     this.#result = new ResultView(results, {
@@ -58,15 +72,27 @@ export class Playground {
   }
 
   #exampleList(): HTMLElement {
-    const buttons = EXAMPLES.map((example) => button(example.name, () => this.#load(example), { class: "quiet" }));
-    return element("div", { class: "examples", role: "group", "aria-label": "Examples" }, element("span", {}, "Examples:"), ...buttons);
+    const buttons = EXAMPLES.map((example) =>
+      button(example.name, () => this.#load(example), { class: "quiet" }),
+    );
+    return element(
+      "div",
+      { class: "examples", role: "group", "aria-label": "Examples" },
+      element("span", {}, "Examples:"),
+      ...buttons,
+    );
   }
 
   #form(original: HTMLElement, update: HTMLElement): HTMLElement {
     const form = element(
       "form",
       { class: "edit", submit: (event) => this.#submit(event) },
-      element("div", { class: "inputs" }, labelled("The file", original), labelled("The update", update)),
+      element(
+        "div",
+        { class: "inputs" },
+        labelled("The file", original),
+        labelled("The update", update),
+      ),
       element(
         "div",
         { class: "options" },
@@ -130,7 +156,9 @@ export class Playground {
     this.#progress.textContent = "Working…";
     this.#apply.disabled = true;
     try {
-      const answer = await this.keys.withKey(async () => this.service.apply(await this.#withTrace(edit)));
+      const answer = await this.keys.withKey(async () =>
+        this.service.apply(await this.#withTrace(edit)),
+      );
       this.tally.add(answer.speculation.by_reference);
       if (turn === this.#turn) {
         this.#result.show(answer, { path: edit.path ?? "", original: edit.original as string });
@@ -140,14 +168,15 @@ export class Playground {
       if (turn === this.#turn) {
         const choices = error instanceof ProblemError ? (error.problem.choices ?? []) : [];
         this.#result.showOther(problemView(error), choices);
-        this.#progress.textContent = error instanceof ProblemError ? error.problem.title : "The page made an error.";
+        this.#progress.textContent =
+          error instanceof ProblemError ? error.problem.title : "The page made an error.";
       }
     } finally {
       this.#apply.disabled = false;
     }
   }
 
-  /** The same edit, asking for its decoding where the model is sure to write and the server can. */
+  /** The same edit, asking for its decoding where the model may write and the server can say it. */
   async #withTrace(edit: Edit): Promise<Edit> {
     const wantsTrace = edit.use_model !== "never" && (edit.resolve ?? null) === null;
     return wantsTrace && (await this.service.canTrace()) ? { ...edit, include: ["trace"] } : edit;

@@ -8,7 +8,12 @@ import { ProblemError } from "./service";
 export function problemView(error: unknown): HTMLElement {
   if (!(error instanceof ProblemError)) {
     const words = error instanceof Error ? error.message : String(error);
-    return element("div", { class: "problem" }, element("h3", {}, "The page made an error"), element("p", {}, words));
+    return element(
+      "div",
+      { class: "problem" },
+      element("h3", {}, "The page made an error"),
+      element("p", {}, words),
+    );
   }
   const { title, detail, status, code, remedy, findings } = error.problem;
   return element(

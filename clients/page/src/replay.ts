@@ -15,7 +15,12 @@ const LEGEND = {
 export class Replay {
   readonly view: HTMLElement;
   readonly #frames: Frame[];
-  readonly #output = element("pre", { class: "tokens", tabindex: 0, role: "region", "aria-label": "Text up to this step" });
+  readonly #output = element("pre", {
+    class: "tokens",
+    tabindex: 0,
+    role: "region",
+    "aria-label": "Text up to this step",
+  });
   readonly #words = element("p", { class: "replay-words", "aria-live": "polite" });
   readonly #counts = element("p", { class: "note" });
   readonly #slider: HTMLInputElement;
@@ -94,24 +99,38 @@ export class Replay {
     this.#words.textContent = words;
     const { forced, drafted, written, rejected } = countTokens(shown);
     this.#counts.textContent = `So far: ${forced} forced, ${drafted} drafted, ${written} written, ${rejected} rejected.`;
-    const regions = [...new Set(this.#frames.map(({ region }) => region))].sort((one, other) => one - other);
+    const regions = [...new Set(this.#frames.map(({ region }) => region))].sort(
+      (one, other) => one - other,
+    );
     this.#output.replaceChildren(
       ...regions.flatMap((region) => regionView(region, shown, { isOnly: regions.length === 1 })),
     );
   }
 }
 
-function regionView(region: number, shown: readonly Frame[], { isOnly }: { isOnly: boolean }): Node[] {
-  const title = isOnly ? [] : [element("span", { class: "region-title" }, `Region ${region + 1}\n`)];
-  const pieces = shown.flatMap((frame, index) => (frame.region === region ? stepView(frame, index === shown.length - 1) : []));
+function regionView(
+  region: number,
+  shown: readonly Frame[],
+  { isOnly }: { isOnly: boolean },
+): Node[] {
+  const title = isOnly
+    ? []
+    : [element("span", { class: "region-title" }, `Region ${region + 1}\n`)];
+  const pieces = shown.flatMap((frame, index) =>
+    frame.region === region ? stepView(frame, index === shown.length - 1) : [],
+  );
   return [...title, ...pieces, document.createTextNode(isOnly ? "" : "\n")];
 }
 
 /** A step's tokens; what was rejected is shown in the last step alone, since it is not in the text. */
 function stepView({ step }: Frame, isLast: boolean): HTMLElement[] {
   const now = isLast ? " now" : "";
-  const tokens = step.tokens.map((token) => element("span", { class: `token ${token.origin}${now}`, title: token.origin }, token.text));
-  const rejected = isLast ? step.rejected.map((text) => element("del", { class: "token rejected now" }, text)) : [];
+  const tokens = step.tokens.map((token) =>
+    element("span", { class: `token ${token.origin}${now}`, title: token.origin }, token.text),
+  );
+  const rejected = isLast
+    ? step.rejected.map((text) => element("del", { class: "token rejected now" }, text))
+    : [];
   // The model's own token stands in the place of the first rejected one.
   const written = tokens.findIndex((_token, index) => step.tokens[index]?.origin === "written");
   const place = written < 0 ? tokens.length : written;

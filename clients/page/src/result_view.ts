@@ -66,7 +66,9 @@ export class ResultView {
     if (merged !== null) {
       this.#showDiff(answer, merged, asked);
     }
-    this.parent.append(element("div", { class: "columns" }, timeLineView(answer.timing), speculationView(answer)));
+    this.parent.append(
+      element("div", { class: "columns" }, timeLineView(answer.timing), speculationView(answer)),
+    );
     if (answer.trace && answer.trace.some(({ steps }) => steps.length > 0)) {
       this.#replay = new Replay(answer.trace);
       this.parent.append(this.#replay.view);
@@ -78,7 +80,16 @@ export class ResultView {
     return element(
       "div",
       { class: "result-head" },
-      element("p", {}, element("strong", { class: `status ${answer.status}`, "data-status": answer.status }, STATUS[answer.status]), ` (${source})`),
+      element(
+        "p",
+        {},
+        element(
+          "strong",
+          { class: `status ${answer.status}`, "data-status": answer.status },
+          STATUS[answer.status],
+        ),
+        ` (${source})`,
+      ),
       merged === null
         ? null
         : element(
@@ -95,11 +106,25 @@ export class ResultView {
     const place = element("div", { class: "diff-place" });
     const diff = new DiffView(place);
     this.#diff = diff;
-    this.parent.append(element("section", { "aria-labelledby": "diff-title" }, element("h3", { id: "diff-title" }, "Before and after"), place));
+    this.parent.append(
+      element(
+        "section",
+        { "aria-labelledby": "diff-title" },
+        element("h3", { id: "diff-title" }, "Before and after"),
+        place,
+      ),
+    );
     diff.show({ path, before: original, after, findings });
     if (findings.length > 0) {
       const list = findingList(findings, (line) => diff.goTo(line));
-      this.parent.append(element("section", { "aria-labelledby": "findings-title" }, element("h3", { id: "findings-title" }, "Findings"), list));
+      this.parent.append(
+        element(
+          "section",
+          { "aria-labelledby": "findings-title" },
+          element("h3", { id: "findings-title" }, "Findings"),
+          list,
+        ),
+      );
     }
   }
 }
@@ -117,6 +142,13 @@ function speculationView({ speculation, usage }: WireResult): HTMLElement {
           ["Drafted and accepted", `${accepted} of ${drafted}`],
           ["Prompt from the cache", `${usage.cached_tokens} of ${usage.prompt_tokens}`],
         ];
-  const rows = facts.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)));
-  return element("section", { "aria-labelledby": "model-title" }, element("h3", { id: "model-title" }, "Model"), element("dl", { class: "facts" }, ...rows));
+  const rows = facts.map(([name, value]) =>
+    element("div", {}, element("dt", {}, name), element("dd", {}, value)),
+  );
+  return element(
+    "section",
+    { "aria-labelledby": "model-title" },
+    element("h3", { id: "model-title" }, "Model"),
+    element("dl", { class: "facts" }, ...rows),
+  );
 }

@@ -41,7 +41,11 @@ export class Service {
 
   async apply(edit: Edit): Promise<TracedAnswer> {
     const headers = { "Content-Type": "application/json" };
-    const answer = await this.#ask("v1/apply", { method: "POST", headers, body: JSON.stringify(edit) });
+    const answer = await this.#ask("v1/apply", {
+      method: "POST",
+      headers,
+      body: JSON.stringify(edit),
+    });
     return (await answer.json()) as TracedAnswer;
   }
 
@@ -54,13 +58,19 @@ export class Service {
     return listed.data[0]?.id ?? null;
   }
 
-  /** Whether this version of the service can say how it decoded; its description tells. */
+  /**
+   * Whether this version of the service can say how it decoded; its description tells. Without a
+   * description edits go on, without a trace; only a missing key is an error.
+   */
   async canTrace(): Promise<boolean> {
     this.#canTrace ??= this.#readCanTrace();
     try {
       return await this.#canTrace;
     } catch (error) {
       this.#canTrace = null;
+      if (error instanceof ProblemError && error.problem.status !== 401) {
+        return false;
+      }
       throw error;
     }
   }
@@ -106,7 +116,13 @@ async function problemOf(answer: Response): Promise<Problem> {
   try {
     const said = JSON.parse(text) as Partial<Problem>;
     if (typeof said.detail === "string") {
-      return { title: `Error ${answer.status}`, code: "unknown", ...said, detail: said.detail, status: answer.status };
+      return {
+        title: `Error ${answer.status}`,
+        code: "unknown",
+        ...said,
+        detail: said.detail,
+        status: answer.status,
+      };
     }
   } catch {
     // Something between the page and the service answered.

@@ -17,7 +17,18 @@ const EDIT = {
 /** All snippets for a server at an address, which may end with a slash. */
 export function snippetsFor(address: string, { needsKey }: { needsKey: boolean }): Snippet[] {
   const url = address.replace(/\/+$/, "");
-  return [curl(url, needsKey), python(url, needsKey), typescript(url, needsKey), openai(url, needsKey), claudeCode(url), openCode(url), continueDev(url, needsKey), morph(url, needsKey), editors(url), commandLine(url, needsKey)];
+  return [
+    curl(url, needsKey),
+    python(url, needsKey),
+    typescript(url, needsKey),
+    openai(url, needsKey),
+    claudeCode(url),
+    openCode(url),
+    continueDev(url, needsKey),
+    morph(url, needsKey),
+    editors(url),
+    commandLine(url, needsKey),
+  ];
 }
 
 function curl(url: string, needsKey: boolean): Snippet {
@@ -96,7 +107,12 @@ function claudeCode(url: string): Snippet {
 }
 
 function openCode(url: string): Snippet {
-  const apply = { type: "local", command: MCP_COMMAND, environment: { APPLY_SERVICE_URL: url }, enabled: true };
+  const apply = {
+    type: "local",
+    command: MCP_COMMAND,
+    environment: { APPLY_SERVICE_URL: url },
+    enabled: true,
+  };
   return {
     id: "opencode",
     title: "OpenCode",

@@ -46,9 +46,19 @@ export function timeLineView(timing: Timing): HTMLElement {
     bar.append(piece);
   }
   const words = parts.map((part) =>
-    element("div", {}, element("dt", { class: `time-${part.name}` }, part.label), element("dd", {}, duration(part.seconds))),
+    element(
+      "div",
+      {},
+      element("dt", { class: `time-${part.name}` }, part.label),
+      element("dd", {}, duration(part.seconds)),
+    ),
   );
-  const total = element("div", {}, element("dt", {}, "Total"), element("dd", {}, duration(timing.total)));
+  const total = element(
+    "div",
+    {},
+    element("dt", {}, "Total"),
+    element("dd", {}, duration(timing.total)),
+  );
   return element(
     "section",
     { class: "time", "aria-labelledby": "time-title" },

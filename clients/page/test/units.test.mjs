@@ -9,7 +9,16 @@ import test from "node:test";
 import { build } from "esbuild";
 
 const outdir = mkdtempSync(join(tmpdir(), "page-units-"));
-const names = ["prometheus", "figures", "trace", "snippets", "address", "drafter_tally", "time_line", "examples"];
+const names = [
+  "prometheus",
+  "figures",
+  "trace",
+  "snippets",
+  "address",
+  "drafter_tally",
+  "time_line",
+  "examples",
+];
 const entryPoints = names.map((name) => new URL(`../src/${name}.ts`, import.meta.url).pathname);
 await build({ entryPoints, outdir, bundle: true, format: "esm", outExtension: { ".js": ".mjs" } });
 const load = (name) => import(join(outdir, `${name}.mjs`));
@@ -37,7 +46,13 @@ test("metrics are read with labels, escapes and infinities", () => {
     ].join("\n"),
   );
   assert.equal(total(samples, "a_total"), 103);
-  assert.deepEqual([...byLabel(samples, "a_total", "result")], [["applied", 3], ['with "quotes", \\ and \n', 100]]);
+  assert.deepEqual(
+    [...byLabel(samples, "a_total", "result")],
+    [
+      ["applied", 3],
+      ['with "quotes", \\ and \n', 100],
+    ],
+  );
   assert.equal(samples.get("h_bucket")[0].value, 7);
   assert.equal(total(samples, "b"), -Infinity);
   assert.equal(total(samples, "c"), Infinity);
@@ -57,7 +72,16 @@ test("a quantile lies in its bucket, evenly spread", () => {
   assert.equal(quantile(buckets, 1), 4);
   assert.equal(quantile([], 0.5), null);
   assert.equal(quantile([{ limit: 1, count: 0 }], 0.5), null);
-  assert.equal(quantile([{ limit: 1, count: 1 }, { limit: Infinity, count: 9 }], 0.95), 1);
+  assert.equal(
+    quantile(
+      [
+        { limit: 1, count: 1 },
+        { limit: Infinity, count: 9 },
+      ],
+      0.95,
+    ),
+    1,
+  );
 });
 
 function metricsOf({ applied, review, slow, drafted, accepted }) {
@@ -81,11 +105,20 @@ apply_num_requests_waiting 1
 }
 
 test("figures are those of the time between two readings", () => {
-  const earlier = { at_s: 10, samples: metricsOf({ applied: 100, review: 10, slow: 5, drafted: 50, accepted: 20 }) };
-  const later = { at_s: 20, samples: metricsOf({ applied: 115, review: 15, slow: 10, drafted: 90, accepted: 50 }) };
+  const earlier = {
+    at_s: 10,
+    samples: metricsOf({ applied: 100, review: 10, slow: 5, drafted: 50, accepted: 20 }),
+  };
+  const later = {
+    at_s: 20,
+    samples: metricsOf({ applied: 115, review: 15, slow: 10, drafted: 90, accepted: 50 }),
+  };
   const figures = figuresBetween(earlier, later);
   assert.equal(figures.requestsPerSecond, 2);
-  assert.deepEqual(figures.statusShares, [["applied", 0.75], ["needs_review", 0.25]]);
+  assert.deepEqual(figures.statusShares, [
+    ["applied", 0.75],
+    ["needs_review", 0.25],
+  ]);
   assert.ok(figures.p50 < 0.1 && figures.p95 > 0.1);
   assert.equal(figures.tokensPerPass, 8);
   assert.equal(figures.acceptance, 0.75);
@@ -94,14 +127,24 @@ test("figures are those of the time between two readings", () => {
 });
 
 test("a first reading and a server that began anew give no negative figures", () => {
-  const reading = { at_s: 10, samples: metricsOf({ applied: 100, review: 0, slow: 0, drafted: 50, accepted: 20 }) };
+  const reading = {
+    at_s: 10,
+    samples: metricsOf({ applied: 100, review: 0, slow: 0, drafted: 50, accepted: 20 }),
+  };
   const first = figuresBetween(reading, reading);
   assert.deepEqual([first.requestsPerSecond, first.p50, first.statusShares], [0, null, []]);
-  const anew = { at_s: 12, samples: metricsOf({ applied: 4, review: 0, slow: 0, drafted: 2, accepted: 1 }) };
+  const anew = {
+    at_s: 12,
+    samples: metricsOf({ applied: 4, review: 0, slow: 0, drafted: 2, accepted: 1 }),
+  };
   const figures = figuresBetween(reading, anew);
   assert.equal(figures.requestsPerSecond, 2);
   assert.equal(figures.acceptance, 0.5);
-  assert.ok(bucketGrowth(reading.samples, anew.samples, "apply_e2e_request_latency_seconds").every(({ count }) => count >= 0));
+  assert.ok(
+    bucketGrowth(reading.samples, anew.samples, "apply_e2e_request_latency_seconds").every(
+      ({ count }) => count >= 0,
+    ),
+  );
 });
 
 const step = (at_s, origins, rejected = [], drafter = null) => ({
@@ -113,10 +156,16 @@ const step = (at_s, origins, rejected = [], drafter = null) => ({
 
 test("regions are replayed in the order of time, and counted", () => {
   const frames = framesOf([
-    { region: 0, steps: [step(0, ["forced"]), step(0.2, ["drafted", "drafted", "written"], ["x"], "snippet")] },
+    {
+      region: 0,
+      steps: [step(0, ["forced"]), step(0.2, ["drafted", "drafted", "written"], ["x"], "snippet")],
+    },
     { region: 1, steps: [step(0.1, ["written"])] },
   ]);
-  assert.deepEqual(frames.map(({ region }) => region), [0, 1, 0]);
+  assert.deepEqual(
+    frames.map(({ region }) => region),
+    [0, 1, 0],
+  );
   assert.deepEqual(countTokens(frames), { forced: 1, drafted: 2, written: 2, rejected: 1 });
   assert.equal(describeFrame(frames, -1), "Before the first step");
   assert.equal(
@@ -137,15 +186,23 @@ test("every snippet names the address, and none a key that is not needed", () =>
     const curl = snippets.find(({ id }) => id === "curl").code;
     assert.equal(curl.includes("Authorization"), needsKey);
   }
-  const mcp = snippetsFor("http://[::1]:1", { needsKey: false }).find(({ id }) => id === "claude-code");
+  const mcp = snippetsFor("http://[::1]:1", { needsKey: false }).find(
+    ({ id }) => id === "claude-code",
+  );
   assert.equal(JSON.parse(mcp.code).mcpServers.apply.env.APPLY_SERVICE_URL, "http://[::1]:1");
 });
 
 test("the service is where the document is, below any root path", () => {
   assert.equal(serviceAddress("http://127.0.0.1:8722/"), "http://127.0.0.1:8722/");
   assert.equal(serviceAddress("http://127.0.0.1:8722/docs?x=1#live"), "http://127.0.0.1:8722/");
-  assert.equal(serviceAddress("https://a.example/below/here/#live"), "https://a.example/below/here/");
-  assert.equal(serviceAddress("https://a.example/below/here/docs"), "https://a.example/below/here/");
+  assert.equal(
+    serviceAddress("https://a.example/below/here/#live"),
+    "https://a.example/below/here/",
+  );
+  assert.equal(
+    serviceAddress("https://a.example/below/here/docs"),
+    "https://a.example/below/here/",
+  );
 });
 
 test("drafters are summed over edits, the busiest first", () => {
@@ -162,7 +219,13 @@ test("the parts of a time add up to it, unless regions were computed side by sid
   const parts = timeParts({ queue: 0.1, prefill: 0.2, decode: 0.3, total: 1 });
   assert.ok(Math.abs(parts.reduce((sum, { seconds }) => sum + seconds, 0) - 1) < 1e-9);
   assert.equal(timeParts({ queue: 1, prefill: 1, decode: 1, total: 2 }).at(-1).seconds, 0);
-  assert.deepEqual([0, 0.00123, 0.0123, 0.123, 1.234].map(duration), ["0.00 ms", "1.23 ms", "12.3 ms", "123 ms", "1.23 s"]);
+  assert.deepEqual([0, 0.00123, 0.0123, 0.123, 1.234].map(duration), [
+    "0.00 ms",
+    "1.23 ms",
+    "12.3 ms",
+    "123 ms",
+    "1.23 s",
+  ]);
 });
 
 test("examples have names of their own, and texts", () => {

@@ -34,7 +34,10 @@ export async function visit(browser, address, tour, { statuses = [], ...options 
     }
   });
   page.on("request", (request) => {
-    if (new URL(request.url()).origin !== new URL(address).origin && !request.url().startsWith("data:")) {
+    if (
+      new URL(request.url()).origin !== new URL(address).origin &&
+      !request.url().startsWith("data:")
+    ) {
       foreign.push(request.url());
     }
   });
@@ -63,7 +66,10 @@ export async function checkAccessible(page, tags = [...WCAG, "best-practice"]) {
   await page.evaluate(AXE);
   const found = await page.evaluate(async (values) => {
     const { violations } = await globalThis.axe.run(document, { runOnly: { type: "tag", values } });
-    return violations.map(({ id, nodes }) => [id, ...nodes.map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary}`)]);
+    return violations.map(({ id, nodes }) => [
+      id,
+      ...nodes.map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary}`),
+    ]);
   }, tags);
   assert.deepEqual(found, []);
 }
@@ -80,6 +86,9 @@ export { WCAG };
 
 /** Fail if the page is wider than its window. */
 export async function checkFits(page) {
-  const [wide, window_] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  const [wide, window_] = await page.evaluate(() => [
+    document.documentElement.scrollWidth,
+    innerWidth,
+  ]);
   assert.ok(wide <= window_, `the page is ${wide} px wide in a window of ${window_} px`);
 }

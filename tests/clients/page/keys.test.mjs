@@ -35,7 +35,11 @@ test("a key is asked for until it is right, and kept in the tab alone", async ()
     await page.locator("#state").getByText("Model: ").waitFor();
     await press(page, "Apply");
     await page.locator("[data-status]").waitFor();
-    const kept = await page.evaluate(() => [Object.values(sessionStorage), Object.values(localStorage), document.cookie]);
+    const kept = await page.evaluate(() => [
+      Object.values(sessionStorage),
+      Object.values(localStorage),
+      document.cookie,
+    ]);
     assert.deepEqual(kept, [[EDIT_KEY], [], ""]);
     assert.deepEqual(await context.cookies(), []);
     await page.getByRole("tab", { name: "Connect" }).click();
@@ -94,7 +98,10 @@ test("the description of the API asks for a key and calls below the root path", 
   const tour = async (page) => {
     await seeDialog(page);
     await giveKey(page, EDIT_KEY);
-    await page.getByRole("button", { name: /^get \/v1\/models/i }).first().click();
+    await page
+      .getByRole("button", { name: /^get \/v1\/models/i })
+      .first()
+      .click();
     await press(page, "Try it out");
     const asked = page.waitForRequest((request) => request.url() === `${KEYED_URL}/v1/models`);
     await press(page, "Execute");

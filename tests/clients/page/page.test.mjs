@@ -51,7 +51,9 @@ test("the model writes, and its figures and times are shown", async () => {
 
 async function canTrace() {
   const described = await (await fetch(`${URL_}schema/openapi.json`)).json();
-  return JSON.stringify(described.components.schemas.ApplyBody.properties.include).includes("trace");
+  return JSON.stringify(described.components.schemas.ApplyBody.properties.include).includes(
+    "trace",
+  );
 }
 
 test("a question is resolved by its button", async () => {
@@ -73,12 +75,21 @@ test("a finding stands in the margin at its line, and its button leads there", a
     const after_ = page.locator(".cm-merge-b");
     const line = page.getByRole("button", { name: /^Line \d+$/ }).first();
     const number = Number((await line.textContent()).replace("Line ", ""));
-    const place = await after_.locator(".cm-lineNumbers .cm-gutterElement").filter({ hasText: new RegExp(`^${number}$`) }).last().boundingBox();
+    const place = await after_
+      .locator(".cm-lineNumbers .cm-gutterElement")
+      .filter({ hasText: new RegExp(`^${number}$`) })
+      .last()
+      .boundingBox();
     const shown = await sign.boundingBox();
-    assert.ok(Math.abs(place.y + place.height / 2 - shown.y - shown.height / 2) < 12, `${place.y} ${shown.y}`);
+    assert.ok(
+      Math.abs(place.y + place.height / 2 - shown.y - shown.height / 2) < 12,
+      `${place.y} ${shown.y}`,
+    );
     assert.match(await sign.getAttribute("aria-label"), /^warning: /);
     await line.click();
-    assert.ok(await after_.locator(".cm-content").evaluate((content) => content === document.activeElement));
+    assert.ok(
+      await after_.locator(".cm-content").evaluate((content) => content === document.activeElement),
+    );
   });
 });
 
@@ -112,7 +123,10 @@ test("a result is copied, and taken as the file for the next update", async () =
 test("all works by the keyboard", async () => {
   await at(async (page) => {
     await page.keyboard.press("Tab");
-    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the content");
+    assert.equal(
+      await page.evaluate(() => document.activeElement.textContent),
+      "Skip to the content",
+    );
     await page.getByLabel("The update").click();
     await page.keyboard.press("Control+A");
     await page.keyboard.type("# ...\ndef greet(name):\nprint(name)\n");
@@ -124,7 +138,14 @@ test("all works by the keyboard", async () => {
     await page.keyboard.press("Tab");
     assert.equal(await page.evaluate(() => document.activeElement.id), "path");
     await page.getByRole("tab", { name: "Playground" }).focus();
-    for (const [key, name] of [["ArrowRight", "Live"], ["ArrowRight", "Connect"], ["ArrowRight", "Playground"], ["ArrowLeft", "Connect"], ["Home", "Playground"], ["End", "Connect"]]) {
+    for (const [key, name] of [
+      ["ArrowRight", "Live"],
+      ["ArrowRight", "Connect"],
+      ["ArrowRight", "Playground"],
+      ["ArrowLeft", "Connect"],
+      ["Home", "Playground"],
+      ["End", "Connect"],
+    ]) {
       await page.keyboard.press(key);
       const selected = page.getByRole("tab", { selected: true });
       assert.equal(await selected.textContent(), name);
@@ -154,7 +175,10 @@ test("the decoding is replayed step by step", async () => {
     const text = page.getByRole("region", { name: "Text up to this step" });
     const slider = page.getByRole("slider", { name: "Step" });
     await words.waitFor();
-    assert.match(await words.textContent(), /^Step 4 of 4 at 37.7 ms: 2 tokens, 2 accepted of a draft from original$/);
+    assert.match(
+      await words.textContent(),
+      /^Step 4 of 4 at 37.7 ms: 2 tokens, 2 accepted of a draft from original$/,
+    );
     await checkAccessibleInBothThemes(page);
     await press(page, "Step back");
     await press(page, "Step back");
@@ -175,14 +199,26 @@ test("the decoding is replayed step by step", async () => {
     await press(page, "Play");
     await page.getByText(/^Step 4 of 4/).waitFor();
     await page.getByRole("button", { name: "Play", exact: true }).waitFor();
-    assert.match(await page.getByText("So far:").textContent(), /2 forced, 4 drafted, 2 written, 2 rejected/);
+    assert.match(
+      await page.getByText("So far:").textContent(),
+      /2 forced, 4 drafted, 2 written, 2 rejected/,
+    );
   });
 });
 
 async function sendEdits(count) {
-  const body = JSON.stringify({ original: "a = 1\nb = 2\n", update: "a = 1\nb = 3\n", path: "a.py", use_model: "never" });
+  const body = JSON.stringify({
+    original: "a = 1\nb = 2\n",
+    update: "a = 1\nb = 3\n",
+    path: "a.py",
+    use_model: "never",
+  });
   for (let sent = 0; sent < count; sent += 1) {
-    const answer = await fetch(`${URL_}v1/apply`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+    const answer = await fetch(`${URL_}v1/apply`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body,
+    });
     assert.equal(answer.status, 200);
   }
 }
@@ -192,15 +228,29 @@ test("live figures move under load", async () => {
     await applyExample(page, "With the model");
     await status(page).waitFor();
     await page.getByRole("tab", { name: "Live" }).click();
-    await page.locator("#figure-rate").getByText(/^0\.00$/).waitFor();
+    await page
+      .locator("#figure-rate")
+      .getByText(/^0\.00$/)
+      .waitFor();
     await page.waitForTimeout(1200);
     await sendEdits(20);
-    await page.locator("#figure-rate").getByText(/^(?!0\.00)\d+\.\d\d$/).waitFor();
+    await page
+      .locator("#figure-rate")
+      .getByText(/^(?!0\.00)\d+\.\d\d$/)
+      .waitFor();
     await page.locator("#figure-p50").getByText(/ m?s$/).waitFor();
     await page.locator("#figure-p95").getByText(/ m?s$/).waitFor();
     await page.getByRole("row", { name: /^(applied|unchanged) \d+ %/ }).waitFor();
     assert.equal(await page.locator(".chart canvas").count(), 4);
-    const drawn = await page.locator(".chart canvas").first().evaluate((canvas) => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value > 0));
+    const drawn = await page
+      .locator(".chart canvas")
+      .first()
+      .evaluate((canvas) =>
+        canvas
+          .getContext("2d")
+          .getImageData(0, 0, canvas.width, canvas.height)
+          .data.some((value) => value > 0),
+      );
     assert.ok(drawn);
     await checkAccessibleInBothThemes(page);
     await press(page, "Pause");
@@ -296,7 +346,10 @@ test("the API is described, and tried, and meets WCAG", async () => {
   const tour = async (page) => {
     await page.locator(".opblock").first().waitFor();
     await checkAccessibleInBothThemes(page, WCAG);
-    await page.getByRole("button", { name: /^post \/apply/i }).first().click();
+    await page
+      .getByRole("button", { name: /^post \/apply/i })
+      .first()
+      .click();
     await press(page, "Try it out");
     await page.getByLabel("Request body").fill('{"original": "a = 1\\n", "update": "a = 2\\n"}');
     await press(page, "Execute");
@@ -316,13 +369,39 @@ test("no button is without a test here", async () => {
   await at(async (page) => {
     await applyExample(page, "An edit in doubt");
     await status(page).waitFor();
-    const names = await page.locator("button").evaluateAll((buttons) => buttons.map((one) => one.getAttribute("aria-label") ?? one.textContent));
+    const names = await page
+      .locator("button")
+      .evaluateAll((buttons) =>
+        buttons.map((one) => one.getAttribute("aria-label") ?? one.textContent),
+      );
     const known = [
-      ...["Key…", "Use the key", "Forget the key", "Cancel", "Playground", "Live", "Connect", "Pause", "Apply", "Take as the file"],
-      ...["A clear edit", "An edit in doubt", "With the model", "Search and replace", "A refused edit"],
+      ...[
+        "Key…",
+        "Use the key",
+        "Forget the key",
+        "Cancel",
+        "Playground",
+        "Live",
+        "Connect",
+        "Pause",
+        "Apply",
+        "Take as the file",
+      ],
+      ...[
+        "A clear edit",
+        "An edit in doubt",
+        "With the model",
+        "Search and replace",
+        "A refused edit",
+      ],
     ];
-    const unknown = names.filter((name) => !known.includes(name) && !/^(Copy|Choose \d|Line \d)/.test(name));
+    const unknown = names.filter(
+      (name) => !known.includes(name) && !/^(Copy|Choose \d|Line \d)/.test(name),
+    );
     const clients = await page.locator(".snippet h3").allTextContents();
-    assert.deepEqual(unknown.filter((name) => !clients.includes(name)), []);
+    assert.deepEqual(
+      unknown.filter((name) => !clients.includes(name)),
+      [],
+    );
   });
 });

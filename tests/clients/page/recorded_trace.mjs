@@ -9,9 +9,19 @@ export const TRACE = [
     region: 0,
     steps: [
       { at_s: 0.0, drafter: null, tokens: [forced("  "), forced("total")], rejected: [] },
-      { at_s: 0.0132, drafter: "snippet", tokens: [drafted("(discount"), drafted(" = 0)"), written(" {\n")], rejected: [": number", " {"] },
+      {
+        at_s: 0.0132,
+        drafter: "snippet",
+        tokens: [drafted("(discount"), drafted(" = 0)"), written(" {\n")],
+        rejected: [": number", " {"],
+      },
       { at_s: 0.0251, drafter: null, tokens: [written("    let")], rejected: [] },
-      { at_s: 0.0377, drafter: "original", tokens: [drafted(" sum"), drafted(" = 0;\n")], rejected: [] },
+      {
+        at_s: 0.0377,
+        drafter: "original",
+        tokens: [drafted(" sum"), drafted(" = 0;\n")],
+        rejected: [],
+      },
     ],
   },
 ];
