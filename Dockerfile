@@ -1,6 +1,7 @@
 # docker build -t apply-service .                       for a CPU, the embedded model inside
 # docker build --target cuda -t apply-service:cuda .    for an NVIDIA GPU
 # docker build --build-arg BAKED_MODEL= .               without a model; mount one, see docs/operations.md
+# The image has the page of the server if `make page` built it before.
 ARG PYTHON_IMAGE=python:3.11-slim
 
 FROM ${PYTHON_IMAGE} AS packages

@@ -18,16 +18,24 @@ BASE_MODEL_DIR := $(BIN)/python -c 'from apply_service.models.store import cache
 	print(*cache_dir().glob("models/embedded-*-base"))'
 ADAPTER_FILES := $(wildcard apply_service/models/*/*)
 
+# The page is built only where there is npm; the server works without it.
+PAGE_SOURCES := $(wildcard clients/page/src/* clients/page/*.json clients/page/*.mjs)
+PAGE_BUILT := clients/page/node_modules/page.stamp
+PAGE := $(if $(shell command -v npm),$(PAGE_BUILT))
+CHROMIUM := build/editors/chromium.stamp
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo serve serve-reload check test test-isa test-clients test-editors test-dist dist gpu cases corpus-pack train train-gpu calibrate \
+.PHONY: help demo serve serve-reload page page-pictures check test test-isa test-clients test-editors test-dist dist gpu cases corpus-pack train train-gpu calibrate \
 	merge-scores clean
 
 help:
 	@echo 'make demo    merge an example edit over HTTP, with speculation on and off'
 	@echo 'make serve   run the server until Ctrl-C'
 	@echo 'make serve-reload  the same, started again when a Python file changes'
+	@echo 'make page    build the page that the server shows at its address; needs npm'
+	@echo 'make page-pictures  take the pictures of it anew, into docs'
 	@echo 'make check   lint, format, types and import borders; no tests'
 	@echo 'make test    make check, then the tests'
 	@echo 'make test-isa  what depends on the processor, at every instruction set that it has'
@@ -44,19 +52,34 @@ help:
 	@echo 'make clean   remove .venv, build and caches from this folder'
 	@echo 'Options: PYTHON=python3.12, TORCH_INDEX=URL, ARGS="..."'
 
-demo: $(VENV)/service.stamp $(VENV)/model.stamp
+demo: $(VENV)/service.stamp $(VENV)/model.stamp $(PAGE)
 	@$(BIN)/python -m apply_service.cli.demo $(ARGS)
 
-serve: $(VENV)/service.stamp $(VENV)/model.stamp
+serve: $(VENV)/service.stamp $(VENV)/model.stamp $(PAGE)
 	@$(BIN)/apply-service serve $(ARGS)
 
-serve-reload: $(VENV)/service.stamp $(VENV)/model.stamp
+serve-reload: $(VENV)/service.stamp $(VENV)/model.stamp $(PAGE)
 	@trap 'kill $$pid 2> /dev/null; exit' INT TERM; mkdir -p build; while touch build/serve.stamp; do \
 		$(BIN)/apply-service serve $(ARGS) & pid=$$!; \
 		until find apply_service batching kernels lookup snippets -name '*.py' -newer build/serve.stamp \
 			| grep -q .; do sleep 1; done; \
 		kill $$pid 2> /dev/null; wait $$pid; \
 	done
+
+page: $(PAGE_BUILT)
+	@test -f $< || { echo 'npm is needed, and at first a network.' >&2; exit 1; }
+
+# Without a network the server shows a line in the place of the page.
+$(PAGE_BUILT): $(PAGE_SOURCES)
+	@if ! command -v npm > /dev/null; then echo 'No npm: the page is not built.'; \
+	elif test clients/page/node_modules/.package-lock.json -nt clients/page/package-lock.json \
+		|| npm --prefix clients/page ci --ignore-scripts --no-audit --no-fund --prefer-offline \
+			--fetch-retries=0; \
+	then npm --prefix clients/page run --silent build && touch $@; \
+	else echo 'npm failed: the page is not built.'; fi
+
+page-pictures: $(VENV)/dev.stamp $(VENV)/model.stamp page $(CHROMIUM)
+	$(BIN)/python -m benchmarks picture --page $(ARGS)
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -66,7 +89,7 @@ check: $(VENV)/dev.stamp
 
 # Hundreds of processes start: without bytecode each would compile all modules again.
 test: export PYTHONDONTWRITEBYTECODE =
-test: check $(VENV)/model.stamp $(VENV)/node.stamp
+test: check $(VENV)/model.stamp $(VENV)/node.stamp $(PAGE)
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
 
 test-isa: $(VENV)/dev.stamp $(VENV)/model.stamp
@@ -83,7 +106,8 @@ test-clients: $(VENV)/dev.stamp $(VENV)/model.stamp $(REAL_CLIENTS)/node_modules
 # Editors are put into a folder of their own.
 NEOVIM := build/editors/neovim
 
-test-editors: $(VENV)/dev.stamp $(VENV)/node.stamp $(NEOVIM)/neovim.stamp clients/vscode/node_modules/vscode.stamp
+test-editors: $(VENV)/dev.stamp $(VENV)/model.stamp $(VENV)/node.stamp $(NEOVIM)/neovim.stamp \
+	clients/vscode/node_modules/vscode.stamp page $(CHROMIUM)
 	$(BIN)/pytest -m editors tests $(ARGS)
 
 # What is installed by name: wheels and sources, the npm package, the extension for VS Code.
@@ -92,7 +116,7 @@ DIST_CHECKS := tests/deployment/checks
 WHEEL_PACKAGES := apply_service,batching,kernels,lookup,snippets
 
 dist: $(VENV)/dev.stamp $(VENV)/node.stamp $(DIST_TOOLS)/tools.stamp clients/vscode/node_modules/vscode.stamp \
-	$(DIST_CHECKS)/node_modules/checks.stamp
+	$(DIST_CHECKS)/node_modules/checks.stamp page
 	rm -rf dist && mkdir dist && cp LICENSE clients/typescript/ && cp LICENSE clients/vscode/
 	$(BIN)/python -m hatchling build -d dist
 	cd clients/python && $(CURDIR)/$(BIN)/python -m hatchling build -d $(CURDIR)/dist
@@ -116,6 +140,12 @@ $(DIST_TOOLS)/tools.stamp: $(DIST_CHECKS)/requirements.txt | $(VENV)/python.stam
 $(DIST_CHECKS)/node_modules/checks.stamp: $(DIST_CHECKS)/package-lock.json
 	npm --prefix $(DIST_CHECKS) ci --ignore-scripts --no-audit --no-fund --prefer-offline
 	@touch $@
+
+# Debian's browser, for the tests of the page.
+$(CHROMIUM):
+	@command -v chromium > /dev/null || { apt-get update && apt-get install --yes --no-install-recommends chromium; } \
+		|| { echo 'The page is tested in Chromium: install the package chromium.' >&2; exit 1; }
+	@mkdir -p $(@D) && touch $@
 
 clients/vscode/node_modules/vscode.stamp: clients/vscode/package-lock.json
 	npm --prefix clients/vscode ci --ignore-scripts --no-audit --no-fund --prefer-offline
@@ -186,7 +216,7 @@ merge-scores: $(VENV)/training.stamp
 	$(BIN)/python -m training.fit_merges --out apply_service/edit/place/score/merge_scores.msgpack $(ARGS)
 
 clean:
-	rm -rf clients/*/dist clients/*/node_modules clients/*/LICENSE $(REAL_CLIENTS)/node_modules
+	rm -rf apply_service/http/page/static clients/*/dist clients/*/node_modules clients/*/LICENSE $(REAL_CLIENTS)/node_modules
 	rm -rf $(DIST_CHECKS)/node_modules
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 

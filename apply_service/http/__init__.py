@@ -6,5 +6,5 @@
 Wire: `schemas`, `files_body`, `json_body`, `wire_conversion`, `batch_lines`, `edit_tool`.
 Errors: `problems` (which RFC 9457 problem an exception is), `errors` (its answer), `request_id`.
 429 is either a limit of a key (`guard.limits`) or a full queue (`problems`).
-Document: `openapi_document`.
+Document: `openapi_document`. For browsers: `page`.
 """

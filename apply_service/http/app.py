@@ -17,6 +17,8 @@ from apply_service.http.errors import handle_error
 from apply_service.http.guard.request_ids import RequestIds
 from apply_service.http.guard.stack import Protection, ResponseHeaders, protect
 from apply_service.http.openapi_document import Document, OpenApiPlugin, complete
+from apply_service.http.page.page_files import PageFiles
+from apply_service.http.page.routes import PAGE_ROUTES
 from apply_service.http.routes.about import (
     describe_edit_file,
     list_models,
@@ -45,6 +47,7 @@ def create_app(
     max_body_bytes: int,
     protection: Protection | None = None,
     tracing: Tracing | None = None,
+    page: PageFiles | None = None,
 ) -> Litestar:
     """The application; starting it starts to load the model, stopping it drains the engine.
 
@@ -61,6 +64,7 @@ def create_app(
             if protection is not None:
                 await protection.limits.close()
 
+    page_files = PageFiles() if page is None else page
     handlers: dict[Any, Any] = dict.fromkeys(
         (*FORESEEN_ERRORS, HTTPException, Exception), handle_error
     )
@@ -79,8 +83,12 @@ def create_app(
             live,
             ready,
             metrics,
+            *PAGE_ROUTES,
         ],
-        dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
+        dependencies={
+            "service": Provide(lambda: service, sync_to_thread=False),
+            "page": Provide(lambda: page_files, sync_to_thread=False),
+        },
         exception_handlers=handlers,
         lifespan=[lifespan],
         logging_config=None,

@@ -1,1 +1,4 @@
-"""The picture of the README, drawn from a real answer; `command` leads."""
+"""Pictures of real answers: that of the README, drawn, and those of the page; `command` leads.
+
+`page_pictures` has the page photographed by a browser.
+"""

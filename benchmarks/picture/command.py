@@ -15,6 +15,7 @@ from xml.sax.saxutils import escape
 from apply_service.cli.demo.__main__ import read_example
 from apply_service.cli.demo.edit_client import post_edit
 from apply_service.cli.demo.local_server import HOST, LocalServer
+from benchmarks.picture.page_pictures import take_page_pictures
 
 PICTURE = Path(__file__).parents[2] / "docs" / "picture.svg"
 
@@ -43,6 +44,9 @@ def add_picture_command(subparsers: Any) -> None:
         "picture", help="draw the picture of the README", description=__doc__
     )
     parser.add_argument("--out", type=Path, default=PICTURE, help="the SVG file to write")
+    parser.add_argument(
+        "--page", action="store_true", help="take pictures of the server's page instead, beside it"
+    )
 
 
 def run_picture(args: argparse.Namespace) -> int:
@@ -50,6 +54,8 @@ def run_picture(args: argparse.Namespace) -> int:
     path: Path = args.out
     with LocalServer() as server:
         server.wait_until_ready(_READY_TIMEOUT_S)
+        if args.page:
+            return take_page_pictures(f"http://{HOST}:{server.port}/", path.parent)
         body = edit_to_show()
         answer = post_edit(HOST, server.port, body=body)
     path.write_text(picture_of(body, answer), encoding="utf-8")

@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"apply_service", "batching", "kernels", "lookup", "snippets"}
-# The adapter's weights are nearly all of it.
-MAX_BYTES = 11_000_000
+# The adapter's weights are nearly all of it; the page has 0.8 MB.
+MAX_BYTES = 11_500_000
 
 
 @pytest.fixture(scope="module")
@@ -43,5 +43,5 @@ def test_it_has_every_file_of_these(wheel: Path) -> None:
         assert not {name for name in missing if "__pycache__" not in name}
 
 
-def test_it_is_not_larger_than_its_weights_make_it(wheel: Path) -> None:
+def test_it_is_not_larger_than_its_weights_and_page_make_it(wheel: Path) -> None:
     assert wheel.stat().st_size < MAX_BYTES

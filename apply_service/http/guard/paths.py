@@ -9,6 +9,9 @@ from apply_service.http.guard.keys import key_file
 _HEALTH = "/health"
 _METRICS = "/metrics"
 
+_PAGE = ("/", "/docs")
+_PAGE_FILES = "/page/"
+
 _BATCHES = "/batches"
 
 # With or without `/v1` before them. None is any key; whatever stands not here needs `apply`.
@@ -24,6 +27,12 @@ _SCOPES: dict[str, key_file.Scope | None] = {
 def is_open(path: str) -> bool:
     """True for health paths, which need no key."""
     return _is_under(path, _HEALTH)
+
+
+def is_page(path: str) -> bool:
+    """True for the page and its files, which hold nothing of anybody and need no key."""
+    path = normalize_path(path)
+    return path in _PAGE or path.startswith(_PAGE_FILES)
 
 
 def is_metrics(path: str) -> bool:

@@ -9,7 +9,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from apply_service.http.guard.keys import key_file
 from apply_service.http.guard.keys.caller import Caller, serving
 from apply_service.http.guard.keys.key_ring import KeyRing
-from apply_service.http.guard.paths import is_metrics, is_open, needed_scope
+from apply_service.http.guard.paths import is_metrics, is_open, is_page, needed_scope
 from apply_service.http.guard.refusal import refuse
 from apply_service.http.problems import Problem, make_problem
 
@@ -55,7 +55,8 @@ class Authentication:
             await self._app(scope, receive, send)
 
     def _is_open(self, path: str) -> bool:
-        return is_open(path) or (is_metrics(path) and not self._rules.metrics_need_key)
+        is_public = is_open(path) or is_page(path)
+        return is_public or (is_metrics(path) and not self._rules.metrics_need_key)
 
     def _identify(self, scope: Scope) -> Caller | Problem:
         """The caller, or why there is none."""

@@ -17,7 +17,7 @@ from apply_service.cli.main import main
 from apply_service.http.app import create_app
 from apply_service.http.guard.keys.authentication import AccessRules
 from apply_service.http.guard.keys.key_file import KeyFile
-from apply_service.http.guard.paths import is_open, needed_scope
+from apply_service.http.guard.paths import is_open, is_page, needed_scope
 
 EDIT = {"original": "a = 1\nb = 2\n", "update": "a = 1\nb = 3\n", "use_model": "never"}
 PUBLIC = AccessRules(is_private=False, allows_anonymous=False, metrics_need_key=True)
@@ -53,7 +53,7 @@ def routes_of(oracle: OracleService) -> list[tuple[str, str]]:
     ]
 
 
-def test_every_route_but_health_refuses_without_a_key(
+def test_every_route_but_health_and_page_refuses_without_a_key(
     oracle: OracleService, server: GuardedServer
 ) -> None:
     routes = [*routes_of(oracle), ("GET", "/no/such/route"), ("POST", "//v1//apply/")]
@@ -63,6 +63,9 @@ def test_every_route_but_health_refuses_without_a_key(
             response = client.request(method, path)
             if is_open(path):
                 assert response.status_code < 300, path
+                continue
+            if is_page(path):
+                assert response.status_code in (200, 204, 404, 405), path
                 continue
             assert response.status_code == 401, (method, path)
             assert response.headers["www-authenticate"].startswith("Bearer")
@@ -111,6 +114,26 @@ def test_paths_are_read_as_the_router_reads_them(path: str, scope: str | None) -
     assert not is_open(path)
     assert is_open("//health//live")
     assert not is_open("/healthy")
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/", True),
+        ("//", True),
+        ("/docs", True),
+        ("/docs/", True),
+        ("/page/page.js", True),
+        ("/page", False),
+        ("/pages", False),
+        ("/docs/x", False),
+        ("/v1", False),
+        ("/v1/apply", False),
+        ("/metrics", False),
+    ],
+)
+def test_the_page_alone_needs_no_key(path: str, expected: bool) -> None:
+    assert is_page(path) is expected
 
 
 def test_both_headers_carry_a_key(server: GuardedServer) -> None:

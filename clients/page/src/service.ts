@@ -1,0 +1,136 @@
+/** Calls of the service's own API, with the key if there is one. */
+
+import type { ApplyBody, Choice, Finding } from "apply-client";
+
+import type { TracedAnswer } from "./trace";
+
+/** An error in the service's own words. */
+export interface Problem {
+  status: number;
+  title: string;
+  detail: string;
+  code: string;
+  remedy?: string;
+  findings?: Finding[];
+  choices?: Choice[];
+}
+
+/** An answer that is no success. */
+export class ProblemError extends Error {
+  constructor(readonly problem: Problem) {
+    super(problem.detail);
+  }
+}
+
+/** What the page asks `/v1/apply` for: an edit, perhaps with the steps of its decoding. */
+export type Edit = Omit<ApplyBody, "include"> & { include?: ("decisions" | "trace")[] };
+
+/** The parts of the OpenAPI document that the page reads. */
+export interface Description {
+  components?: { schemas?: { ApplyBody?: { properties?: { include?: unknown } } } };
+}
+
+/** The service that served the page. */
+export class Service {
+  #canTrace: Promise<boolean> | null = null;
+
+  constructor(
+    readonly address: string,
+    private readonly readKey: () => string | null,
+  ) {}
+
+  async apply(edit: Edit): Promise<TracedAnswer> {
+    const headers = { "Content-Type": "application/json" };
+    const answer = await this.#ask("v1/apply", {
+      method: "POST",
+      headers,
+      body: JSON.stringify(edit),
+    });
+    return (await answer.json()) as TracedAnswer;
+  }
+
+  async metrics(): Promise<string> {
+    return (await this.#ask("metrics")).text();
+  }
+
+  async model(): Promise<string | null> {
+    const listed = (await (await this.#ask("v1/models")).json()) as { data: { id: string }[] };
+    return listed.data[0]?.id ?? null;
+  }
+
+  /**
+   * Whether this version of the service can say how it decoded; its description tells. Without a
+   * description edits go on, without a trace; only a missing key is an error.
+   */
+  async canTrace(): Promise<boolean> {
+    this.#canTrace ??= this.#readCanTrace();
+    try {
+      return await this.#canTrace;
+    } catch (error) {
+      this.#canTrace = null;
+      if (error instanceof ProblemError && error.problem.status !== 401) {
+        return false;
+      }
+      throw error;
+    }
+  }
+
+  /** The OpenAPI document. */
+  async description(): Promise<Description> {
+    return (await (await this.#ask("schema/openapi.json")).json()) as Description;
+  }
+
+  async #readCanTrace(): Promise<boolean> {
+    const { components } = await this.description();
+    const include = components?.schemas?.ApplyBody?.properties?.include;
+    return JSON.stringify(include ?? null).includes('"trace"');
+  }
+
+  async #ask(path: string, options: RequestInit = {}): Promise<Response> {
+    const headers = new Headers(options.headers);
+    const key = this.readKey();
+    if (key !== null) {
+      headers.set("Authorization", `Bearer ${key}`);
+    }
+    let answer: Response;
+    try {
+      answer = await fetch(this.address + path, { ...options, headers, credentials: "omit" });
+    } catch {
+      throw new ProblemError({
+        status: 0,
+        title: "The server cannot be reached",
+        detail: `${this.address} does not answer`,
+        code: "unreachable",
+        remedy: "look whether it still runs",
+      });
+    }
+    if (!answer.ok) {
+      throw new ProblemError(await problemOf(answer));
+    }
+    return answer;
+  }
+}
+
+async function problemOf(answer: Response): Promise<Problem> {
+  const text = await answer.text();
+  try {
+    const said = JSON.parse(text) as Partial<Problem>;
+    if (typeof said.detail === "string") {
+      return {
+        title: `Error ${answer.status}`,
+        code: "unknown",
+        ...said,
+        detail: said.detail,
+        status: answer.status,
+      };
+    }
+  } catch {
+    // Something between the page and the service answered.
+  }
+  return {
+    status: answer.status,
+    title: `Error ${answer.status}`,
+    detail: text.slice(0, 300) || answer.statusText || "an answer without words",
+    code: "unknown",
+  };
+}
