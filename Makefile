@@ -87,7 +87,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Hundreds of processes start: without bytecode each would compile all modules again.
+# Tests start many processes: without bytecode each would compile all modules again.
 test: export PYTHONDONTWRITEBYTECODE =
 test: check $(VENV)/model.stamp $(VENV)/node.stamp $(PAGE)
 	$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
@@ -219,6 +219,7 @@ clean:
 	rm -rf apply_service/http/page/static clients/*/dist clients/*/node_modules clients/*/LICENSE $(REAL_CLIENTS)/node_modules
 	rm -rf $(DIST_CHECKS)/node_modules
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/python.stamp:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -67,3 +67,17 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     code, _out, err = apply_updates(tmp_path, "nowhere")
     assert code == 1
     assert "nowhere" in err
+
+
+def test_a_link_leads_nowhere(tmp_path: Path) -> None:
+    """Whoever sends the folder may not change what lies beside it."""
+    outside = put(tmp_path / "outside.py", GREETING, UPDATE)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "link.py").symlink_to(outside)
+    (folder / "link.py.update").write_text(UPDATE)
+    code, out, err = apply_updates(folder)
+    assert (code, out) == (1, "0 applied, 1 left\n")
+    assert err == "./link.py: is a symbolic link; put the update beside the file itself\n"
+    assert outside.read_bytes().decode() == GREETING
+    assert (folder / "link.py.update").exists()

@@ -92,8 +92,7 @@ class Environment:
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All wheels that are needed; the only thing here that asks a network."""
-    if not list(DIST.glob("*.whl")):
-        pytest.skip("there are no packages; `make test-dist` makes them")
+    assert list(DIST.glob("*.whl")), "there are no packages; `make test-dist` makes them"
     folder = tmp_path_factory.mktemp("shelf")
     service, client = (*DIST.glob("apply_service-*.whl"), *DIST.glob("apply_client-*.whl"))
     wanted = [f"apply-service[service] @ {service.as_uri()}", f"apply-client @ {client.as_uri()}"]
