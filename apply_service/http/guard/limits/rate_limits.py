@@ -7,8 +7,6 @@ passed twice at the turn of a minute, and the time until the next request is let
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import math
 import time
 import uuid
@@ -18,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from apply_service.http.guard.limits.count_store import MemoryCounts, RedisCounts
+from apply_service.http.guard.limits.guarded_counts import GuardedCounts
 from apply_service.http.problems import Problem, make_problem
-from batching.cache.circuit_breaker import CircuitBreaker
 
 T = TypeVar("T")
 
@@ -29,8 +27,6 @@ LEASE_S = 120.0
 # Nobody knows when a running request ends; most do soon.
 _RUNNING_WAIT_S = 1.0
 _CLEANUP_INTERVAL = 1000
-
-_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,17 +149,13 @@ class RateLimits:
     ) -> None:
         """`clock` gives seconds since 1970, which replicas have in common.
 
-        A request waits for Redis a quarter of `timeout_s` at the most. Whether a Redis that failed
-        is back may take all of it to find out, because no request waits for that.
+        A request waits a quarter of `timeout_s` at the most for one answer of Redis.
         """
         self._settings = settings
         self._local = MemoryCounts()
-        self._shared = shared
-        self._timeout_s = timeout_s
+        self._shared = None if shared is None else GuardedCounts(shared, timeout_s=timeout_s)
         self._clock = clock
         self._running: Counter[str] = Counter()
-        self._breaker = CircuitBreaker(max_failures=1)
-        self._trial: asyncio.Task[None] | None = None
         self._num_asked = 0
 
     @property
@@ -223,10 +215,8 @@ class RateLimits:
 
     async def close(self) -> None:
         """Let go of the Redis."""
-        if self._trial is not None:
-            self._trial.cancel()
         if self._shared is not None:
-            await self._shared.__aexit__(None, None, None)
+            await self._shared.close()
 
     async def _count(
         self, name: str, now: float, *, num_requests: int = 0, num_tokens: int = 0
@@ -286,36 +276,8 @@ class RateLimits:
         return counts if shared is None else shared
 
     async def _ask(self, question: Callable[[RedisCounts], Awaitable[T]]) -> T | None:
-        """What Redis says, None without one, or if it fails or failed a moment ago."""
-        if self._shared is None:
-            return None
-        if not self._breaker.can_pass:
-            if self._breaker.try_begin_trial():
-                self._trial = asyncio.create_task(self._try_again(self._shared))
-            return None
-        try:
-            async with asyncio.timeout(self._timeout_s / 4):
-                await self._shared.find_host()
-                answer = await question(self._shared)
-        except Exception as error:  # whatever a server says, the counts of here hold
-            self._breaker.failed()
-            self._shared.lose_host()
-            _LOGGER.warning("Redis fails, each replica counts limits by itself: %r", error)
-            return None
-        self._breaker.succeeded()
-        return answer
-
-    async def _try_again(self, shared: RedisCounts) -> None:
-        """Ask Redis for a count beside the requests; they go there again if it answers."""
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                await shared.find_host()
-                await shared.add({"trial": 0}, expires_in=1)
-        except Exception:  # as above; the failure that opened the breaker has been logged
-            self._breaker.trial_failed()
-            shared.lose_host()
-        else:
-            self._breaker.trial_succeeded()
+        """What Redis says; None without one, and while it is given up."""
+        return None if self._shared is None else await self._shared.ask(question)
 
     async def _forget_expired(self) -> None:
         """Free what is left of old minutes, now and then."""

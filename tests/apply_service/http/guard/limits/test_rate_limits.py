@@ -52,13 +52,19 @@ def redis() -> Iterator[RedisProcess]:
 
 @asynccontextmanager
 async def limits(
-    clock: Clock, url: str | None = None, *, requests: int = 0, tokens: int = 0, running: int = 0
+    clock: Clock,
+    url: str | None = None,
+    *,
+    requests: int = 0,
+    tokens: int = 0,
+    running: int = 0,
+    timeout_s: float = 20.0,
 ) -> AsyncIterator[RateLimits]:
-    shared = None if url is None else RedisCounts(parse_redis_url(url), timeout_s=5.0)
+    shared = None if url is None else RedisCounts(parse_redis_url(url), timeout_s=timeout_s)
     settings = RateLimitSettings(
         requests_per_minute=requests, tokens_per_minute=tokens, max_concurrent=running
     )
-    made = RateLimits(settings, shared=shared, timeout_s=5.0, clock=clock)
+    made = RateLimits(settings, shared=shared, timeout_s=timeout_s, clock=clock)
     yield made
     await made.close()
 
@@ -255,7 +261,7 @@ def test_a_redis_that_stalls_is_waited_for_once_and_found_again(
     async def run() -> None:
         redis.call("FLUSHALL")
         with faulty_link(redis.port, on_reply=stalling_after(0)) as link:
-            async with limits(Clock(), link.url, requests=100) as made:
+            async with limits(Clock(), link.url, requests=100, timeout_s=5.0) as made:
                 for _ in range(5):
                     assert await ask(made) is None
                 assert len(caplog.messages) == 1
@@ -286,7 +292,7 @@ def test_a_name_that_is_not_found_takes_no_thread_of_the_event_loop(
     async def run() -> None:
         redis.call("FLUSHALL")
         url = redis.url.replace("127.0.0.1", "redis.test")
-        async with limits(Clock(), url, requests=1000) as made:
+        async with limits(Clock(), url, requests=1000, timeout_s=5.0) as made:
             # More at once than the event loop has threads.
             await asyncio.gather(*(ask(made) for _ in range(100)))
             await asyncio.wait_for(asyncio.to_thread(lambda: None), WAIT_S / 2)
