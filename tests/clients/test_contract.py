@@ -84,7 +84,7 @@ FULL_OPTIONS = apply_client.ApplyOptions(
     k=4,
     priority="batch",
     model="oracle",
-    include=("decisions",),
+    include=("decisions", "trace"),
     deadline_s=9.0,
 )
 # It may mean either of two lines.

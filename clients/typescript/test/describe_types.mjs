@@ -38,6 +38,9 @@ function describe(type) {
   if (ts.isUnionTypeNode(type)) {
     return { any: type.types.map(describe) };
   }
+  if (ts.isParenthesizedTypeNode(type)) {
+    return describe(type.type);
+  }
   if (ts.isArrayTypeNode(type)) {
     return { array: describe(type.elementType) };
   }
