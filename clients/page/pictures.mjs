@@ -42,7 +42,7 @@ await take("page.png", { viewport: { width: 1200, height: 1400 } }, (page) =>
   apply(page, "An edit in doubt"),
 );
 await take("page-diff.png", { viewport: { width: 1200, height: 1500 } }, async (page) => {
-  await apply(page, "With the model");
+  await apply(page, "A new parameter");
   return page.locator("#result");
 });
 await take("page-live.png", { colorScheme: "dark" }, async (page) => {

@@ -1,12 +1,15 @@
 /** Edits to try, each for one thing that can happen. */
 
+/** When the model is asked; `free` if it is not bound to the valid merges. */
+export type Mode = "auto" | "always" | "free" | "never";
+
 /** A file and an update of it. */
 export interface Example {
   name: string;
   path: string;
   original: string;
   update: string;
-  useModel: "auto" | "always";
+  mode: Mode;
 }
 
 const GREET = `import sys
@@ -63,17 +66,33 @@ export const EXAMPLES: readonly Example[] = [
     original: GREET,
     update:
       '# ... existing code ...\ndef greet(name, mark="!"):\n    print("Hello " + name + mark)\n# ... existing code ...\n',
-    useModel: "auto",
+    mode: "auto",
   },
   {
     name: "An edit in doubt",
     path: "stores.py",
     original: STORES,
     update: "# ...\n    def close(self):\n        log(self)\n        self.file = None\n# ...\n",
-    useModel: "auto",
+    mode: "auto",
   },
   {
     name: "With the model",
+    path: "cart.ts",
+    original: CART,
+    update: `// ... existing code ...
+  total(): number {
+    let sum = 0;
+    for (const item of this.items) {
+      sum += item.price;
+    }
+    return Math.round(sum * 100) / 100;
+  }
+// ... existing code ...
+`,
+    mode: "free",
+  },
+  {
+    name: "A new parameter",
     path: "cart.ts",
     original: CART,
     update: `// ... existing code ...
@@ -86,7 +105,7 @@ export const EXAMPLES: readonly Example[] = [
   }
 // ... existing code ...
 `,
-    useModel: "always",
+    mode: "free",
   },
   {
     name: "Search and replace",
@@ -94,7 +113,7 @@ export const EXAMPLES: readonly Example[] = [
     original: '{\n  "host": "127.0.0.1",\n  "port": 8080,\n  "debug": true\n}\n',
     update:
       '<<<<<<< SEARCH\n  "debug": true\n=======\n  "debug": false,\n  "workers": 4\n>>>>>>> REPLACE\n',
-    useModel: "auto",
+    mode: "auto",
   },
   {
     name: "A refused edit",
@@ -102,6 +121,6 @@ export const EXAMPLES: readonly Example[] = [
     original: GREET,
     update:
       "<<<<<<< SEARCH\ndef farewell(name):\n=======\ndef farewell(name, mark):\n>>>>>>> REPLACE\n",
-    useModel: "auto",
+    mode: "auto",
   },
 ];

@@ -1,21 +1,27 @@
 /** The playground: a file and an update in, a diff with its verdict out. */
 
-import type { Choice } from "apply-client";
+import type { ApplyBody, Choice } from "apply-client";
 
 import type { DrafterTally } from "./drafter_tally";
 import { TextEditor } from "./editor";
 import { button, element } from "./elements";
-import { type Example, EXAMPLES } from "./examples";
+import { type Example, EXAMPLES, type Mode } from "./examples";
 import type { KeyDialog } from "./key_dialog";
 import { problemView } from "./problem_view";
 import { ResultView } from "./result_view";
-import { type Edit, ProblemError, type Service } from "./service";
+import { ProblemError, type Service } from "./service";
 
-type UseModel = "auto" | "always" | "never";
-const MODES: Record<UseModel, string> = {
+const MODES: Record<Mode, string> = {
   auto: "Where the merge is not certain",
-  always: "Always, with the decoding to replay",
+  always: "Always, bound to the valid merges",
+  free: "Always, free to write",
   never: "Never",
+};
+const OPTIONS: Record<Mode, Partial<ApplyBody>> = {
+  auto: { use_model: "auto", include: ["trace"] },
+  always: { use_model: "always", constraint: "merge", include: ["trace"] },
+  free: { use_model: "always", constraint: "none", include: ["trace"] },
+  never: { use_model: "never" },
 };
 
 /** The view, in its panel. */
@@ -37,7 +43,7 @@ export class Playground {
   readonly #update: TextEditor;
   readonly #result: ResultView;
   /** The edit that was asked last, which a choice belongs to. */
-  #asked: Edit | null = null;
+  #asked: ApplyBody | null = null;
   #turn = 0;
 
   constructor(
@@ -113,10 +119,10 @@ export class Playground {
     return form;
   }
 
-  #load({ path, original, update, useModel }: Example): void {
+  #load({ path, original, update, mode }: Example): void {
     this.#turn += 1;
     this.#path.value = path;
-    this.#mode.value = useModel;
+    this.#mode.value = mode;
     this.#original.show(original, path);
     this.#update.show(update, path);
     this.#result.clear();
@@ -133,10 +139,10 @@ export class Playground {
   #submit(event: Event): void {
     event.preventDefault();
     const path = this.#path.value.trim();
-    const edit: Edit = {
+    const edit: ApplyBody = {
       original: this.#original.text,
       update: this.#update.text,
-      use_model: this.#mode.value as UseModel,
+      ...OPTIONS[this.#mode.value as Mode],
       on_doubt: "ask",
       ...(path === "" ? {} : { path }),
     };
@@ -145,20 +151,19 @@ export class Playground {
 
   async #resolve(choice: Choice): Promise<void> {
     if (this.#asked !== null) {
-      await this.#ask({ ...this.#asked, resolve: choice.id });
+      const { include: _nothingIsDecoded, ...edit } = this.#asked;
+      await this.#ask({ ...edit, resolve: choice.id });
     }
   }
 
   /** Ask for an edit and show the answer, unless another one was asked for in the meantime. */
-  async #ask(edit: Edit): Promise<void> {
+  async #ask(edit: ApplyBody): Promise<void> {
     const turn = ++this.#turn;
     this.#asked = edit;
     this.#progress.textContent = "Working…";
     this.#apply.disabled = true;
     try {
-      const answer = await this.keys.withKey(async () =>
-        this.service.apply(await this.#withTrace(edit)),
-      );
+      const answer = await this.keys.withKey(() => this.service.apply(edit));
       this.tally.add(answer.speculation.by_reference);
       if (turn === this.#turn) {
         this.#result.show(answer, { path: edit.path ?? "", original: edit.original as string });
@@ -174,12 +179,6 @@ export class Playground {
     } finally {
       this.#apply.disabled = false;
     }
-  }
-
-  /** The same edit, asking for its decoding where the model may write and the server can say it. */
-  async #withTrace(edit: Edit): Promise<Edit> {
-    const wantsTrace = edit.use_model !== "never" && (edit.resolve ?? null) === null;
-    return wantsTrace && (await this.service.canTrace()) ? { ...edit, include: ["trace"] } : edit;
   }
 }
 

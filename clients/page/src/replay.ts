@@ -1,7 +1,9 @@
 /** Replays how an answer was decoded, step by step. */
 
+import type { RegionTrace } from "apply-client";
+
 import { button, element } from "./elements";
-import { countTokens, describeFrame, type Frame, framesOf, type TracedRegion } from "./trace";
+import { countTokens, describeFrame, type Frame, framesOf } from "./trace";
 
 const FRAME_MS = 350;
 const LEGEND = {
@@ -27,7 +29,7 @@ export class Replay {
   readonly #play: HTMLButtonElement;
   #timer: number | undefined;
 
-  constructor(trace: readonly TracedRegion[]) {
+  constructor(trace: readonly RegionTrace[]) {
     this.#frames = framesOf(trace);
     this.#slider = element("input", {
       type: "range",

@@ -8,7 +8,6 @@ import { findingList } from "./finding_list";
 import { percent, questionView } from "./question";
 import { Replay } from "./replay";
 import { timeLineView } from "./time_line";
-import type { TracedAnswer } from "./trace";
 
 const STATUS = {
   applied: "Applied: the checks found nothing",
@@ -56,7 +55,7 @@ export class ResultView {
     }
   }
 
-  show(answer: TracedAnswer, asked: Asked): void {
+  show(answer: WireResult, asked: Asked): void {
     this.clear();
     const merged = typeof answer.merged === "string" ? answer.merged : null;
     this.parent.append(this.#head(answer, merged));

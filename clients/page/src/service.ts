@@ -1,8 +1,6 @@
 /** Calls of the service's own API, with the key if there is one. */
 
-import type { ApplyBody, Choice, Finding } from "apply-client";
-
-import type { TracedAnswer } from "./trace";
+import type { ApplyBody, Choice, Finding, WireResult } from "apply-client";
 
 /** An error in the service's own words. */
 export interface Problem {
@@ -22,31 +20,21 @@ export class ProblemError extends Error {
   }
 }
 
-/** What the page asks `/v1/apply` for: an edit, perhaps with the steps of its decoding. */
-export type Edit = Omit<ApplyBody, "include"> & { include?: ("decisions" | "trace")[] };
-
-/** The parts of the OpenAPI document that the page reads. */
-export interface Description {
-  components?: { schemas?: { ApplyBody?: { properties?: { include?: unknown } } } };
-}
-
 /** The service that served the page. */
 export class Service {
-  #canTrace: Promise<boolean> | null = null;
-
   constructor(
     readonly address: string,
     private readonly readKey: () => string | null,
   ) {}
 
-  async apply(edit: Edit): Promise<TracedAnswer> {
+  async apply(edit: ApplyBody): Promise<WireResult> {
     const headers = { "Content-Type": "application/json" };
     const answer = await this.#ask("v1/apply", {
       method: "POST",
       headers,
       body: JSON.stringify(edit),
     });
-    return (await answer.json()) as TracedAnswer;
+    return (await answer.json()) as WireResult;
   }
 
   async metrics(): Promise<string> {
@@ -58,32 +46,9 @@ export class Service {
     return listed.data[0]?.id ?? null;
   }
 
-  /**
-   * Whether this version of the service can say how it decoded; its description tells. Without a
-   * description edits go on, without a trace; only a missing key is an error.
-   */
-  async canTrace(): Promise<boolean> {
-    this.#canTrace ??= this.#readCanTrace();
-    try {
-      return await this.#canTrace;
-    } catch (error) {
-      this.#canTrace = null;
-      if (error instanceof ProblemError && error.problem.status !== 401) {
-        return false;
-      }
-      throw error;
-    }
-  }
-
   /** The OpenAPI document. */
-  async description(): Promise<Description> {
-    return (await (await this.#ask("schema/openapi.json")).json()) as Description;
-  }
-
-  async #readCanTrace(): Promise<boolean> {
-    const { components } = await this.description();
-    const include = components?.schemas?.ApplyBody?.properties?.include;
-    return JSON.stringify(include ?? null).includes('"trace"');
+  async description(): Promise<object> {
+    return (await (await this.#ask("schema/openapi.json")).json()) as object;
   }
 
   async #ask(path: string, options: RequestInit = {}): Promise<Response> {

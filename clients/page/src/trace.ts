@@ -1,30 +1,6 @@
 /** How an answer was decoded, and what a step of it looks like. */
 
-import type { WireResult } from "apply-client";
-
-export type Origin = "forced" | "drafted" | "written";
-
-/** A token of the answer, and who put it there. */
-export interface TracedToken {
-  text: string;
-  origin: Origin;
-}
-
-/** One forward pass for one region; `at_s` counts from the first one. */
-export interface TracedStep {
-  at_s: number;
-  drafter: string | null;
-  tokens: TracedToken[];
-  rejected: string[];
-}
-
-export interface TracedRegion {
-  region: number;
-  steps: TracedStep[];
-}
-
-/** The answer of `/v1/apply`, which has a trace if one was asked for. */
-export type TracedAnswer = WireResult & { trace?: TracedRegion[] | null };
+import type { RegionTrace, TracedStep } from "apply-client";
 
 /** One step of the replay: a region's step, in the order of time over all regions. */
 export interface Frame {
@@ -41,7 +17,7 @@ export interface TokenCounts {
 }
 
 /** All steps of all regions as they followed each other. */
-export function framesOf(trace: readonly TracedRegion[]): Frame[] {
+export function framesOf(trace: readonly RegionTrace[]): Frame[] {
   const frames = trace.flatMap(({ region, steps }) => steps.map((step) => ({ region, step })));
   return frames.sort((one, other) => one.step.at_s - other.step.at_s);
 }
