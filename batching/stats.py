@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from batching.cache.stats import TierStats
-from batching.events import Cancelled, Failed, Finished, FinishReason
+from batching.events import Cancelled, Failed, Finished, FinishReason, ReferenceStats
 from batching.step_plan import StepPlan, StepResult
 
 _TOKEN_LIMITS = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
@@ -28,8 +28,9 @@ class Histogram:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineStats:
     """Gauges (`num_*`) and totals since start; `tiers` are those of the prefix cache below the
-    device. `accepted_by_position` counts accepted draft tokens by their place in the draft. Of the
-    seconds of steps `schedule_s` went to their plans, drafts included, `execute_s` to the model.
+    device. `accepted_by_position` counts accepted draft tokens by their place in the draft,
+    `by_reference` those of finished requests by what they were copied from. Of the seconds of steps
+    `schedule_s` went to their plans, drafts included, `execute_s` to the model.
     `num_batch_waiting` and `num_batch_running` are those in batch priority among them all."""
 
     num_waiting: int
@@ -57,6 +58,7 @@ class EngineStats:
     tiers: tuple[TierStats, ...] = ()
     num_batch_waiting: int = 0
     num_batch_running: int = 0
+    by_reference: Mapping[str, ReferenceStats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,8 @@ class EngineCounters:
         self._drafts = 0
         self._drafted = 0
         self._accepted_lengths: Counter[int] = Counter()
+        self._drafted_from: Counter[str] = Counter()
+        self._accepted_from: Counter[str] = Counter()
         self._forced = 0
         self._output_tokens = 0
         self._prompt_tokens = 0
@@ -115,6 +119,9 @@ class EngineCounters:
             self._prompt_tokens += event.stats.num_prompt_tokens
             self._cached_tokens += event.stats.num_cached_tokens
             self._forced += event.stats.forced
+            for name, figures in event.stats.by_reference.items():
+                self._accepted_from[name] += figures.accepted
+                self._drafted_from[name] += figures.drafted
         elif isinstance(event, Failed):
             self._failed += 1
         else:
@@ -150,6 +157,10 @@ class EngineCounters:
             tiers=gauges.tiers,
             num_batch_waiting=gauges.num_batch_waiting,
             num_batch_running=gauges.num_batch_running,
+            by_reference={
+                name: ReferenceStats(count, self._accepted_from[name])
+                for name, count in dict(self._drafted_from).items()
+            },
         )
 
 

@@ -55,6 +55,7 @@ class EngineCollector:
         for name, (field, text) in _TOTALS.items():
             yield CounterMetricFamily(f"apply_{name}", text, value=getattr(stats, field))
         yield _accepted_by_position(stats)
+        yield from _by_drafter(stats)
         yield _ended(stats)
         for name, (field, text) in _STEPS.items():
             yield _histogram(f"apply_{name}", text, getattr(stats, field))
@@ -70,6 +71,18 @@ def _accepted_by_position(stats: EngineStats) -> Metric:
     for position, count in enumerate(stats.accepted_by_position):
         family.add_metric([str(position)], count)
     return family
+
+
+def _by_drafter(stats: EngineStats) -> Iterator[Metric]:
+    """Drafts that the model judged, without tokens that a constraint forced."""
+    for field, text in (
+        ("drafted", "Draft tokens of finished requests, by what they were copied from."),
+        ("accepted", "Accepted draft tokens of finished requests, by what they were copied from."),
+    ):
+        family = CounterMetricFamily(f"apply_drafter_{field}_tokens", text, labels=["drafter"])
+        for drafter, figures in stats.by_reference.items():
+            family.add_metric([drafter], getattr(figures, field))
+        yield family
 
 
 def _ended(stats: EngineStats) -> Metric:

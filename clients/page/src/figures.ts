@@ -16,6 +16,8 @@ export interface Figures {
   p95: number | null;
   tokensPerPass: number | null;
   acceptance: number | null;
+  /** What was drafted, by what it was copied from; the busiest first. */
+  drafters: { drafter: string; drafted: number; accepted: number }[];
   cacheHits: number | null;
   kvUse: number;
   running: number;
@@ -43,6 +45,7 @@ export function figuresBetween(earlier: Reading, later: Reading): Figures {
       "apply_spec_decode_num_accepted_tokens_total",
       "apply_spec_decode_num_draft_tokens_total",
     ),
+    drafters: drafters(earlier.samples, later.samples),
     cacheHits: share("apply_prefix_cache_hits_total", "apply_prefix_cache_queries_total"),
     kvUse: total(later.samples, "apply_kv_cache_usage_perc"),
     running: total(later.samples, "apply_num_requests_running"),
@@ -92,14 +95,33 @@ export function bucketGrowth(earlier: Samples, later: Samples, name: string): Bu
 }
 
 function statusShares(earlier: Samples, later: Samples): [string, number][] {
-  const before = byLabel(earlier, "apply_requests_total", "result");
-  const counts = [...byLabel(later, "apply_requests_total", "result")]
-    .map(([status, count]): [string, number] => [status, growth(before.get(status) ?? 0, count)])
-    .filter(([, count]) => count > 0);
+  const counts = growthBy(earlier, later, "apply_requests_total", "result");
   const sum = counts.reduce((whole, [, count]) => whole + count, 0);
   return counts
     .map(([status, count]): [string, number] => [status, count / sum])
     .sort(([, one], [, other]) => other - one);
+}
+
+function drafters(earlier: Samples, later: Samples): Figures["drafters"] {
+  const accepted = new Map(
+    growthBy(earlier, later, "apply_drafter_accepted_tokens_total", "drafter"),
+  );
+  return growthBy(earlier, later, "apply_drafter_drafted_tokens_total", "drafter")
+    .map(([drafter, drafted]) => ({ drafter, drafted, accepted: accepted.get(drafter) ?? 0 }))
+    .sort((one, other) => other.drafted - one.drafted);
+}
+
+/** How far a counter grew for each value of a label; without those that did not. */
+function growthBy(
+  earlier: Samples,
+  later: Samples,
+  name: string,
+  label: string,
+): [value: string, count: number][] {
+  const before = byLabel(earlier, name, label);
+  return [...byLabel(later, name, label)]
+    .map(([value, count]): [string, number] => [value, growth(before.get(value) ?? 0, count)])
+    .filter(([, count]) => count > 0);
 }
 
 /** How far a counter grew; one that is smaller than before began anew with the server. */

@@ -1,7 +1,6 @@
 /** The live view: figures of the running server, read every second. */
 
 import { Chart, CHART_S } from "./chart";
-import type { DrafterTally } from "./drafter_tally";
 import { button, element } from "./elements";
 import { type Figures, figuresBetween, type Reading } from "./figures";
 import { isKeyNeeded, type KeyDialog } from "./key_dialog";
@@ -64,7 +63,6 @@ export class Live {
     panel: HTMLElement,
     private readonly service: Service,
     private readonly keys: KeyDialog,
-    private readonly tally: DrafterTally,
   ) {
     const pause = button("Pause", () => this.#togglePause(pause), { class: "quiet", id: "pause" });
     panel.append(
@@ -97,7 +95,7 @@ export class Live {
         { class: "columns" },
         table("How edits ended", ["Result", "Share"], this.#statuses),
         table(
-          "Drafts of the edits sent from this page",
+          "Drafts that the model judged",
           ["Drafter", "Drafted", "Accepted", "Share"],
           this.#drafters,
         ),
@@ -203,14 +201,12 @@ export class Live {
       figures.statusShares.map(([status, share]) => [status, percent(share)]),
       2,
     );
-    const drafters = this.tally
-      .rows()
-      .map(([drafter, { drafted, accepted }]) => [
-        drafter,
-        String(drafted),
-        String(accepted),
-        percent(accepted / drafted),
-      ]);
+    const drafters = figures.drafters.map(({ drafter, drafted, accepted }) => [
+      drafter,
+      String(drafted),
+      String(accepted),
+      percent(accepted / drafted),
+    ]);
     fill(this.#drafters, drafters, 4);
     const times = this.#figures.map(({ at_s }) => at_s);
     const values = (read: (of: Figures) => number | null): (number | null)[] =>

@@ -2,7 +2,6 @@
 
 import { serviceAddress } from "./address";
 import { showConnect } from "./connect";
-import { DrafterTally } from "./drafter_tally";
 import { byId } from "./elements";
 import { isKeyNeeded, KeyDialog } from "./key_dialog";
 import { readKey } from "./key_store";
@@ -18,9 +17,8 @@ const keys = new KeyDialog(() => {
   void showState();
   live.retry();
 });
-const tally = new DrafterTally();
-new Playground(byId("playground"), service, keys, tally);
-const live = new Live(byId("live"), service, keys, tally);
+new Playground(byId("playground"), service, keys);
+const live = new Live(byId("live"), service, keys);
 startTabs(document.querySelector('[role="tablist"]') as HTMLElement, (panel) =>
   live.setShown(panel === "live"),
 );

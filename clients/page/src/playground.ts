@@ -2,7 +2,6 @@
 
 import type { ApplyBody, Choice } from "apply-client";
 
-import type { DrafterTally } from "./drafter_tally";
 import { TextEditor } from "./editor";
 import { button, element } from "./elements";
 import { type Example, EXAMPLES, type Mode } from "./examples";
@@ -50,7 +49,6 @@ export class Playground {
     panel: HTMLElement,
     private readonly service: Service,
     private readonly keys: KeyDialog,
-    private readonly tally: DrafterTally,
   ) {
     for (const [value, text] of Object.entries(MODES)) {
       this.#mode.append(element("option", { value }, text));
@@ -164,7 +162,6 @@ export class Playground {
     this.#apply.disabled = true;
     try {
       const answer = await this.keys.withKey(() => this.service.apply(edit));
-      this.tally.add(answer.speculation.by_reference);
       if (turn === this.#turn) {
         this.#result.show(answer, { path: edit.path ?? "", original: edit.original as string });
         this.#progress.textContent = `Done: ${answer.status.replace("_", " ")}.`;

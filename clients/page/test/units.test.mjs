@@ -15,7 +15,6 @@ const names = [
   "trace",
   "snippets",
   "address",
-  "drafter_tally",
   "time_line",
   "examples",
 ];
@@ -27,7 +26,6 @@ const { figuresBetween, quantile, bucketGrowth } = await load("figures");
 const { framesOf, countTokens, describeFrame } = await load("trace");
 const { snippetsFor } = await load("snippets");
 const { serviceAddress } = await load("address");
-const { DrafterTally } = await load("drafter_tally");
 const { timeParts, duration } = await load("time_line");
 const { EXAMPLES } = await load("examples");
 
@@ -96,6 +94,10 @@ apply_tokens_per_target_pass_sum ${done * 8}
 apply_tokens_per_target_pass_count ${done}
 apply_spec_decode_num_draft_tokens_total ${drafted}
 apply_spec_decode_num_accepted_tokens_total ${accepted}
+apply_drafter_drafted_tokens_total{drafter="merge"} ${drafted - 10}
+apply_drafter_accepted_tokens_total{drafter="merge"} ${accepted}
+apply_drafter_drafted_tokens_total{drafter="original"} 10
+apply_drafter_accepted_tokens_total{drafter="original"} 0
 apply_prefix_cache_queries_total 0
 apply_prefix_cache_hits_total 0
 apply_kv_cache_usage_perc 0.25
@@ -122,6 +124,7 @@ test("figures are those of the time between two readings", () => {
   assert.ok(figures.p50 < 0.1 && figures.p95 > 0.1);
   assert.equal(figures.tokensPerPass, 8);
   assert.equal(figures.acceptance, 0.75);
+  assert.deepEqual(figures.drafters, [{ drafter: "merge", drafted: 40, accepted: 30 }]);
   assert.equal(figures.cacheHits, null);
   assert.deepEqual([figures.kvUse, figures.running, figures.waiting], [0.25, 2, 1]);
 });
@@ -203,16 +206,6 @@ test("the service is where the document is, below any root path", () => {
     serviceAddress("https://a.example/below/here/docs"),
     "https://a.example/below/here/",
   );
-});
-
-test("drafters are summed over edits, the busiest first", () => {
-  const tally = new DrafterTally();
-  tally.add({ snippet: { drafted: 4, accepted: 3 }, output: { drafted: 0, accepted: 0 } });
-  tally.add({ snippet: { drafted: 2, accepted: 2 }, original: { drafted: 90, accepted: 80 } });
-  assert.deepEqual(tally.rows(), [
-    ["original", { drafted: 90, accepted: 80 }],
-    ["snippet", { drafted: 6, accepted: 5 }],
-  ]);
 });
 
 test("the parts of a time add up to it, unless regions were computed side by side", () => {
