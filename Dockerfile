@@ -1,8 +1,19 @@
 # docker build -t apply-service .                       for a CPU, the embedded model inside
 # docker build --target cuda -t apply-service:cuda .    for an NVIDIA GPU
 # docker build --build-arg BAKED_MODEL= .               without a model; mount one, see docs/operations.md
-# The image has the page of the server if `make page` built it before.
 ARG PYTHON_IMAGE=python:3.11-slim
+ARG NODE_IMAGE=node:22-slim
+
+# The page that the server shows at /.
+FROM ${NODE_IMAGE} AS page
+# Another package registry.
+ARG NPM_REGISTRY=https://registry.npmjs.org
+WORKDIR /src/clients/page
+COPY clients/page/package.json clients/page/package-lock.json ./
+RUN npm ci --ignore-scripts --no-audit --no-fund --registry "${NPM_REGISTRY}"
+COPY clients/page/build.mjs ./
+COPY clients/page/src ./src
+RUN npm run build
 
 FROM ${PYTHON_IMAGE} AS packages
 # Another package index, for everything but the CPU builds of torch.
@@ -21,6 +32,7 @@ ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 RUN pip install --constraint constraints.txt --extra-index-url "${TORCH_INDEX}" torch
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY apply_service ./apply_service
+COPY --from=page /src/apply_service/http/page/static ./apply_service/http/page/static
 COPY batching ./batching
 COPY kernels ./kernels
 COPY lookup ./lookup
@@ -31,6 +43,7 @@ FROM packages AS cuda-packages
 RUN pip install --constraint constraints.txt torch
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY apply_service ./apply_service
+COPY --from=page /src/apply_service/http/page/static ./apply_service/http/page/static
 COPY batching ./batching
 COPY kernels ./kernels
 COPY lookup ./lookup

@@ -10,7 +10,7 @@ from litestar import Litestar
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
-from litestar.openapi.spec import Server
+from litestar.openapi.spec import Server, Tag
 
 from apply_service.apply.run import PipelineLimits
 from apply_service.http.errors import handle_error
@@ -97,6 +97,12 @@ def create_app(
             version=service_version(),
             path="/schema",
             servers=[Server(url=protection.root_path if protection else "/")],
+            tags=[
+                Tag("Edits", "Files with updates in, merged files with verdicts out."),
+                Tag("Other APIs", "The same for clients of OpenAI, Anthropic, Morph and Relace."),
+                Tag("Model", "The model that is served, and the tool that others are given."),
+                Tag("Server", "Whether the server works, and its figures."),
+            ],
             render_plugins=[OpenApiPlugin()],
         ),
         request_max_body_size=max_body_bytes,

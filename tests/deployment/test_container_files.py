@@ -50,7 +50,7 @@ def is_sent(path: str) -> bool:
     is_ignored = False
     for pattern in (ROOT / ".dockerignore").read_text(encoding="utf-8").split():
         plain = pattern.removeprefix("!")
-        if plain == "**" or fnmatch.fnmatch(path, plain) or path.split("/")[0] == plain:
+        if plain == "**" or fnmatch.fnmatch(path, plain) or path.startswith(f"{plain}/"):
             is_ignored = not pattern.startswith("!")
     return not is_ignored
 
@@ -65,7 +65,7 @@ def test_every_stage_begins_with_one_that_exists() -> None:
     for place, name in enumerate(known):
         base = STAGE.fullmatch(stages()[name][0])
         assert base is not None
-        assert base["base"] == "${PYTHON_IMAGE}" or base["base"] in known[:place]
+        assert base["base"] in ("${PYTHON_IMAGE}", "${NODE_IMAGE}", *known[:place])
         for copied in re.findall(r"--from=(\S+)", " ".join(stages()[name])):
             assert copied in known[:place]
 
@@ -79,8 +79,21 @@ def test_what_is_copied_exists_and_is_sent_to_the_build() -> None:
     for path in copied:
         assert (ROOT / path).exists(), path
         assert is_sent(path), path
-    for path in ("tests/conftest.py", ".git/config", "build/cases/test.jsonl", "docs/cache.md"):
+    for path in (
+        *("tests/conftest.py", ".git/config", "build/cases/test.jsonl", "docs/cache.md"),
+        *("clients/page/node_modules/esbuild/bin", "apply_service/http/page/static/page.js"),
+    ):
         assert not is_sent(path), path
+
+
+def test_the_page_that_the_image_builds_goes_into_the_package() -> None:
+    copied = "COPY --from=page /src/apply_service/http/page/static ./apply_service/http/page/static"
+    for name in ("cpu-packages", "cuda-packages"):
+        lines = stages()[name]
+        assert lines.index("COPY apply_service ./apply_service") < lines.index(copied)
+        assert lines.index(copied) < max(
+            place for place, line in enumerate(lines) if "pip install" in line
+        )
 
 
 def test_the_wheel_finds_what_its_metadata_names() -> None:

@@ -17,7 +17,7 @@ from apply_service.service import ApplyService, ServedModel
 _MODEL = QueryParameter(description="`ready`: be ready only once the model is loaded.")
 
 
-@get("/health/live", summary="Whether the server works; 503 if the engine is stuck")
+@get("/health/live", tags=["Server"], summary="Whether the server works; 503 if the engine is stuck")
 async def live(service: NamedDependency[ApplyService]) -> Health:
     """Answer 200 while the engine makes steps or has nothing to do."""
     service.check_alive()
@@ -26,6 +26,7 @@ async def live(service: NamedDependency[ApplyService]) -> Health:
 
 @get(
     "/health/ready",
+    tags=["Server"],
     summary="Whether edits are taken; 503 while the server stops or is stuck, or without its model",
     description="Edits that need the model wait for it while it is being loaded, so the answer is"
     " 200 with `model` `loading`. If it cannot be loaded, the answer is 503 `model-failed`; edits"
@@ -47,13 +48,17 @@ async def ready(
     return Readiness("ready", "ready" if state == "ready" else "loading")
 
 
-@get("/metrics", summary="Figures for Prometheus", media_type="text/plain")
+@get("/metrics", tags=["Server"], summary="Figures for Prometheus", media_type="text/plain")
 async def metrics(service: NamedDependency[ApplyService]) -> Response[bytes]:
     """Requests, findings, latencies, and the engine's counters of this moment."""
     return Response(service.telemetry.render(), headers={"Content-Type": CONTENT_TYPE})
 
 
-@get("/v1/models", summary="List the model that is served, and the other names that it goes by")
+@get(
+    "/v1/models",
+    tags=["Model"],
+    summary="List the model that is served, and the other names that it goes by",
+)
 async def list_models(service: NamedDependency[ApplyService]) -> ModelList:
     """The one model, waited for while it is being loaded; none if it does not come."""
     try:
@@ -64,6 +69,7 @@ async def list_models(service: NamedDependency[ApplyService]) -> ModelList:
 
 @get(
     "/v1/models/{model_id:path}",
+    tags=["Model"],
     summary="Show one model, by any of its names",
     responses={
         status: ResponseSpec(OpenAIErrorBody, generate_examples=False, description=description)
@@ -101,6 +107,7 @@ _FORM = QueryParameter(description="The API whose form the tool is wanted in.")
 
 @get(
     "/v1/tools/edit_file",
+    tags=["Model"],
     summary="The description of the tool `edit_file`, for a model that writes updates",
     description="Goes into `tools` of a chat request as it is. A program that carries the tool out"
     " sends `code_edit` as `update` and `instructions` as `instruction` to `/v1/apply`.",

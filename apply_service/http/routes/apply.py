@@ -34,6 +34,7 @@ _OLD_EDITS_SINCE = "@1795737600"
 
 @post(
     ["/v1/apply", "/apply"],
+    tags=["Edits"],
     status_code=200,
     request_class=ApplyBodyRequest,
     responses=PROBLEM_RESPONSES,

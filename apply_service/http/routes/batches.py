@@ -77,6 +77,7 @@ def _body_event(content: bytes, *, is_last: bool) -> HTTPResponseBodyEvent:
 
 @post(
     ["/v1/batches", "/batches"],
+    tags=["Edits"],
     status_code=200,
     media_type=NDJSON,
     request_max_body_size=None,

@@ -27,6 +27,7 @@ class ChatBodyRequest(JsonRequest):
 
 @post(
     ["/v1/chat/completions", "/chat/completions", "/v1/apply/chat/completions"],
+    tags=["Other APIs"],
     status_code=200,
     request_class=ChatBodyRequest,
     responses=error_responses(OpenAIErrorBody),

@@ -32,6 +32,7 @@ class CodeApplyRequest(JsonRequest):
 
 @post(
     ["/v1/code/apply", "/code/apply"],
+    tags=["Other APIs"],
     status_code=200,
     request_class=CodeApplyRequest,
     responses=error_responses(FlatErrorBody),

@@ -14,6 +14,7 @@ from apply_service.http.schemas import Base64Content, Hashlines, HashlinesBody
 
 @post(
     "/v1/hashlines",
+    tags=["Edits"],
     status_code=200,
     request_class=HashlinesRequest,
     summary="Name the lines of a file for edits in the format `hashline`",

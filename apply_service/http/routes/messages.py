@@ -25,6 +25,7 @@ class MessagesRequest(JsonRequest):
 
 @post(
     "/v1/messages",
+    tags=["Other APIs"],
     status_code=200,
     request_class=MessagesRequest,
     responses=error_responses(AnthropicErrorBody),

@@ -27,6 +27,7 @@ class ResponsesRequest(JsonRequest):
 
 @post(
     ["/v1/responses", "/responses"],
+    tags=["Other APIs"],
     status_code=200,
     request_class=ResponsesRequest,
     responses=error_responses(OpenAIErrorBody),

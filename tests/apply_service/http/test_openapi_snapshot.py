@@ -40,6 +40,14 @@ def test_the_command_writes_the_document(capsys: pytest.CaptureFixture[str]) -> 
     assert json.loads(capsys.readouterr().out) == service_document()
 
 
+def test_every_operation_stands_in_one_group_that_is_described(snapshot: dict[str, Any]) -> None:
+    groups = {tag["name"] for tag in snapshot["tags"] if tag["description"]}
+    operations = [one for path in snapshot["paths"].values() for one in path.values()]
+    assert len(operations) > 15
+    assert {name for one in operations for name in one["tags"]} == groups
+    assert all(len(one["tags"]) == 1 for one in operations)
+
+
 def test_every_reference_leads_somewhere(snapshot: dict[str, Any]) -> None:
     schemas = snapshot["components"]["schemas"]
     references = [part.split('"')[0] for part in json.dumps(snapshot).split("schemas/")[1:]]
