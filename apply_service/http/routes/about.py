@@ -17,7 +17,9 @@ from apply_service.service import ApplyService, ServedModel
 _MODEL = QueryParameter(description="`ready`: be ready only once the model is loaded.")
 
 
-@get("/health/live", tags=["Server"], summary="Whether the server works; 503 if the engine is stuck")
+@get(
+    "/health/live", tags=["Server"], summary="Whether the server works; 503 if the engine is stuck"
+)
 async def live(service: NamedDependency[ApplyService]) -> Health:
     """Answer 200 while the engine makes steps or has nothing to do."""
     service.check_alive()
