@@ -16,6 +16,7 @@ from typing import Any
 
 from apply_service.apply.errors import DiskFullError, UsageError
 from apply_service.cli.completion import add_completion_command, print_completion
+from apply_service.cli.manual import add_manual_command, print_manual
 from apply_service.cli.standard_streams import drop_output, prepare_streams
 from apply_service.cli.suggesting_parser import SuggestingParser
 from apply_service.config import (
@@ -145,7 +146,7 @@ def run_to_exit_code(run: Callable[[], int]) -> int:
         return _fail(error, EXIT_ERROR)
 
 
-def build_parser(arguments: Sequence[str] | None) -> argparse.ArgumentParser:
+def build_parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """The parser of all commands; those that import much are whole only when asked for.
 
     With None all are.
@@ -193,6 +194,7 @@ def build_parser(arguments: Sequence[str] | None) -> argparse.ArgumentParser:
         else:
             subparsers.add_parser(name, help=text)
     add_completion_command(subparsers)
+    add_manual_command(subparsers)
     return parser
 
 
@@ -219,7 +221,10 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
         print(json.dumps(service_document(), indent=1))
         return EXIT_OK
     if args.command == "completion":
-        print_completion(build_parser(None), args.shell)
+        print_completion(build_parser(), args.shell)
+        return EXIT_OK
+    if args.command == "man":
+        print_manual(build_parser())
         return EXIT_OK
     if args.command == "undo":
         from apply_service.cli.undo import run_undo
