@@ -236,8 +236,8 @@ def _report_result(args: argparse.Namespace, result: ApplyResult, content: bytes
     if args.write and not is_accepted:
         print(f"{args.file} was not written", file=sys.stderr)
         return exit_code
-    if args.write and args.review:
-        merged = review_changes(content, merged)
+    if args.write and args.review and merged != content:
+        merged = review_changes(content, merged, result.diff or "")
         if merged == content:
             print(f"{args.file} was not written: no change was taken", file=sys.stderr)
     if args.write and merged != content:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
+import re
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from apply_service.cli.shown_diff import coloured
-from apply_service.edit.text.alignment import Hunk
-from apply_service.edit.text.diff import diff_parts, lines_with_ends
-from apply_service.edit.text.text_file import TextFile
 
 _HELP = """\
 y - take this change
@@ -16,42 +17,84 @@ a - take it and all that follow
 d, q - leave it and all that follow out
 ? - this help
 """
+_HEAD = re.compile("^(?=@@ )", re.MULTILINE)
+_RANGES = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+# The mark of UTF-16 begins that of UTF-32.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 
 
-def review_changes(before: bytes, after: bytes) -> bytes:
-    """The file with those changes that are taken; the end of the input takes no more of them."""
-    file = TextFile.from_bytes(before)
-    old = lines_with_ends(file.decode())
-    new = lines_with_ends(TextFile.from_bytes(after).decode())
-    parts = list(diff_parts(old, new))
-    taken: list[Hunk] = []
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a unified diff, and which lines it puts in the place of which; both from 0."""
+
+    text: str
+    old: range
+    new: range
+
+
+def review_changes(before: bytes, after: bytes, diff: str) -> bytes:
+    """The file with those changes that are taken; the end of the input takes no more of them.
+
+    `diff` is the unified diff of both, whose lines end at "\\n" alone.
+    """
+    parts = list(_parts_of(diff))
+    taken: list[_Part] = []
     rest: str | None = None
-    for number, (hunks, text) in enumerate(parts, 1):
+    for number, part in enumerate(parts, 1):
         if rest is None:
-            _show(text)
+            _show(part.text)
             answer = _ask(f"Take this change ({number} of {len(parts)}) [y,n,a,d,q,?]? ")
             rest = {"a": "y", "d": "n", "q": "n"}.get(answer)
         else:
             answer = rest
         if (rest or answer) == "y":
-            taken += hunks
-    text = "".join(_apply(old, new, taken))
-    return file.byte_order_mark + text.encode(file.encoding)
-
-
-def _apply(old: list[str], new: list[str], taken: list[Hunk]) -> list[str]:
-    """The old lines with some of the changes."""
-    lines: list[str] = []
+            taken.append(part)
+    mark, encoding = next((pair for pair in _MARKS if before.startswith(pair[0])), (b"", "utf-8"))
+    newline = "\n".encode(encoding)
+    old, new = (_lines_of(content.removeprefix(mark), newline) for content in (before, after))
+    lines: list[bytes] = []
     place = 0
-    for hunk in taken:
-        lines += old[place : hunk.old_start]
-        lines += new[hunk.new_start : hunk.new_end]
-        place = hunk.old_end
-    return [*lines, *old[place:]]
+    for part in taken:
+        lines += old[place : part.old.start]
+        lines += new[part.new.start : part.new.stop]
+        place = part.old.stop
+    return mark + b"".join([*lines, *old[place:]])
+
+
+def _parts_of(diff: str) -> Iterator[_Part]:
+    for text in _HEAD.split(diff)[1:]:
+        match = _RANGES.match(text)
+        assert match is not None, text
+        old_start, old_count, new_start, new_count = match.groups(default="1")
+        old, new = _lines_at(old_start, old_count), _lines_at(new_start, new_count)
+        yield _Part(text.removesuffix("\n"), old, new)
+
+
+def _lines_at(start: str, count: str) -> range:
+    """An empty range names the line before it."""
+    first = int(start) - (int(count) > 0)
+    return range(first, first + int(count))
+
+
+def _lines_of(content: bytes, newline: bytes) -> list[bytes]:
+    """Lines with their ends; a newline of several bytes stands at a multiple of its length."""
+    lines, start, at = [], 0, content.find(newline)
+    while at >= 0:
+        if at % len(newline) == 0:
+            lines.append(content[start : at + len(newline)])
+            start = at + len(newline)
+        at = content.find(newline, at + 1)
+    return [*lines, content[start:]]
 
 
 def _show(text: str) -> None:
-    for line in text.split("\n")[:-1]:
+    for line in text.split("\n"):
         print(coloured(line, sys.stderr), file=sys.stderr)
 
 

@@ -89,6 +89,15 @@ def test_both_packages_have_the_same_modules() -> None:
     assert client == service, "change one and copy it over the other"
 
 
+@pytest.mark.parametrize("name", ["hunk_review", "shown_diff"])
+def test_both_command_lines_show_changes_alike(name: str) -> None:
+    client, service = (
+        Path(str(import_module(f"{package}.cli.{name}").__file__)).read_text()
+        for package in PACKAGES
+    )
+    assert client == service.replace("apply_service", "apply_client"), "copy one over the other"
+
+
 @pytest.mark.parametrize("pair", PAIRS, ids=" x ".join)
 def test_no_update_is_lost(pair: tuple[str, str], tmp_path: Path) -> None:
     assert race(tmp_path, pair, num_writes=150).num_lost == 0

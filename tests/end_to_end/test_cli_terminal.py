@@ -1,9 +1,10 @@
-"""`apply-service apply` for somebody at a terminal: colours, pages, and changes one by one."""
+"""`apply` of service and client at a terminal: colours, pages, and changes one by one."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -40,21 +41,33 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def run(
-    file: Path, *flags: str, typed: str = "", stdout_too: bool = False, **environment: str
-) -> tuple[int, str, bytes]:
-    update = str(file.with_name("update.py"))
-    return run_at_terminal(
-        [sys.executable, "-m", "apply_service", "apply", str(file), "--update", update, *flags],
-        typed,
-        environment={
-            "PYTHONPATH": str(ROOT),
-            "PATH": os.environ["PATH"],
-            "HOME": str(file.parent),
-            **environment,
-        },
-        stdout_too=stdout_too,
-    )
+Run = Callable[..., tuple[int, str, bytes]]
+
+
+@pytest.fixture(params=["apply_service", "apply_client"])
+def run(request: pytest.FixtureRequest, file: Path) -> Run:
+    """Runs the command of a package at a terminal; the client's asks a server."""
+    package = request.param
+    flags = ["--url", request.getfixturevalue("embedded_url")] if package == "apply_client" else []
+
+    def at_terminal(
+        *more: str, typed: str = "", stdout_too: bool = False, **environment: str
+    ) -> tuple[int, str, bytes]:
+        update = str(file.with_name("update.py"))
+        command = [sys.executable, "-m", package, "apply", str(file), "--update", update]
+        return run_at_terminal(
+            [*command, *flags, *more],
+            typed,
+            environment={
+                "PYTHONPATH": f"{ROOT}:{ROOT / 'clients/python'}",
+                "PATH": os.environ["PATH"],
+                "HOME": str(file.parent),
+                **environment,
+            },
+            stdout_too=stdout_too,
+        )
+
+    return at_terminal
 
 
 @pytest.mark.parametrize(
@@ -69,8 +82,10 @@ def run(
         ("n\n\x04", ()),  # the end of the input
     ],
 )
-def test_changes_are_taken_one_by_one(file: Path, typed: str, taken: tuple[int, ...]) -> None:
-    code, shown, _ = run(file, "--write", "--review", typed=typed)
+def test_changes_are_taken_one_by_one(
+    run: Run, file: Path, typed: str, taken: tuple[int, ...]
+) -> None:
+    code, shown, _ = run("--write", "--review", typed=typed)
     assert code == 0, shown
     assert file.read_bytes().decode("utf-16") == "é = 1\r\n" + changed(*taken)
     assert f"{GREEN}+line_10 = ten" in shown
@@ -79,15 +94,15 @@ def test_changes_are_taken_one_by_one(file: Path, typed: str, taken: tuple[int, 
     assert ("a - take it and all that follow" in shown) == ("?" in typed)
 
 
-def test_a_review_needs_somebody_to_ask(file: Path) -> None:
-    code, shown, _ = run(file, "--review")
+def test_a_review_needs_somebody_to_ask(run: Run) -> None:
+    code, shown, _ = run("--review")
     assert code == 2
     assert "--review asks at a terminal what to write; add --write" in shown
 
 
 @pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_a_diff_has_colours_at_a_terminal(file: Path, environment: dict[str, str]) -> None:
-    code, shown, _ = run(file, "--diff", stdout_too=True, PAGER="cat", **environment)
+def test_a_diff_has_colours_at_a_terminal(run: Run, environment: dict[str, str]) -> None:
+    code, shown, _ = run("--diff", stdout_too=True, PAGER="cat", **environment)
     assert code == 0
     assert ("\x1b[" in shown) == (not environment)
     assert "line_10 = ten" in shown
@@ -96,19 +111,19 @@ def test_a_diff_has_colours_at_a_terminal(file: Path, environment: dict[str, str
         assert f"{CYAN}@@ -" in shown
 
 
-def test_a_diff_in_a_pipe_is_for_programs(file: Path) -> None:
-    code, shown, stdout = run(file, "--diff")
+def test_a_diff_in_a_pipe_is_for_programs(run: Run) -> None:
+    code, shown, stdout = run("--diff")
     assert (code, shown) == (0, "")
     assert b"\x1b" not in stdout
     assert b"+line_10 = ten\r\n" in stdout
 
 
-def test_a_long_diff_goes_through_the_pager(file: Path) -> None:
+def test_a_long_diff_goes_through_the_pager(run: Run, file: Path) -> None:
     pager = file.with_name("pager.sh")
     pager.write_text("#!/bin/sh\necho paged\nwc -l\n")
     pager.chmod(0o755)
-    code, shown, _ = run(file, "--diff", stdout_too=True, PAGER=str(pager), LINES="5")
+    code, shown, _ = run("--diff", stdout_too=True, PAGER=str(pager), LINES="5")
     assert code == 0
     assert shown.startswith("paged\n")
-    _, short, _ = run(file, "--diff", stdout_too=True, PAGER=str(pager), LINES="200")
+    _, short, _ = run("--diff", stdout_too=True, PAGER=str(pager), LINES="200")
     assert "paged" not in short

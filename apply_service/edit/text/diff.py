@@ -19,7 +19,7 @@ def unified_diff(old_text: str, new_text: str, *, path: str | None = None) -> st
     `path` is the name in the header, relative to the folder that the diff is applied in. Lines end
     at "\\n" only, and a CR before it is part of the line, so changed line endings show as well.
     """
-    parts = [part for _, part in diff_parts(lines_with_ends(old_text), lines_with_ends(new_text))]
+    parts = [part for _, part in diff_parts(_lines_with_ends(old_text), _lines_with_ends(new_text))]
     if not parts:
         return ""
     name = (path or "file").lstrip("/")
@@ -35,8 +35,7 @@ def diff_parts(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[list[Hu
         yield group, "".join(_format_group(group, old, new))
 
 
-def lines_with_ends(text: str) -> list[str]:
-    """Lines that end at "\\n" alone, which is part of them; the last one may lack it."""
+def _lines_with_ends(text: str) -> list[str]:
     lines = [line + "\n" for line in text.split("\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines

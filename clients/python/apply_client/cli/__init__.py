@@ -3,6 +3,7 @@
 - apply.py, batch.py, status.py, mcp.py  one command each
 - service_flags.py                       flags of several commands
 - choice_prompt.py                       a question in doubt, at a terminal
+- shown_diff.py, hunk_review.py          diffs in colours; changes one by one
 - exit_codes.py                          exit codes
 - suggesting_parser.py                   a parser that suggests the word that was meant
 - standard_streams.py                    streams that are closed, full or not UTF-8

@@ -10,7 +10,9 @@ import msgspec
 
 from apply_client.cli.choice_prompt import ask_which, can_ask, print_choices
 from apply_client.cli.exit_codes import DESCRIPTION, EXIT_REJECTED, exit_code_of
+from apply_client.cli.hunk_review import review_changes
 from apply_client.cli.service_flags import add_edit_flags, retry_policy_of
+from apply_client.cli.shown_diff import show_diff
 from apply_client.cli.suggesting_parser import positive_int
 from apply_client.client import ApplyClient
 from apply_client.edit import ApplyOptions, Edit, Sampling, UpdateFormat
@@ -55,6 +57,9 @@ def add_apply_command(subparsers: Any) -> None:
     parser.add_argument(
         "--accept-review", action="store_true", help="with --write: write needs_review as well"
     )
+    parser.add_argument(
+        "--review", action="store_true", help="with --write: ask about each change at the terminal"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--diff", action="store_true", help="print a unified diff")
     form.add_argument("--json", action="store_true", help="print the whole answer as JSON")
@@ -75,6 +80,11 @@ def run_apply(args: argparse.Namespace) -> int:
         if sys.stdin.isatty():
             raise InputError("there is no update; name its file with --update, or send it to stdin")
         args.update = "-"
+    if args.review and not (args.write and can_ask(args.file, args.update)):
+        raise InputError(
+            "--review asks at a terminal what to write; add --write, and name the file of the"
+            " update"
+        )
     if args.check and args.write:
         raise InputError("--check writes nothing; leave it or --write out")
     if args.file == "-" and (args.update == "-" or args.write):
@@ -161,7 +171,7 @@ def _report_result(
         shown = msgspec.structs.replace(result, merged={"base64": result.merged})
         print(msgspec.json.encode(shown).decode())
     elif args.diff:
-        sys.stdout.buffer.write((result.diff or "").encode())
+        show_diff(result.diff or "")
     elif not (args.write or args.check):
         sys.stdout.buffer.write(result.merged)
     sys.stdout.flush()
@@ -172,8 +182,18 @@ def _report_result(
     if args.write and opened is not None:
         policy = WritePolicy(accepts_review=args.accept_review)
         if policy.is_written(result.status):
-            for loss in opened.replace(result.merged):
-                print(f"warning: {args.file}: {loss}", file=sys.stderr)
+            _write(args, result, opened)
         elif not result.is_sure:
             print(f"{args.file} {policy.fate(result.status)}", file=sys.stderr)
     return exit_code_of(result.status)
+
+
+def _write(args: argparse.Namespace, result: ApplyResult[bytes], opened: OpenFile) -> None:
+    merged = result.merged
+    if args.review:
+        merged = review_changes(opened.content, merged, result.diff or "")
+        if merged == opened.content:
+            print(f"{args.file} was not written: no change was taken", file=sys.stderr)
+            return
+    for loss in opened.replace(merged):
+        print(f"warning: {args.file}: {loss}", file=sys.stderr)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
+from apply_client.cli.shown_diff import coloured
 from apply_client.protocol.wire import Choice
-
-_COLOURS = {"-": "\x1b[31m", "+": "\x1b[32m", "@": "\x1b[36m"}
-_PLAIN = "\x1b[0m"
 
 
 def print_choices(choices: Sequence[Choice], *, has_diffs: bool) -> None:
@@ -19,7 +16,7 @@ def print_choices(choices: Sequence[Choice], *, has_diffs: bool) -> None:
         print(f"     --resolve {choice.id}", file=sys.stderr)
         if has_diffs:
             for line in choice.diff.split("\n")[:-1]:
-                print(f"     {_coloured(line)}", file=sys.stderr)
+                print(f"     {coloured(line, sys.stderr)}", file=sys.stderr)
             if choice.diff_lines_left_out:
                 print(f"     {choice.diff_lines_left_out} more lines", file=sys.stderr)
 
@@ -40,9 +37,3 @@ def ask_which(choices: Sequence[Choice]) -> Choice | None:
             return None
         if typed.isdecimal() and 1 <= int(typed) <= len(choices):
             return choices[int(typed) - 1]
-
-
-def _coloured(line: str) -> str:
-    colour = _COLOURS.get(line[:1])
-    is_plain = colour is None or not sys.stderr.isatty() or bool(os.environ.get("NO_COLOR"))
-    return line if is_plain else f"{colour}{line}{_PLAIN}"
