@@ -39,6 +39,7 @@ RUN_ELSEWHERE = {
     ("docs/agent-prompt.md", "text"): "tests/apply_service/http/test_edit_tool.py",
     ("docs/agent-forms.md", ""): "tests/apply_service/http/routes/test_forms.py",
     ("docs/integrations.md", "json"): "tests/clients/python/test_integrations.py",
+    ("docs/integrations.md", "toml"): "tests/clients/python/test_integrations.py",
     ("docs/integrations.md", "yaml"): "tests/clients/python/test_integrations.py",
     ("docs/integrations.md", "sh edit.sh"): "tests/clients/python/test_integrations.py",
     ("docs/integrations.md", "sh curl"): "tests/clients/python/test_integrations.py",

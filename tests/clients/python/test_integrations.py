@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,12 @@ UPDATE = '# ...\ndef greet(name):\n    print("Hi " + name)\n\n\ngreet(sys.argv[1
 GIT = {
     f"GIT_{who}_{what}": "someone" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
 }
+LOADERS = {".json": json.loads, ".yaml": yaml.safe_load, ".toml": tomllib.loads}
+SERVER_TABLES = ("mcpServers", "servers", "mcp_servers", "context_servers", "extensions")
+SETTINGS = (
+    *(".cursor/mcp.json", ".vscode/mcp.json", ".codex/config.toml", "settings.json"),
+    *("opencode.json", ".continue/mcpServers/apply.yaml", ".config/goose/config.yaml"),
+)
 DESCRIPTION = tool_schemas()[0]["description"]
 MERGED = GREET.replace("Hello", "Hi")
 
@@ -61,12 +68,13 @@ def bin_folder(tmp_path: Path) -> Path:
 def command_of(name: str) -> tuple[list[str], dict[str, str]]:
     """Program, arguments and environment of the server in a snippet."""
     text = SNIPPETS[name].body
-    config: Any = yaml.safe_load(text) if name.endswith(".yaml") else json.loads(text)
+    config: Any = LOADERS[Path(name).suffix](text)
     if "mcp" in config:
         return config["mcp"]["apply"]["command"], {}
-    servers = config["mcpServers"]
+    (servers,) = (config[key] for key in SERVER_TABLES if key in config)
     server = servers["apply"] if isinstance(servers, dict) else servers[0]
-    return [server["command"], *server["args"]], server.get("env", {})
+    arguments = [word.replace("${workspaceFolder}", "/path/to/project") for word in server["args"]]
+    return [server.get("command") or server["cmd"], *arguments], server.get("env", {})
 
 
 def test_the_server_of_the_page_edits_a_file(
@@ -74,7 +82,7 @@ def test_the_server_of_the_page_edits_a_file(
 ) -> None:
     command, environment = command_of(".mcp.json")
     assert environment == {"APPLY_API_KEY": "${APPLY_API_KEY:-}"}
-    for other in (".cursor/mcp.json", "opencode.json", ".continue/mcpServers/apply.yaml"):
+    for other in SETTINGS:
         assert command_of(other) == (command, {}), "one start stands for all"
     places = {"/path/to/project": project, "/path/to/client-venv": bin_folder.parent}
     for placeholder, path in places.items():
