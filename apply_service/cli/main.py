@@ -249,7 +249,7 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
 
         return run_key_command(args, loaded.settings.keys_file)
     if args.command == "apply":
-        from apply_service.cli.apply import run_apply
+        from apply_service.cli.applying.command import run_apply
 
         return run_apply(args, loaded.settings, environment)
     if args.command == "lsp":
@@ -290,7 +290,7 @@ def _bench_function(verb: str, name: str) -> Any:
 
 
 def _add_apply_command(subparsers: Any) -> None:
-    from apply_service.cli.apply import add_apply_command
+    from apply_service.cli.applying.command import add_apply_command
 
     parser = add_apply_command(subparsers)
     fields = [field for field in setting_fields() if field.name in _APPLY_SETTINGS]

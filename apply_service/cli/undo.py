@@ -1,9 +1,11 @@
-"""`apply-service undo`: takes the last `apply --write` back."""
+"""`apply-service undo`: takes the last `apply --write` back, of one file or several."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -18,7 +20,16 @@ class UndoError(Exception):
     """Nothing was undone; the message says why."""
 
 
-class LastWrite(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A file before and after it was written."""
+
+    path: Path
+    before: bytes
+    after: bytes
+
+
+class KeptWrite(msgspec.Struct, frozen=True, kw_only=True):
     """A file that was written, as it was before, and the SHA-256 of what it became."""
 
     path: bytes  # as the system has it, text or not
@@ -26,12 +37,23 @@ class LastWrite(msgspec.Struct, frozen=True, kw_only=True):
     after_sha256: str
 
 
-def remember_write(path: Path, *, before: bytes, after: bytes) -> None:
+class LastWrites(msgspec.Struct, frozen=True):
+    """All that one command wrote."""
+
+    files: list[KeptWrite]
+
+
+def remember_writes(writes: Sequence[Write]) -> None:
     """Keep what `undo` needs, in the place of what it had. Raises OSError."""
-    last = LastWrite(
-        path=os.fsencode(path.absolute()),
-        before=before,
-        after_sha256=hashlib.sha256(after).hexdigest(),
+    last = LastWrites(
+        [
+            KeptWrite(
+                path=os.fsencode(one.path.absolute()),
+                before=one.before,
+                after_sha256=hashlib.sha256(one.after).hexdigest(),
+            )
+            for one in writes
+        ]
     )
     kept = _kept_at()
     kept.parent.mkdir(parents=True, exist_ok=True)
@@ -43,30 +65,38 @@ def remember_write(path: Path, *, before: bytes, after: bytes) -> None:
 
 
 def run_undo() -> int:
-    """Write the file of the last write as it was before, if nobody has changed it since.
+    """Write the files of the last write as they were before, if nobody has changed one since.
 
     Returns the exit code. Raises UndoError or FileWriteError.
     """
     kept = _kept_at()
     try:
-        last = msgspec.json.decode(kept.read_bytes(), type=LastWrite)
+        last = msgspec.json.decode(kept.read_bytes(), type=LastWrites)
     except FileNotFoundError as error:
         raise UndoError("there is no write to undo; `apply --write` keeps the last one") from error
     except (OSError, msgspec.DecodeError) as error:
         raise UndoError(f"{kept} cannot be read: {error}; remove it") from error
-    path = Path(os.fsdecode(last.path))
+    contents = [_unchanged(one) for one in last.files]
+    for one, content in zip(last.files, contents, strict=True):
+        path = Path(os.fsdecode(one.path))
+        write_result(path, one.before, expected=content)
+        print(f"{path} is as it was before the last apply --write")
+    kept.unlink(missing_ok=True)
+    return 0
+
+
+def _unchanged(one: KeptWrite) -> bytes:
+    """What a file is now. Raises UndoError if that is not what was written."""
+    path = Path(os.fsdecode(one.path))
     try:
         content = path.read_bytes()
     except OSError as error:
         raise UndoError(f"cannot read {path}: {error.strerror or error}") from error
-    if hashlib.sha256(content).hexdigest() != last.after_sha256:
+    if hashlib.sha256(content).hexdigest() != one.after_sha256:
         raise UndoError(
             f"{path} has changed since it was written; compare it with `git diff` or an editor"
         )
-    write_result(path, last.before, expected=content)
-    kept.unlink(missing_ok=True)
-    print(f"{path} is as it was before the last apply --write")
-    return 0
+    return content
 
 
 def _kept_at() -> Path:

@@ -1,0 +1,96 @@
+"""What `apply` reads: files, the update, and the request that they make."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from apply_service.apply.errors import UsageError
+from apply_service.edit.forms.form import UpdateFormat
+from apply_service.edit.text.text_file import TextFile, TextFileError
+from apply_service.http.schemas import ApplyBody, Base64Content, SamplingBody
+
+STDIN = Path("-")
+
+
+class ApplyCommandError(Exception):
+    """The command cannot be carried out; the message says why."""
+
+
+def piped_update() -> str:
+    """Stdin as the name of the update. Raises UsageError if nothing is sent to it."""
+    if sys.stdin.isatty():
+        raise UsageError("there is no update; name its file with --update, or send it to stdin")
+    return str(STDIN)
+
+
+def read_file(path: Path) -> bytes:
+    """A file to edit. Raises ApplyCommandError."""
+    return _read(path, remedy="create it, empty for a new file")
+
+
+def read_update(name: str) -> str:
+    """The text of the update. Raises ApplyCommandError."""
+    update = _read(Path(name), remedy="name the file of the update, or - for stdin")
+    return check_text(update, name)
+
+
+def check_text(content: bytes, name: Path | str) -> str:
+    """The text of a file. Raises ApplyCommandError if it has none."""
+    try:
+        return TextFile.from_bytes(content).decode()
+    except TextFileError as error:
+        raise ApplyCommandError(f"{'stdin' if str(name) == '-' else name}: {error}") from error
+
+
+def as_text(argument: str) -> str:
+    """What a name or flag says, with a mark in the place of bytes that are no UTF-8."""
+    return argument.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def shown_name(file: Path) -> str | None:
+    """The name of a file as the request tells it; None where it says nothing."""
+    return None if file.is_absolute() or file == STDIN else as_text(file.as_posix())
+
+
+def body_of(
+    args: argparse.Namespace,
+    content: bytes,
+    update: str,
+    *,
+    path: str | None,
+    update_format: UpdateFormat | None,
+) -> ApplyBody:
+    """The request for one file, with the options of the command."""
+    return ApplyBody(
+        original=Base64Content(content),
+        update=update,
+        format=update_format,
+        instruction=args.instruction,
+        path=path,
+        scope=args.scope,
+        checks=args.checks,
+        speculation=args.speculation,
+        use_model=args.use_model,
+        model=args.model,
+        on_doubt=args.on_doubt,
+        resolve=args.resolve,
+        include=["decisions"] if args.json else [],
+        sampling=SamplingBody(max_tokens=args.max_tokens),
+    )
+
+
+def _read(path: Path, *, remedy: str) -> bytes:
+    if path == STDIN:
+        return sys.stdin.buffer.read()
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise ApplyCommandError(f"{path} does not exist; {remedy}") from error
+    except IsADirectoryError as error:
+        raise ApplyCommandError(f"{path} is a folder; name a file in it") from error
+    except OSError as error:
+        raise ApplyCommandError(
+            f"cannot read {path}: {error.strerror or error}; name a file that you may read"
+        ) from error
