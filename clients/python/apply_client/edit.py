@@ -11,6 +11,7 @@ import msgspec
 from apply_client.protocol.wire import Content
 
 Priority = Literal["interactive", "batch"]
+PatchFormat = Literal["apply_patch", "diff"]
 UpdateFormat = Literal[
     "old_new",
     "hashline",
@@ -128,7 +129,7 @@ class FilesEdit:
 
     files: Sequence[FileEdit]
     update: str | None = field(default=None, kw_only=True)
-    format: Literal["apply_patch", "diff"] | None = field(default=None, kw_only=True)
+    format: PatchFormat | None = field(default=None, kw_only=True)
     is_atomic: bool = field(default=False, kw_only=True)
     instruction: str | None = field(default=None, kw_only=True)
     options: ApplyOptions = field(default=DEFAULT_OPTIONS, kw_only=True)

@@ -2,6 +2,7 @@
 
 - apply.py, batch.py, status.py, mcp.py  one command each
 - service_flags.py                       flags of several commands
+- several_files.py, edit_report.py       several files of `apply`; what it says and writes
 - choice_prompt.py                       a question in doubt, at a terminal
 - shown_diff.py, hunk_review.py          diffs in colours; changes one by one
 - exit_codes.py                          exit codes

@@ -9,8 +9,8 @@ from typing import Any, get_args
 import msgspec
 
 from apply_client.cli.choice_prompt import ask_which, can_ask, print_choices
+from apply_client.cli.edit_report import print_findings, write_files
 from apply_client.cli.exit_codes import DESCRIPTION, EXIT_REJECTED, exit_code_of
-from apply_client.cli.hunk_review import review_changes
 from apply_client.cli.service_flags import add_edit_flags, retry_policy_of
 from apply_client.cli.shown_diff import show_diff
 from apply_client.cli.suggesting_parser import positive_int
@@ -23,7 +23,7 @@ from apply_client.errors import (
     UnprocessableEditError,
 )
 from apply_client.protocol.exchange import DEFAULT_RETRY
-from apply_client.protocol.wire import ApplyResult, Finding
+from apply_client.protocol.wire import ApplyResult
 from apply_client.update_text import InputError, read_bytes, read_update
 from apply_client.workspace.open_file import OpenFile, open_file
 from apply_client.workspace.write_policy import WritePolicy
@@ -36,10 +36,16 @@ def add_apply_command(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "apply",
         help="merge a lazy update into a file",
-        description="Merge a lazy update into FILE. The merged file goes to stdout, findings to"
-        f" stderr. {DESCRIPTION}",
+        description="Merge a lazy update into FILE, or one patch into several files, which are"
+        " written all or none. The merged file goes to stdout, findings to stderr."
+        f" {DESCRIPTION}",
     )
-    parser.add_argument("file", metavar="FILE", help="the file to edit, - reads stdin")
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="the file to edit, - reads stdin; several for a patch or diff that names them",
+    )
     parser.add_argument(
         "--update", metavar="SNIPPET_FILE", help="the update, by default stdin, as for -"
     )
@@ -80,20 +86,23 @@ def run_apply(args: argparse.Namespace) -> int:
         if sys.stdin.isatty():
             raise InputError("there is no update; name its file with --update, or send it to stdin")
         args.update = "-"
-    if args.review and not (args.write and can_ask(args.file, args.update)):
+    if args.review and not (args.write and can_ask(*args.files, args.update)):
         raise InputError(
             "--review asks at a terminal what to write; add --write, and name the file of the"
             " update"
         )
     if args.check and args.write:
         raise InputError("--check writes nothing; leave it or --write out")
-    if args.file == "-" and (args.update == "-" or args.write):
+    if args.instruction is not None and not _is_text(args.instruction):
+        raise InputError("--instruction has bytes that are not UTF-8; send text in UTF-8")
+    if len(args.files) > 1:
+        return _apply_to_several(args)
+    (file,) = args.files
+    if file == "-" and (args.update == "-" or args.write):
         raise InputError(
             "FILE is stdin, which cannot be the update as well, nor be written; name one of them"
         )
-    if args.instruction is not None and not _is_text(args.instruction):
-        raise InputError("--instruction has bytes that are not UTF-8; send text in UTF-8")
-    opened = None if args.file == "-" else open_file(args.file)
+    opened = None if file == "-" else open_file(file)
     original = read_bytes("-") if opened is None else opened.content
     edit = Edit(
         original,
@@ -104,14 +113,25 @@ def run_apply(args: argparse.Namespace) -> int:
         options=_options(args),
         resolve=args.resolve,
     )
-    retry = retry_policy_of(args.timeout, max_retries=DEFAULT_RETRY.max_retries)
-    with ApplyClient(args.url, retry=retry) as client:
+    with _client(args) as client:
         try:
-            may_ask = not (args.json or args.check) and can_ask(args.file, args.update)
+            may_ask = not (args.json or args.check) and can_ask(file, args.update)
             result = _ask(client, edit, may_ask=may_ask)
         except (UnprocessableEditError, UnknownChoiceError) as error:
             return _report_refusal(args, error)
     return _report_result(args, result, opened)
+
+
+def _apply_to_several(args: argparse.Namespace) -> int:
+    from apply_client.cli.several_files import apply_to_several
+
+    with _client(args) as client:
+        return apply_to_several(args, _options(args), client)
+
+
+def _client(args: argparse.Namespace) -> ApplyClient:
+    retry = retry_policy_of(args.timeout, max_retries=DEFAULT_RETRY.max_retries)
+    return ApplyClient(args.url, retry=retry)
 
 
 def _ask(client: ApplyClient, edit: Edit[bytes], *, may_ask: bool) -> ApplyResult[bytes]:
@@ -129,13 +149,6 @@ def _ask(client: ApplyClient, edit: Edit[bytes], *, may_ask: bool) -> ApplyResul
 
 def _is_text(argument: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in argument)
-
-
-def print_findings(findings: tuple[Finding, ...]) -> None:
-    """Print findings and their hints to stderr."""
-    for finding in findings:
-        print(f"  {finding.severity} {finding.code}: {finding.message}", file=sys.stderr)
-        print(f"    {finding.hint}", file=sys.stderr)
 
 
 def _options(args: argparse.Namespace) -> ApplyOptions:
@@ -182,18 +195,7 @@ def _report_result(
     if args.write and opened is not None:
         policy = WritePolicy(accepts_review=args.accept_review)
         if policy.is_written(result.status):
-            _write(args, result, opened)
+            write_files([(opened, result)], asks=args.review)
         elif not result.is_sure:
-            print(f"{args.file} {policy.fate(result.status)}", file=sys.stderr)
+            print(f"{args.files[0]} {policy.fate(result.status)}", file=sys.stderr)
     return exit_code_of(result.status)
-
-
-def _write(args: argparse.Namespace, result: ApplyResult[bytes], opened: OpenFile) -> None:
-    merged = result.merged
-    if args.review:
-        merged = review_changes(opened.content, merged, result.diff or "")
-        if merged == opened.content:
-            print(f"{args.file} was not written: no change was taken", file=sys.stderr)
-            return
-    for loss in opened.replace(merged):
-        print(f"warning: {args.file}: {loss}", file=sys.stderr)

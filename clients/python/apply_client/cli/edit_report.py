@@ -1,0 +1,57 @@
+"""What `apply` says of results, and what it writes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from apply_client.cli.hunk_review import review_changes
+from apply_client.protocol.wire import ApplyResult, Finding
+from apply_client.workspace.errors import WorkspaceError
+from apply_client.workspace.folder import sha256_of
+from apply_client.workspace.open_file import OpenFile
+
+
+def print_findings(findings: Sequence[Finding]) -> None:
+    """Print findings and their hints to stderr."""
+    for finding in findings:
+        print(f"  {finding.severity} {finding.code}: {finding.message}", file=sys.stderr)
+        print(f"    {finding.hint}", file=sys.stderr)
+
+
+def write_files(results: Sequence[tuple[OpenFile, ApplyResult[Any]]], *, asks: bool) -> None:
+    """Write results of bytes into all files or none; `asks` at the terminal about each change.
+
+    Raises WorkspaceError.
+    """
+    writes = []
+    for file, result in results:
+        after: bytes = result.merged
+        if asks and after != file.content:
+            after = review_changes(file.content, after, result.diff or "")
+            if after == file.content:
+                print(f"{file.label} was not written: no change was taken", file=sys.stderr)
+        if after != file.content:
+            writes.append((file, after))
+    for number, (file, after) in enumerate(writes):
+        try:
+            losses = file.replace(after)
+        except WorkspaceError as error:
+            stuck = _take_back(writes[:number])
+            if stuck:
+                raise WorkspaceError(file.label, "; ".join([str(error), *stuck])) from error
+            raise
+        for loss in losses:
+            print(f"warning: {file.label}: {loss}", file=sys.stderr)
+
+
+def _take_back(written: Sequence[tuple[OpenFile, bytes]]) -> list[str]:
+    """Write files as they were; in words, which of them could not be."""
+    stuck = []
+    for file, after in reversed(written):
+        try:
+            file.workspace.replace(file.file.path, file.content, expected_sha256=sha256_of(after))
+        except WorkspaceError as error:
+            stuck.append(f"{file.label} was written and could not be taken back: {error}")
+    return stuck
