@@ -17,7 +17,8 @@ if TYPE_CHECKING:  # tokenizers are only there where a model is
 class TextStep:
     """A step as text: pieces with their origins, and the pieces of its draft that did not hold.
 
-    at_s: seconds since the request reached the engine; drafter: what the draft was copied from
+    at_s: seconds since the engine was sent the first request of the edit; drafter: what the draft
+    was copied from
     """
 
     at_s: float
@@ -34,10 +35,12 @@ class RegionTrace:
     steps: tuple[TextStep, ...]
 
 
-def text_steps(steps: Sequence[TracedStep], tokenizer: PromptTokenizer) -> tuple[TextStep, ...]:
-    """Steps with a piece of text for each token.
+def text_steps(
+    steps: Sequence[TracedStep], tokenizer: PromptTokenizer, *, asked_s: float = 0.0
+) -> tuple[TextStep, ...]:
+    """Steps with a piece of text for each token, of a request that was sent at `asked_s`.
 
-    A character of several tokens is part of the last of them. Control tokens have no text.
+    A character of several tokens is part of the last of them. Control tokens are spelled out.
     """
     written = codecs.getincrementaldecoder("utf-8")("replace")
 
@@ -46,7 +49,7 @@ def text_steps(steps: Sequence[TracedStep], tokenizer: PromptTokenizer) -> tuple
 
     return tuple(
         TextStep(
-            at_s=step.at_s,
+            at_s=asked_s + step.at_s,
             drafter=step.reference,
             tokens=tuple(zip(map(piece, step.token_ids), step.origins, strict=True)),
             rejected=tuple(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -20,10 +21,11 @@ from batching.request import EngineRequest, SamplingParams
 
 @dataclass(frozen=True, slots=True)
 class AskedAttempt:
-    """An attempt whose requests were submitted to the engine, one a region."""
+    """An attempt whose requests were submitted to the engine, one a region, at `asked_at`."""
 
     attempt: Attempt
     handles: tuple[RequestHandle, ...]
+    asked_at: float
 
     def cancel(self) -> None:
         """Withdraw the requests that are still running."""
@@ -92,7 +94,7 @@ class EditModel:
                 for one in attempt.prompts
             ),
         )
-        return AskedAttempt(attempt, handles)
+        return AskedAttempt(attempt, handles, time.monotonic())
 
     def observe(self, stats: RequestStats) -> None:
         """Record the figures of a finished request."""

@@ -230,6 +230,7 @@ class ApplyPipeline:
             for place, handle in enumerate(asked.handles)
         ]
         readers = [AnswerReader(prompt) for prompt in asked.attempt.prompts]
+        asked_s = run.seconds_since_first_asked(asked.asked_at)
         try:
             while any(reader.answer is None for reader in readers):
                 place, event = await arrived.get()
@@ -240,7 +241,7 @@ class ApplyPipeline:
                     run.stats.append(event.stats)
                     if event.trace:
                         tokenizer = asked.attempt.prompts[place].prompt.tokenizer
-                        steps = text_steps(event.trace, tokenizer)
+                        steps = text_steps(event.trace, tokenizer, asked_s=asked_s)
                         run.traces.append(RegionTrace(run.regions[place], steps))
                     self._observe(model, event.stats)
                     run.events.put(RegionDone(run.regions[place]))

@@ -38,7 +38,14 @@ class RunState:
     regions: range = range(0)
     stats: list[RequestStats] = field(default_factory=list)
     traces: list[RegionTrace] = field(default_factory=list)
+    first_asked_at: float | None = None
     dropped_for: EngineError | None = None
+
+    def seconds_since_first_asked(self, asked_at: float) -> float:
+        """How long after the first attempt another one asked the model; both of `monotonic`."""
+        if self.first_asked_at is None:
+            self.first_asked_at = asked_at
+        return asked_at - self.first_asked_at
 
     @property
     def has_begun(self) -> bool:

@@ -14,8 +14,9 @@ from typing import TextIO
 _COLOURS = {"-": "\x1b[31m", "+": "\x1b[32m", "@": "\x1b[36m"}
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 _HEADERS = ("--- ", "+++ ")
-# Ends at once where the text fits, shows colours, and leaves the text on the screen.
-_LESS = "less -FRX"
+# As git sets them: `less` ends at once where the text fits, shows colours, and leaves the text.
+_PAGER = "less"
+_PAGER_OPTIONS = {"LESS": "FRX", "LV": "-c"}
 
 
 def has_colours(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
@@ -52,11 +53,18 @@ def _write(text: str) -> None:
 
 def _try_page(text: str) -> bool:
     """Show a text in the user's pager; False if there is none."""
-    command = shlex.split(os.environ.get("PAGER", _LESS))
+    try:
+        command = shlex.split(os.environ.get("PAGER", _PAGER))
+    except ValueError:  # a quote without its end
+        return False
     if not command or command == ["cat"] or shutil.which(command[0]) is None:
         return False
     sys.stdout.flush()
     # A reader may leave before the end.
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as pager, suppress(BrokenPipeError):
+    environment = {**_PAGER_OPTIONS, **os.environ}
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as pager,
+        suppress(BrokenPipeError),
+    ):
         pager.communicate(text.encode())
     return True

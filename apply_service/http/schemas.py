@@ -332,7 +332,7 @@ class TracedTokenBody(msgspec.Struct, frozen=True):
 
 
 class TracedStepBody(msgspec.Struct, frozen=True, kw_only=True):
-    """What one step wrote, `at_s` seconds after its request reached the engine.
+    """What one step wrote, `at_s` seconds after the model was first asked.
 
     `rejected` are the tokens of its draft, copied from `drafter`, that did not hold.
     """

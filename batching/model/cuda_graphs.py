@@ -13,6 +13,7 @@ import bisect
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
@@ -156,7 +157,8 @@ class CudaGraphs:
         """
         end = time.monotonic() + budget_s
         if budget_s > 0:
-            self._graph_of(self._grid.largest)
+            with suppress(torch.OutOfMemoryError):  # the others may be small enough
+                self._graph_of(self._grid.largest)
             self._num_bytes = 0
         for key in dict.fromkeys([*known, *self._grid.usual()]):
             if time.monotonic() >= end or not self._has_room():

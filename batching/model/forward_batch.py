@@ -209,7 +209,9 @@ def _pack_asked(
 
 
 def _wants_logits(scheduled: ScheduledRequest) -> bool:
-    """As `VerifiedRows.wants_logits`, of one request."""
+    """As `VerifiedRows.wants_logits`, of one request; none without a row of logits does."""
+    if not scheduled.num_logits_rows:
+        return False
     sampling = scheduled.sampling
     is_bound = scheduled.constrained_rows is not None
     return is_bound or sampling.temperature > 0 or sampling.has_logprobs

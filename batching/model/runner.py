@@ -45,7 +45,8 @@ from kernels.op_set import FusedOps
 from kernels.ops import select_ops
 from kernels.row_grouping import RowBits, RowGrouping
 
-# Rows are verified in parts whose logits (float32) take no more; copies of them may exist beside.
+# Rows whose logits are wanted are verified in parts whose logits (float32) take no more; copies of
+# them may exist beside. Greedy rows go some at a time, and keep their argmax alone.
 MAX_LOGITS_BYTES = 512 << 20
 # How much longer a start may take because the costs of steps are measured, and with graphs.
 _MEASURING_S = 0.8
@@ -295,8 +296,9 @@ class ModelRunner:
     def measure_costs(self, *, budget_s: float | None = None) -> StepCosts:
         """Measure the costs of steps on this machine, before the cache holds keys of requests.
 
-        `budget_s` None takes what a start may take longer for it. On a GPU the graphs of all sizes
-        are captured meanwhile: else the time of their kernels' launches would be measured.
+        `budget_s` None takes what a start may take longer for it. On a GPU the graphs of these
+        steps are captured meanwhile, while the time lasts: else the time of their kernels' launches
+        would be measured.
         """
         if budget_s is None:
             budget_s = _MEASURING_S if self._graphs is None else _CAPTURING_S

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
@@ -178,8 +178,23 @@ EngineFrame = Hello | StartFailed | Events | Pulse
 @cache
 def protocol() -> str:
     """Tells releases apart whose frames have other fields: a hash of the schemas of all."""
-    schemas = msgspec.json.schema_components((ClientFrame, EngineFrame))
+    schemas = without_words(msgspec.json.schema_components((ClientFrame, EngineFrame)))
     return hashlib.sha256(msgspec.json.encode(schemas, order="sorted")).hexdigest()[:16]
+
+
+def without_words(schema: Any) -> Any:
+    """A schema without its descriptions, which are docstrings."""
+    if isinstance(schema, Mapping):
+        kept = {name: without_words(value) for name, value in schema.items()}
+        # A field may be called so as well; what it holds is no text.
+        return {
+            name: value
+            for name, value in kept.items()
+            if name != "description" or not isinstance(value, str)
+        }
+    if isinstance(schema, (list, tuple)):
+        return [without_words(one) for one in schema]
+    return schema
 
 
 def _frame_of(event: Event) -> EventFrame:

@@ -68,6 +68,8 @@ def paged_attention_triton(
     partials = _Partials.allocate(query, work, num_kv_heads=num_kv_heads)
     head_block = max(_MIN_BLOCK, triton.next_power_of_2(head_dim))
     tile = _Tile.on(query.device, head_bytes=head_block * query.dtype.itemsize)
+    block_n = min(tile.block_n, split_size)
+    assert split_size % block_n == 0, "blocks without a mask must end with their split"
     max_programs = max(1, _MAX_PROGRAMS // num_kv_heads)
     _attend[(min(limits.max_items, max_programs), num_kv_heads)](
         query,
@@ -91,7 +93,7 @@ def paged_attention_triton(
         SPLIT_SIZE=split_size,
         LINE_SIZE=LINE_SIZE,
         BLOCK_M=limits.block_m,
-        BLOCK_N=min(tile.block_n, split_size),
+        BLOCK_N=block_n,
         num_warps=tile.num_warps if limits.block_m > _MIN_BLOCK else 4,
         num_stages=2 if query.dtype.itemsize == 2 else 1,  # float32 would not fit twice
         maxnreg=None if limits.block_m >= 64 else _MAX_REGISTERS,

@@ -1,6 +1,6 @@
 /** A file before and after its edit, side by side, with findings in the margin. */
 
-import { MergeView, unifiedMergeView } from "@codemirror/merge";
+import { MergeView, uncollapseUnchanged, unifiedMergeView } from "@codemirror/merge";
 import { EditorState, type Extension, RangeSet } from "@codemirror/state";
 import { EditorView, gutter, GutterMarker } from "@codemirror/view";
 import type { Finding } from "apply-client";
@@ -42,8 +42,16 @@ export class DiffView {
   #after: EditorView | null = null;
   #destroy = (): void => {};
 
+  readonly #redraw = (): void => this.#draw();
+
   constructor(private readonly parent: HTMLElement) {
-    isWide.addEventListener("change", () => this.#draw());
+    isWide.addEventListener("change", this.#redraw);
+  }
+
+  /** Let go of the page. */
+  destroy(): void {
+    isWide.removeEventListener("change", this.#redraw);
+    this.#destroy();
   }
 
   show(change: Change | null): void {
@@ -60,7 +68,10 @@ export class DiffView {
     const { from } = view.state.doc.line(line);
     view.dispatch({
       selection: { anchor: from },
-      effects: EditorView.scrollIntoView(from, { y: "center" }),
+      effects: [
+        uncollapseUnchanged.of(from), // the line may stand in a folded part
+        EditorView.scrollIntoView(from, { y: "center" }),
+      ],
     });
     view.focus();
   }

@@ -20,7 +20,12 @@ startTheme();
 keepAccessible(byId("api"));
 const address = serviceAddress(location.href);
 const service = new Service(address, readKey);
-const keys = new KeyDialog(() => void show());
+let isShown = false;
+const keys = new KeyDialog(() => {
+  if (!isShown) {
+    void show(); // once it is, requests take the key that there is
+  }
+});
 void show();
 
 async function show(): Promise<void> {
@@ -39,8 +44,11 @@ async function show(): Promise<void> {
       syntaxHighlight: false,
       validatorUrl: null,
       requestInterceptor: withKey,
+      // The command that is shown goes without the key.
+      showMutatedRequest: false,
     });
     state.textContent = "";
+    isShown = true;
   } catch (error) {
     state.textContent =
       error instanceof ProblemError ? error.problem.title : "The page made an error";

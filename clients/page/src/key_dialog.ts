@@ -4,6 +4,9 @@ import { button, byId, element } from "./elements";
 import { keepKey, readKey } from "./key_store";
 import { ProblemError } from "./service";
 
+/** What a header can carry: ASCII without blanks. */
+const SENDABLE = /^[!-~]*$/;
+
 /** The dialog for the key; there is one in the page. */
 export class KeyDialog {
   readonly #dialog = byId<HTMLDialogElement>("key-dialog");
@@ -13,11 +16,12 @@ export class KeyDialog {
     autocomplete: "off",
     spellcheck: "false",
     "aria-describedby": "key-why key-note",
+    input: () => this.#input.setCustomValidity(""),
   });
   readonly #why = element("p", { id: "key-why" });
   #waiting: ((hasKey: boolean) => void)[] = [];
 
-  /** `onChange` is told of every change of the key. */
+  /** `onChange` is told of a change of the key for which no call waits. */
   constructor(private readonly onChange: () => void) {
     const form = element(
       "form",
@@ -29,7 +33,7 @@ export class KeyDialog {
       element(
         "p",
         { id: "key-note", class: "note" },
-        "The key stays in this tab and is forgotten when the tab is closed.",
+        "The key stays in this tab, for as long as the browser keeps the tab.",
       ),
       element(
         "div",
@@ -80,14 +84,21 @@ export class KeyDialog {
 
   #submit(event: Event): void {
     event.preventDefault();
-    this.#use(this.#input.value.trim());
+    const key = this.#input.value.trim();
+    this.#input.setCustomValidity(SENDABLE.test(key) ? "" : "A key has letters, digits and signs.");
+    if (this.#input.reportValidity()) {
+      this.#use(key);
+    }
   }
 
   #use(key: string): void {
     keepKey(key);
+    const isAwaited = this.#waiting.length > 0;
     this.#answer(key !== "");
     this.#dialog.close();
-    this.onChange();
+    if (!isAwaited) {
+      this.onChange();
+    }
   }
 
   #answer(hasKey: boolean): void {

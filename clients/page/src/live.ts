@@ -127,8 +127,10 @@ export class Live {
     this.#restart();
   }
 
+  /** Begin anew: what happened while nobody looked is no part of the last seconds. */
   #restart(): void {
     clearTimeout(this.#timer);
+    this.#readings.length = 0;
     this.#turn += 1;
     if (this.#isShown && !this.#isPaused && !document.hidden) {
       void this.#read();

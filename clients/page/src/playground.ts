@@ -119,6 +119,7 @@ export class Playground {
 
   #load({ path, original, update, mode }: Example): void {
     this.#turn += 1;
+    this.#apply.disabled = false;
     this.#path.value = path;
     this.#mode.value = mode;
     this.#original.show(original, path);
@@ -174,7 +175,9 @@ export class Playground {
           error instanceof ProblemError ? error.problem.title : "The page made an error.";
       }
     } finally {
-      this.#apply.disabled = false;
+      if (turn === this.#turn) {
+        this.#apply.disabled = false;
+      }
     }
   }
 }

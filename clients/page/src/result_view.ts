@@ -40,7 +40,7 @@ export class ResultView {
 
   clear(): void {
     this.#replay?.stop();
-    this.#diff?.show(null);
+    this.#diff?.destroy();
     this.#replay = null;
     this.#diff = null;
     this.parent.replaceChildren();

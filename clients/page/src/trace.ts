@@ -2,7 +2,7 @@
 
 import type { RegionTrace, TracedStep } from "apply-client";
 
-/** One step of the replay: a region's step, in the order of time over all regions. */
+/** One step of the replay: a region's step, in the order of time over all attempts and regions. */
 export interface Frame {
   region: number;
   step: TracedStep;

@@ -216,7 +216,7 @@ export interface TracedToken {
 }
 
 /**
- * What one step wrote, `at_s` seconds after its request had reached the engine. `rejected` are the
+ * What one step wrote, `at_s` seconds after the model was first asked. `rejected` are the
  * tokens of its draft, copied from `drafter`, that did not hold.
  */
 export interface TracedStep {

@@ -180,7 +180,7 @@ class TracedToken(msgspec.Struct, frozen=True):
 
 
 class TracedStep(msgspec.Struct, frozen=True, kw_only=True):
-    """What one step wrote, `at_s` seconds after its request had reached the engine.
+    """What one step wrote, `at_s` seconds after the model was first asked.
 
     `rejected` are the tokens of its draft, copied from `drafter`, that did not hold.
     """
