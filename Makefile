@@ -105,9 +105,10 @@ test-clients: $(VENV)/dev.stamp $(VENV)/model.stamp $(REAL_CLIENTS)/node_modules
 
 # Editors are put into a folder of their own.
 NEOVIM := build/editors/neovim
+CODE_SERVER := build/editors/code-server
 
 test-editors: $(VENV)/dev.stamp $(VENV)/model.stamp $(VENV)/node.stamp $(NEOVIM)/neovim.stamp \
-	clients/vscode/node_modules/vscode.stamp page $(CHROMIUM)
+	$(CODE_SERVER)/code-server.stamp clients/vscode/node_modules/vscode.stamp page $(CHROMIUM)
 	$(BIN)/pytest -m editors tests $(ARGS)
 
 # What is installed by name: wheels and sources, the npm package, the extension for VS Code.
@@ -141,10 +142,11 @@ $(DIST_CHECKS)/node_modules/checks.stamp: $(DIST_CHECKS)/package-lock.json
 	npm --prefix $(DIST_CHECKS) ci --ignore-scripts --no-audit --no-fund --prefer-offline
 	@touch $@
 
-# Debian's browser, for the tests of the page.
+# Debian's browser, for the tests of the page, and what VS Code in it searches files with.
 $(CHROMIUM):
-	@command -v chromium > /dev/null || { apt-get update && apt-get install --yes --no-install-recommends chromium; } \
-		|| { echo 'The page is tested in Chromium: install the package chromium.' >&2; exit 1; }
+	@command -v chromium > /dev/null && command -v rg > /dev/null \
+		|| { apt-get update && apt-get install --yes --no-install-recommends chromium ripgrep; } \
+		|| { echo 'The page is tested in Chromium: install the packages chromium and ripgrep.' >&2; exit 1; }
 	@mkdir -p $(@D) && touch $@
 
 clients/vscode/node_modules/vscode.stamp: clients/vscode/package-lock.json
@@ -154,6 +156,12 @@ clients/vscode/node_modules/vscode.stamp: clients/vscode/package-lock.json
 $(NEOVIM)/neovim.stamp: tests/clients/neovim/requirements.txt | $(VENV)/python.stamp
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --upgrade \
 		--target $(NEOVIM) --requirement tests/clients/neovim/requirements.txt
+	@touch $@
+
+# Its native modules are compiled, which needs a C++ compiler.
+$(CODE_SERVER)/code-server.stamp: tests/clients/vscode/code_server/install.sh \
+	tests/clients/vscode/code_server/package-lock.json | $(CHROMIUM)
+	rm -rf $(CODE_SERVER) && PYTHON="$(PYTHON)" sh $< $(CODE_SERVER)
 	@touch $@
 
 $(CLIENTS_VENV)/clients.stamp: $(REAL_CLIENTS)/requirements.txt $(REAL_CLIENTS)/constraints.txt | $(VENV)/python.stamp

@@ -39,10 +39,7 @@ async function openFile(text, ending = "py") {
   files += 1;
   const name = `file_${files}.${ending}`;
   writeFileSync(join(PROJECT, name), text);
-  await page.keyboard.press("Control+P");
-  await page.locator(".quick-input-widget input.input").fill(name);
-  await page.locator(".quick-input-list .monaco-list-row", { hasText: name }).first().waitFor();
-  await page.keyboard.press("Enter");
+  await page.locator(".explorer-folders-view .monaco-list-row", { hasText: name }).dblclick();
   await page.locator(".tab.active", { hasText: name }).waitFor();
   await page.locator(".monaco-editor .view-line").first().waitFor();
   return { name, read: () => readFileSync(join(PROJECT, name), "utf8") };

@@ -35,6 +35,8 @@ def add_apply_command(subparsers: Any) -> None:
     """Register `apply`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "apply",
+        usage="%(prog)s FILE... [--update SNIPPET_FILE] [--diff | --json | --check] [--write]"
+        " [flags]",
         help="merge a lazy update into a file",
         description="Merge a lazy update into FILE, or one patch into several files, which are"
         " written all or none. The merged file goes to stdout, findings to stderr."

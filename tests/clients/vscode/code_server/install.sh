@@ -1,5 +1,5 @@
 #!/bin/sh
-# install.sh FOLDER: VS Code for a browser, with a Node.js of its own, in FOLDER.
+# install.sh FOLDER: VS Code for a browser, with a Node.js of its own and the system's ripgrep.
 # Of its native modules those are built that an editor without a terminal needs.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -16,5 +16,7 @@ npm ci --ignore-scripts --no-audit --no-fund
 cd node_modules/code-server/lib/vscode
 npm install --omit=dev --ignore-scripts --no-audit --no-fund
 npm rebuild @vscode/spdlog native-watchdog
+mkdir -p node_modules/@vscode/ripgrep/bin
+ln -s "$(command -v rg)" node_modules/@vscode/ripgrep/bin/rg
 cd extensions
 npm install --omit=dev --ignore-scripts --no-audit --no-fund
