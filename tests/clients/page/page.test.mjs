@@ -204,13 +204,17 @@ test("the decoding is replayed step by step, as the answer tells it", async () =
   });
 });
 
-async function sendEdits(count) {
-  const body = JSON.stringify({
-    original: "a = 1\nb = 2\n",
-    update: "a = 1\nb = 3\n",
-    path: "a.py",
-    use_model: "never",
-  });
+const QUICK = { original: "a = 1\nb = 2\n", update: "a = 1\nb = 3\n", use_model: "never" };
+const VALUES = Array.from({ length: 12 }, (_none, line) => `value_${line} = ${line}\n`);
+const DRAFTED = {
+  original: VALUES.join(""),
+  update: "# ...\nvalue_3 = 7\nvalue_4 = load()\n# ...\n",
+  use_model: "always",
+  constraint: "none",
+};
+
+async function sendEdits(count, edit) {
+  const body = JSON.stringify({ ...edit, path: "a.py" });
   for (let sent = 0; sent < count; sent += 1) {
     const answer = await fetch(`${URL_}v1/apply`, {
       method: "POST",
@@ -229,7 +233,7 @@ test("live figures move under load", async () => {
       .getByText(/^0\.00$/)
       .waitFor();
     await page.waitForTimeout(1200);
-    await sendEdits(20);
+    await sendEdits(20, QUICK);
     await page
       .locator("#figure-rate")
       .getByText(/^(?!0\.00)\d+\.\d\d$/)
@@ -237,10 +241,7 @@ test("live figures move under load", async () => {
     await page.locator("#figure-p50").getByText(/ m?s$/).waitFor();
     await page.locator("#figure-p95").getByText(/ m?s$/).waitFor();
     await page.getByRole("row", { name: /^(applied|unchanged) \d+ %/ }).waitFor();
-    await page.getByRole("tab", { name: "Playground" }).click();
-    await applyExample(page, "With the model");
-    await status(page).waitFor();
-    await page.getByRole("tab", { name: "Live" }).click();
+    await sendEdits(1, DRAFTED);
     await page.getByRole("row", { name: /^merge \d+ \d+ \d+ %$/ }).waitFor();
     assert.equal(await page.locator(".chart canvas").count(), 4);
     const drawn = await page
