@@ -82,15 +82,25 @@ class LossCounter:
         self._num_asked, self._num_proposed = num_asked, num_proposed
 
     def count_pass(
-        self, draft: Draft | None, *, num_accepted: int, num_written: int, is_last: bool
+        self,
+        draft: Draft | None,
+        *,
+        num_accepted: int,
+        num_written: int,
+        is_last: bool,
+        num_own: int | None = None,
     ) -> None:
-        """Count a decode pass that verified `draft`, a part of the last offer."""
+        """Count a decode pass that verified `draft`, a part of the last offer.
+
+        num_own: the accepted tokens that were not of a branch; by default all
+        """
         if is_last:
             self._at_end += self._max_draft_tokens + 1 - num_written
             return
-        num_drafted = len(draft) if draft is not None else 0
+        num_drafted = draft.num_nodes if draft is not None else 0
         if draft is not None and num_accepted < num_drafted:
-            self._rejected[draft.source_of(num_accepted)] += num_drafted - num_accepted
+            num_own = num_accepted if num_own is None else num_own
+            self._rejected[draft.source_of(num_own)] += num_drafted - num_accepted
         self._without_room += self._max_draft_tokens - self._num_asked
         self._unproposed += self._num_asked - self._num_proposed
         self._unscheduled += self._num_proposed - num_drafted

@@ -104,7 +104,7 @@ class TracedStep:
 
     Each of `token_ids` was forced by the constraint, held as a draft, or was written by the model,
     as `origins` say. `reference` is what the draft was copied from, and `rejected_token_ids` are
-    those of it that did not hold.
+    those of it that did not hold, those of its branches last.
     """
 
     at_s: float

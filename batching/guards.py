@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeVar
 
 from batching.errors import ConstraintFailedError
 from batching.recipes import ByteMerges, EditDrafts, Merges, TokenMerges, TokenText
 from lookup.constraint import ConstrainedDraft, Constraint
-from lookup.proposer import EMPTY_DRAFT, Draft, Proposer
+from lookup.proposer import EMPTY_DRAFT, MAIN, Draft, Proposer
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -73,11 +74,15 @@ class GuardedProposer:
 
     def _check(self, draft: Draft, max_tokens: int) -> None:
         """Raise ValueError for a draft that no step could compute."""
-        token_ids = draft.token_ids
-        if len(token_ids) > max_tokens:
-            raise ValueError(f"{len(token_ids)} tokens were drafted, {max_tokens} were asked for")
+        if draft.num_nodes > max_tokens:
+            raise ValueError(f"{draft.num_nodes} tokens were drafted, {max_tokens} were asked for")
+        for index, branch in enumerate(draft.branches):
+            _check_place(draft, index)
+            if not branch.token_ids:
+                raise ValueError(f"branch {index} has no tokens")
         if self._vocab_size is None:
             return
+        token_ids = [*draft.token_ids, *chain.from_iterable(b.token_ids for b in draft.branches)]
         low, high = min(token_ids), max(token_ids)
         if low < 0 or high >= self._vocab_size:
             wrong = low if low < 0 else high
@@ -91,6 +96,17 @@ class GuardedProposer:
         )
         self._proposer = None
         return EMPTY_DRAFT
+
+
+def _check_place(draft: Draft, index: int) -> None:
+    """Raise ValueError for a branch that does not leave a way that is there."""
+    branch = draft.branches[index]
+    if not MAIN <= branch.parent < index:
+        raise ValueError(f"branch {index} has parent {branch.parent}; take an earlier one")
+    parent = None if branch.parent == MAIN else draft.branches[branch.parent]
+    first, stop = (0, len(draft)) if parent is None else (parent.fork + 1, parent.depth)
+    if not first <= branch.fork < stop:
+        raise ValueError(f"branch {index} forks at {branch.fork}, its parent has {first} to {stop}")
 
 
 class GuardedConstraint:

@@ -13,11 +13,12 @@ from batching.events import FinishReason, ReferenceStats, RequestStats, RowEvide
 from batching.guards import GuardedConstraint, GuardedProposer
 from batching.recipes import EditDrafts, Merges, StopTexts, TokenText
 from lookup.constraint import Constraint
-from lookup.proposer import Draft, Proposer
+from lookup.proposer import MAIN, Draft, Proposer
 
 if TYPE_CHECKING:  # they bring all tiers, and with them the network
     from batching.cache.prefix_cache import PrefixChain
     from batching.cache.prefix_load import PrefixLoad
+    from batching.step_plan import VerifiedTokens
 
 
 class Priority(IntEnum):
@@ -107,6 +108,7 @@ class RequestState:
         self.token_ids = list(request.prompt_token_ids)
         self.num_computed_tokens = 0
         self.block_ids: list[int] = []
+        self.branch_block_ids: list[int] = []  # what branches of its draft hold besides, in a step
         self.num_stored_blocks = 0
         self.num_cached_tokens = 0
         self.num_offered_chunks = 0
@@ -220,7 +222,7 @@ class RequestState:
         return self._building
 
     def propose(self, max_tokens: int) -> Draft | None:
-        """A draft of at most `max_tokens` tokens that the answer's limit has room for, or None."""
+        """A draft of at most `max_tokens` nodes that the answer's limit has room for, or None."""
         num_tokens = self._limit_draft(max_tokens)
         if self.constrained is not None:
             return self.constrained.draft(num_tokens)
@@ -233,7 +235,7 @@ class RequestState:
             draft = proposer.propose(num_tokens)
         else:
             draft = self._next_draft.cut(num_tokens)
-        self.losses.note_proposal(num_asked=num_tokens, num_proposed=len(draft))
+        self.losses.note_proposal(num_asked=num_tokens, num_proposed=draft.num_nodes)
         return draft if draft.token_ids else None
 
     def _limit_draft(self, max_tokens: int) -> int:
@@ -271,12 +273,12 @@ class RequestState:
         return num_kept, reason
 
     def write(
-        self, token_ids: Sequence[int], draft: Draft | None, *, num_accepted: int
+        self, token_ids: Sequence[int], draft: Draft | None, verified: VerifiedTokens
     ) -> tuple[int, int]:
         """Append tokens that the model confirmed or chose, and count the draft they came from.
 
         Returns how many tokens of the draft (with a constraint: choices) it was asked about, and
-        how many of them held.
+        how many of them held; branches are left out.
         """
         self._next_draft = None
         self.token_ids += token_ids
@@ -285,12 +287,12 @@ class RequestState:
             guessed = self.constrained.commit(token_ids)
             self._count_constrained(guessed, len(token_ids))
             return guessed
-        num_drafted = len(draft) if draft is not None else 0
-        if draft is not None:
-            self._count_draft(draft.reference, num_drafted, num_accepted)
         if self._proposer is not None:
             self._proposer.commit(token_ids)
-        return num_drafted, num_accepted
+        if draft is None:
+            return 0, 0
+        self._count_draft(draft.reference, draft.num_nodes, verified.num_accepted)
+        return len(draft), draft.stops(verified.branch, verified.num_accepted)[MAIN]
 
     def charge(self, seconds: float) -> None:
         """Add the request's share of a step's seconds."""
@@ -306,7 +308,7 @@ class RequestState:
         return token_ids
 
     def cut_draft(self, draft: Draft, max_tokens: int) -> Draft | None:
-        """The same draft, at most `max_tokens` long; None if nothing is left of it."""
+        """The same draft with at most `max_tokens` nodes; None if nothing is left of it."""
         if self.constrained is not None:
             return self.constrained.cut_draft(max(max_tokens, 0))
         return draft.cut(max_tokens) if max_tokens > 0 else None

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from batching.request import RequestState
 from batching.step_costs import StepCosts, StepSize
-from batching.step_plan import ScheduledRequest
+from batching.step_plan import ScheduledRequest, VerifiedTokens
 from lookup.acceptance import DraftKind
-from lookup.draft_budget import DraftBid, DraftBudget, StepTerms
+from lookup.draft_budget import BranchBid, DraftBid, DraftBudget, StepTerms
 from lookup.proposer import Draft
 
 # A step with rows of prompts may take so much longer than without them, as long as somebody writes.
@@ -58,7 +58,7 @@ class RowPlanner:
         shares = share_tokens(demands, max_rows, max_prefill=max_prefill)
         drafts = self._drafts(states, demands, shares, max_rows=max_rows)
         num_known = sum(share.num_tokens for share in shares)
-        num_drafted = sum(len(draft) for draft in drafts if draft is not None)
+        num_drafted = sum(draft.num_nodes for draft in drafts if draft is not None)
         num_spare = min(max_rows - num_known - num_drafted, max_prefill - num_known + len(states))
         num_tokens = fill_up(demands, [share.num_tokens for share in shares], num_spare)
         return [PlannedRows(*rows) for rows in zip(states, num_tokens, drafts, strict=True)]
@@ -93,16 +93,31 @@ class RowPlanner:
         return max(_MIN_CHUNK, *takewhile(is_short, candidates), 0)
 
     def observe(
-        self, scheduled: ScheduledRequest, *, num_verified: int, num_held: int, num_kept: int
+        self,
+        scheduled: ScheduledRequest,
+        verified: VerifiedTokens,
+        *,
+        num_verified: int,
+        num_held: int,
     ) -> None:
         """Take in how many tokens or choices of a draft were verified, and how many held.
 
-        `num_kept` of its tokens were written.
+        Those of its branches are counted here.
         """
-        if scheduled.draft is not None:
-            kind = _kind_of(scheduled.draft, is_first=scheduled.output_position == 0)
-            self._budget.observe(
-                kind, num_verified=num_verified, num_held=num_held, num_kept=num_kept
+        if scheduled.draft is None:
+            return
+        kind = _kind_of(scheduled.draft, is_first=scheduled.output_position == 0)
+        self._budget.observe(
+            kind,
+            num_verified=num_verified,
+            num_held=num_held,
+            num_kept=verified.num_accepted,
+        )
+        for index, num_held_there in asked_branches(scheduled.draft, verified):
+            self._budget.observe_branch(
+                _kind_of_branch(scheduled.draft, index),
+                num_verified=len(scheduled.draft.branches[index].token_ids),
+                num_held=num_held_there,
             )
 
     def _drafts(
@@ -150,8 +165,12 @@ class RowPlanner:
         terms = _terms_of(known, alone, self._costs, mean_context=mean_context, max_rows=num_free)
         bids = [_bid_of(states[at], draft) for at, draft in drafted.items()]
         granted = self._budget.allocate(bids, terms)
-        for (at, draft), num_tokens in zip(drafted.items(), granted, strict=True):
-            drafts[at] = states[at].cut_draft(draft, num_tokens)
+        kept = self._budget.choose_branches(bids, granted, terms)
+        for (at, draft), num_tokens, branches in zip(drafted.items(), granted, kept, strict=True):
+            chain = draft.with_branches(()) if draft.branches else draft
+            drafts[at] = cut = states[at].cut_draft(chain, num_tokens)
+            if cut is not None and branches:
+                drafts[at] = replace(cut, branches=draft.with_branches(branches).branches)
         return drafts
 
     def _longest_draft(self, state: RequestState) -> int:
@@ -192,12 +211,31 @@ def _terms_of(
             count - known.num_rows for count in costs.row_counts if count > known.num_rows
         ],
         cost_ms=cost_ms,
+        branch_ms=costs.rates.request_ms,
     )
 
 
 def _bid_of(state: RequestState, draft: Draft) -> DraftBid:
     kind = _kind_of(draft, is_first=state.num_output_tokens == 0)
-    return DraftBid(kind, len(draft), state.choice_offsets)
+    branches = tuple(
+        BranchBid(
+            _kind_of_branch(draft, index), branch.fork, len(branch.token_ids), branch.parent
+        )
+        for index, branch in enumerate(draft.branches)
+    )
+    return DraftBid(kind, len(draft), state.choice_offsets, branches)
+
+
+def asked_branches(draft: Draft, verified: VerifiedTokens) -> Iterator[tuple[int, int]]:
+    """The branches at whose fork the model left their parent, and how many of their tokens held."""
+    stops = draft.stops(verified.branch, verified.num_accepted)
+    for index, branch in enumerate(draft.branches):
+        if stops.get(branch.parent) == branch.fork:
+            yield index, stops.get(index, branch.fork) - branch.fork
+
+
+def _kind_of_branch(draft: Draft, index: int) -> DraftKind:
+    return DraftKind(draft.branches[index].reference, index)
 
 
 def _kind_of(draft: Draft, *, is_first: bool) -> DraftKind:

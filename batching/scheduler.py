@@ -7,7 +7,7 @@ There are no phases: every step computes some of the gap between `num_computed_t
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from batching.block_pool import BlockPool
@@ -26,8 +26,15 @@ from batching.request import EngineRequest, Priority, RequestState, RequestStatu
 from batching.row_planner import PlannedRows, RowPlanner
 from batching.service_classes import ServiceClasses, find_victims
 from batching.step_costs import StepCosts
-from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
+from batching.step_plan import (
+    ScheduledBranch,
+    ScheduledRequest,
+    StepPlan,
+    StepResult,
+    VerifiedTokens,
+)
 from batching.step_trace import forced_step, traced_step
+from lookup.proposer import MAIN, Draft
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -234,11 +241,13 @@ class Scheduler:
             state = states[scheduled.request_id]
             assert state.is_in_flight, "nobody leaves a step that is under way"
             state.is_in_flight = state.is_asked = False
+            if scheduled.branches:
+                self._settle_branches(state, _blocks_of_way(scheduled, verified, state.block_ids))
             if state.is_withdrawn:
                 self._drop(state)
                 yield Cancelled(scheduled.request_id)
                 continue
-            state.charge(row_s * scheduled.num_rows)
+            state.charge(row_s * scheduled.num_all_rows)
             with self._losing_only(state):
                 yield from self._commit_request(state, scheduled, verified, now=now)
             yield from self.take_lost()
@@ -307,6 +316,9 @@ class Scheduler:
         if draft is not None and not self._try_reserve_for(state, stop + len(draft)):
             room = len(state.block_ids) * self._config.block_size - stop
             draft = state.cut_draft(draft, room)
+        branches: tuple[ScheduledBranch, ...] = ()
+        if draft is not None and draft.branches:
+            draft, branches = self._schedule_branches(state, draft, stop=stop)
         rows = None
         if state.constrained is not None:
             rows = state.constrained.rows(start, stop, draft)
@@ -320,7 +332,56 @@ class Scheduler:
             output_position=stop - len(state.request.prompt_token_ids),
             sampling=state.request.sampling,
             constrained_rows=rows,
+            branches=branches,
         )
+
+    def _schedule_branches(
+        self, state: RequestState, draft: Draft, *, stop: int
+    ) -> tuple[Draft, tuple[ScheduledBranch, ...]]:
+        """Rows for the branches of a draft, as far as there are blocks; the others are left out.
+
+        stop: the position of the draft's first token
+        """
+        tables: dict[int, list[int]] = {MAIN: state.block_ids}
+        kept: list[int] = []
+        for index, branch in enumerate(draft.branches):
+            start = stop + branch.fork
+            num_shared = start // self._config.block_size
+            num_own = self._num_blocks(stop + branch.depth) - num_shared
+            own = self._block_pool.try_reserve(num_own) if branch.parent in tables else None
+            if own is not None:
+                state.branch_block_ids += own
+                tables[index] = [*tables[branch.parent][:num_shared], *own]
+                kept.append(index)
+        draft = draft.with_branches(kept)
+        scheduled = tuple(
+            ScheduledBranch(
+                branch.fork,
+                branch.parent,
+                ScheduledRequest(
+                    request_id=state.request.request_id,
+                    token_ids=branch.token_ids[:1],
+                    start=stop + branch.fork,
+                    block_ids=tuple(tables[index]),
+                    draft=Draft(branch.token_ids[1:], branch.reference, 0),
+                    has_logits=True,
+                    output_position=stop
+                    + branch.fork
+                    + 1
+                    - len(state.request.prompt_token_ids),
+                    sampling=state.request.sampling,
+                ),
+            )
+            for index, branch in zip(kept, draft.branches, strict=True)
+        )
+        return draft, scheduled
+
+    def _settle_branches(self, state: RequestState, block_ids: Sequence[int]) -> None:
+        """Leave a request these blocks of all that it and the branches of its draft hold."""
+        kept = set(block_ids)
+        held = [*state.block_ids, *state.branch_block_ids]
+        self._block_pool.release([block for block in held if block not in kept])
+        state.block_ids, state.branch_block_ids = list(block_ids), []
 
     def _commit_request(
         self,
@@ -344,16 +405,11 @@ class Scheduler:
             state.decode_passes += 1
             num_kept, reason = state.find_end(verified.token_ids)
             token_ids = verified.token_ids[:num_kept]
-            num_asked, num_held = state.write(
-                token_ids, scheduled.draft, num_accepted=verified.num_accepted
-            )
+            num_asked, num_held = state.write(token_ids, scheduled.draft, verified)
             if state.trace is not None:
                 state.trace.append(
                     traced_step(
-                        scheduled,
-                        token_ids,
-                        num_accepted=verified.num_accepted,
-                        at_s=now - state.arrival,
+                        scheduled, token_ids, verified=verified, at_s=now - state.arrival
                     )
                 )
             if request.proposer is not None:
@@ -362,12 +418,10 @@ class Scheduler:
                     num_accepted=verified.num_accepted,
                     num_written=num_kept,
                     is_last=reason is not None,
+                    num_own=num_held,
                 )
             self._row_planner.observe(
-                scheduled,
-                num_verified=num_asked,
-                num_held=num_held,
-                num_kept=verified.num_accepted,
+                scheduled, verified, num_verified=num_asked, num_held=num_held
             )
             if token_ids:
                 yield Tokens(request.request_id, token_ids, verified.logprobs[:num_kept])
@@ -495,8 +549,7 @@ class Scheduler:
 
     def _release_blocks(self, state: RequestState) -> None:
         self._store(state)
-        self._block_pool.release(state.block_ids)
-        state.block_ids = []
+        self._settle_branches(state, ())
         state.num_computed_tokens = 0
         state.num_stored_blocks = 0
 
@@ -518,6 +571,15 @@ class Scheduler:
 
     def _live_at_rest(self) -> list[RequestState]:
         return [*self._at_rest(), *self._waiting]
+
+
+def _blocks_of_way(
+    scheduled: ScheduledRequest, verified: VerifiedTokens, block_ids: Sequence[int]
+) -> Sequence[int]:
+    """The blocks of the way that the model took; `block_ids` are those of the draft itself."""
+    if verified.branch == MAIN:
+        return block_ids
+    return scheduled.branches[verified.branch].rows.block_ids
 
 
 def _finished(state: RequestState, reason: FinishReason, now: float) -> Finished:

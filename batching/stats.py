@@ -105,7 +105,7 @@ class EngineCounters:
         self._step_tokens.add(plan.num_tokens)
         self._step_requests.add(len(plan.scheduled))
         for scheduled, verified in zip(plan.scheduled, result.verified, strict=True):
-            num_drafted = len(scheduled.draft_token_ids)
+            num_drafted = 0 if scheduled.draft is None else scheduled.draft.num_nodes
             if num_drafted:
                 self._drafts += 1
                 self._drafted += num_drafted

@@ -23,7 +23,7 @@ class StepSize:
     """The size of a step, on which its cost depends.
 
     num_rows: rows of the forward pass; num_plain_rows of them need no logits.
-    num_pairs: positions that the rows attend to, added up.
+    num_pairs: positions that the rows attend to, added up. Branches of drafts count as requests.
     """
 
     num_rows: int
@@ -35,12 +35,12 @@ class StepSize:
     def of(cls, plan: StepPlan) -> StepSize:
         """The size of a plan."""
         num_rows = plan.num_tokens
-        num_asked = sum(s.num_logits_rows for s in plan.scheduled)
+        num_asked = sum(entry.num_logits_rows for entry in plan.entries)
         return cls(
             num_rows=num_rows,
             num_plain_rows=num_rows - num_asked,
-            num_pairs=sum(s.num_rows * (s.start + s.num_rows) for s in plan.scheduled),
-            num_requests=len(plan.scheduled),
+            num_pairs=sum(e.num_rows * (e.start + e.num_rows) for e in plan.entries),
+            num_requests=len(plan.entries),
         )
 
 

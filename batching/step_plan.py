@@ -9,7 +9,20 @@ from functools import cached_property
 from batching.constrained_answer import LogitsRow
 from batching.events import RowEvidence, TokenLogprob
 from batching.request import SamplingParams
-from lookup.proposer import Draft
+from lookup.proposer import MAIN, Draft
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledBranch:
+    """A branch of a draft as a request of its own, whose first token is taken as known.
+
+    `fork` and `parent` are those of the branch. `rows` has blocks of its own from that on in which
+    its first token stands.
+    """
+
+    fork: int
+    parent: int
+    rows: ScheduledRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +34,7 @@ class ScheduledRequest:
     that they lead to is output position `output_position` and following. A request with a
     constraint lists its rows instead, and `has_logits` says whether there are any.
     `output_position` is that of the token behind the last of `token_ids`, whatever has logits.
+    If the draft is a tree, its `branches` have rows of their own behind these.
     """
 
     request_id: str
@@ -32,6 +46,7 @@ class ScheduledRequest:
     output_position: int
     sampling: SamplingParams
     constrained_rows: tuple[LogitsRow, ...] | None = None
+    branches: tuple[ScheduledBranch, ...] = ()
 
     @property
     def draft_token_ids(self) -> tuple[int, ...]:
@@ -40,8 +55,13 @@ class ScheduledRequest:
 
     @property
     def num_rows(self) -> int:
-        """Rows of this request in the forward pass."""
+        """Rows of this request in the forward pass, those of branches left out."""
         return len(self.token_ids) + len(self.draft_token_ids)
+
+    @property
+    def num_all_rows(self) -> int:
+        """Rows of this request and of its branches."""
+        return self.num_rows + sum(branch.rows.num_rows for branch in self.branches)
 
     @property
     def num_logits_rows(self) -> int:
@@ -79,9 +99,20 @@ class StepPlan:
     is_paced: bool = False
 
     @cached_property
+    def entries(self) -> tuple[ScheduledRequest, ...]:
+        """What the forward pass takes for requests: each of them, its branches behind it."""
+        if not any(one.branches for one in self.scheduled):
+            return self.scheduled
+        return tuple(
+            entry
+            for one in self.scheduled
+            for entry in (one, *(branch.rows for branch in one.branches))
+        )
+
+    @cached_property
     def num_tokens(self) -> int:
         """Rows in the forward pass."""
-        return sum(scheduled.num_rows for scheduled in self.scheduled)
+        return sum(entry.num_rows for entry in self.entries)
 
     @cached_property
     def num_known_tokens(self) -> int:
@@ -95,7 +126,8 @@ class VerifiedTokens:
 
     `token_ids` has `num_accepted + 1` entries, or none where there were no logits or nothing but
     evidence for tokens that were known already. An entry `is_broken` if the model's numbers were
-    none (NaN or infinity) where the request would have gone on.
+    none (NaN or infinity) where the request would have gone on. `branch` is the index of the branch
+    in which accepted tokens of a tree end.
     """
 
     token_ids: tuple[int, ...] = ()
@@ -103,6 +135,7 @@ class VerifiedTokens:
     logprobs: tuple[TokenLogprob, ...] = ()
     evidence: tuple[RowEvidence, ...] = ()
     is_broken: bool = False
+    branch: int = MAIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from batching.events import TokenOrigin, TracedStep
-from batching.step_plan import ScheduledRequest
+from batching.step_plan import ScheduledRequest, VerifiedTokens
+from lookup.proposer import MAIN
 
 
 def forced_step(token_ids: Sequence[int], *, at_s: float) -> TracedStep:
@@ -15,19 +16,26 @@ def forced_step(token_ids: Sequence[int], *, at_s: float) -> TracedStep:
 
 
 def traced_step(
-    scheduled: ScheduledRequest, token_ids: Sequence[int], *, num_accepted: int, at_s: float
+    scheduled: ScheduledRequest, token_ids: Sequence[int], *, verified: VerifiedTokens, at_s: float
 ) -> TracedStep:
-    """What a step wrote: `num_accepted` tokens of its draft, and the one that the model chose.
+    """What a step wrote: accepted tokens of its draft, and the one that the model chose.
 
     `token_ids` may be fewer, where the answer ended among them.
     """
-    asked = {
-        scheduled.output_position_of(row) - scheduled.output_position
-        for row in scheduled.logits_rows
-    }
+    num_accepted = verified.num_accepted
+    rejected: tuple[int, ...] = ()
+    if scheduled.draft is not None:
+        draft, stops = scheduled.draft, scheduled.draft.stops(verified.branch, num_accepted)
+        rejected = draft.token_ids[stops[MAIN] :]
+        for index, branch in enumerate(draft.branches):
+            rejected += branch.token_ids[stops.get(index, branch.fork) - branch.fork :]
+    rows = scheduled.constrained_rows
+    asked = None
+    if rows is not None:
+        asked = {scheduled.output_position_of(row) - scheduled.output_position for row in rows}
 
     def origin(at: int) -> TokenOrigin:
-        if at not in asked:
+        if asked is not None and at not in asked:
             return "forced"
         return "drafted" if at < num_accepted else "written"
 
@@ -36,5 +44,5 @@ def traced_step(
         token_ids=tuple(token_ids),
         origins=tuple(map(origin, range(len(token_ids)))),
         reference=scheduled.draft.reference if scheduled.draft else None,
-        rejected_token_ids=scheduled.draft_token_ids[num_accepted:],
+        rejected_token_ids=rejected,
     )

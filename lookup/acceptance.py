@@ -44,7 +44,9 @@ class AcceptanceCounters:
     the choices that a draft makes, where the tokens between them are certain.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, prior_acceptance: float = PRIOR_ACCEPTANCE) -> None:
+        """prior_acceptance: what is assumed of tokens of which nothing was seen"""
+        self._prior_acceptance = prior_acceptance
         self._kinds: dict[DraftKind, _KindCounts] = {}
         self._num_drafts = 0
 
@@ -56,7 +58,7 @@ class AcceptanceCounters:
         if num_verified < 1:
             return
         self._num_drafts += 1
-        counts = self._kinds.setdefault(kind, _KindCounts())
+        counts = self._kinds.setdefault(kind, _KindCounts(self._prior_acceptance))
         counts.observe(min(num_verified, num_held + 1), num_held, now=self._num_drafts)
 
     def survival(self, kind: DraftKind, num_tokens: int) -> list[float]:
@@ -67,7 +69,7 @@ class AcceptanceCounters:
         for bucket, start in enumerate(_POSITION_BOUNDS):
             if start >= num_tokens:
                 break
-            rate = PRIOR_ACCEPTANCE
+            rate = self._prior_acceptance
             if counts is not None:
                 rate = counts.acceptance(bucket, now=self._num_drafts)
             for _ in range(start, min(_bucket_stop(bucket), num_tokens)):
@@ -79,7 +81,8 @@ class AcceptanceCounters:
 class _KindCounts:
     """The counts of one kind: a sum over all positions, and one cell for each bucket of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, prior_acceptance: float) -> None:
+        self._prior_acceptance = prior_acceptance
         self._all = _Cell()
         self._cells = [_Cell() for _ in _POSITION_BOUNDS]
 
@@ -94,7 +97,7 @@ class _KindCounts:
 
     def acceptance(self, bucket: int, *, now: int) -> float:
         """Probability that a token of the bucket holds if those before it do."""
-        of_kind = self._all.rate(PRIOR_ACCEPTANCE, PRIOR_WEIGHT, now=now)
+        of_kind = self._all.rate(self._prior_acceptance, PRIOR_WEIGHT, now=now)
         return self._cells[bucket].rate(of_kind, _BACKOFF_WEIGHT, now=now)
 
 

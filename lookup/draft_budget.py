@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from lookup.acceptance import AcceptanceCounters, DraftKind
+from lookup.proposer import MAIN
 
 # Share of the time that may be spent on drafts that do not pay, to see whether they would again.
 PROBE_SHARE = 0.01
 PROBE_TOKENS = 2
+# What is assumed of a token of a branch, given that the model left its parent there.
+PRIOR_BRANCH_ACCEPTANCE = 0.6
 # While nothing but probes is granted and none holds, nobody need be asked in every step; after so
 # many they are again.
 _MAX_REST = 8
@@ -58,6 +61,16 @@ class DraftAccount:
 
 
 @dataclass(frozen=True, slots=True)
+class BranchBid:
+    """A branch of a draft; `fork` and `parent` as there."""
+
+    kind: DraftKind
+    fork: int
+    num_tokens: int
+    parent: int = MAIN
+
+
+@dataclass(frozen=True, slots=True)
 class DraftBid:
     """A draft that wants rows.
 
@@ -68,6 +81,7 @@ class DraftBid:
     kind: DraftKind
     num_tokens: int
     choice_offsets: tuple[int, ...] | None = None
+    branches: tuple[BranchBid, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +92,14 @@ class StepTerms:
     max_draft_rows: rows that are left for drafts.
     draft_row_counts: ascending numbers of draft rows worth considering, besides none and all.
     cost_ms: milliseconds of the step with a number of draft rows, those of prompts left out.
+    branch_ms: milliseconds that a branch takes besides its rows.
     """
 
     num_certain: int
     max_draft_rows: int
     draft_row_counts: Sequence[int]
     cost_ms: Callable[[int], float]
+    branch_ms: float = 0.0
 
 
 class DraftBudget:
@@ -94,6 +110,7 @@ class DraftBudget:
 
     def __init__(self) -> None:
         self._counters = AcceptanceCounters()
+        self._branch_counters = AcceptanceCounters(prior_acceptance=PRIOR_BRANCH_ACCEPTANCE)
         self._account = DraftAccount()
         self._rest_length = 0
         self._num_rested = 0
@@ -113,6 +130,10 @@ class DraftBudget:
         self._account.earn(num_kept)
         if num_kept:
             self._rest_length = 0
+
+    def observe_branch(self, kind: DraftKind, *, num_verified: int, num_held: int) -> None:
+        """Record a branch that was asked, because its parent held up to the fork and no further."""
+        self._branch_counters.observe(kind, num_verified=num_verified, num_held=num_held)
 
     def try_rest(self) -> bool:
         """True if this step may go without bids, because earlier bids got nothing."""
@@ -144,6 +165,61 @@ class DraftBudget:
         self._num_rested = 0
         self._rest_length = 0 if is_worth_it else min(2 * self._rest_length + 1, _MAX_REST)
         return granted
+
+    def choose_branches(
+        self, bids: Sequence[DraftBid], granted: Sequence[int], terms: StepTerms
+    ) -> list[list[int]]:
+        """The branches of each bid's draft that pay, beside what `allocate` has granted."""
+        chosen: list[list[int]] = [[] for _ in bids]
+        if not any(bid.branches for bid in bids):
+            return chosen
+        curves = self._curves(bids)
+        expected = terms.num_certain + sum(
+            sum(curve[:count]) for curve, count in zip(curves, granted, strict=True)
+        )
+        num_rows = sum(granted)
+        before_ms = step_ms = terms.cost_ms(num_rows)
+        offers = [
+            (worth / bid.branches[index].num_tokens, at, index, worth)
+            for at, (bid, curve, count) in enumerate(zip(bids, curves, granted, strict=True))
+            for index, worth in enumerate(self._branch_worths(bid, [1.0, *curve[:count]]))
+        ]
+        num_branches = 0
+        for _, at, index, worth in sorted(offers, key=lambda offer: (-offer[0], offer[1:3])):
+            branch = bids[at].branches[index]
+            has_parent = branch.parent == MAIN or branch.parent in chosen[at]
+            after = num_rows + branch.num_tokens
+            if not has_parent or after > terms.max_draft_rows:
+                continue
+            after_ms = terms.cost_ms(after) + (num_branches + 1) * terms.branch_ms
+            if (expected + worth) * step_ms > expected * after_ms:
+                chosen[at].append(index)
+                expected, step_ms, num_rows = expected + worth, after_ms, after
+                num_branches += 1
+        self._account.charge(
+            step_ms - before_ms,
+            step_ms=terms.cost_ms(0),
+            num_certain=terms.num_certain,
+            income=0.0,
+        )
+        return [sorted(indices) for indices in chosen]
+
+    def _branch_worths(self, bid: DraftBid, held: Sequence[float]) -> list[float]:
+        """The expected tokens of each branch, where its parent is there.
+
+        held: the probability that so many of the draft's own tokens hold, from 0 on
+        """
+        ways: list[tuple[int, list[float]]] = []  # of each branch: where it begins, and the same
+        worths: list[float] = []
+        for branch in bid.branches:
+            fork, way = (0, held) if branch.parent == MAIN else ways[branch.parent]
+            at = branch.fork - fork
+            is_there = at + 1 < len(way)
+            asked = way[at] - way[at + 1] if is_there else 0.0
+            survival = self._branch_counters.survival(branch.kind, branch.num_tokens)
+            ways.append((branch.fork, [asked, *(asked * share for share in survival)]))
+            worths.append(asked * sum(survival))
+        return worths
 
     def _curves(self, bids: Sequence[DraftBid]) -> list[list[float]]:
         """The survival of each bid's tokens; bids of one kind share one computation."""

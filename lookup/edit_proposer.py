@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from lookup.proposer import EMPTY_DRAFT, Draft
+from lookup.proposer import EMPTY_DRAFT, Branch, Draft
 from lookup.reference import (
     MAX_FAR_PLACES,
     MAX_MATCH,
@@ -27,6 +27,9 @@ TRUST = {
     "output": -1.0,
 }
 CONFIRMED_MATCH = 3
+# A runner-up whose score is so close to the best is drafted too, as a branch of so many tokens.
+CLOSE_SCORE = 4.0
+BRANCH_TOKENS = 8
 # White space in place of other white space counts like a match of so many tokens at the cursor.
 RESPACED_MATCH = 1
 
@@ -103,6 +106,7 @@ class EditProposer:
         self._cursor = self._first_reference(has_original=bool(original))
         self._position = 0
         self._match = 0
+        self._runner_up: tuple[Reference, int] | None = None  # as long as nothing was followed
 
     def build(self) -> Iterator[None]:
         """Index the references and plan where the segments go, one after the other."""
@@ -117,10 +121,12 @@ class EditProposer:
         The draft is the same again unless something is committed in between.
         """
         self._catch_up()
+        branch = self._second_way(max_tokens)
+        max_own = max_tokens if branch is None else max_tokens - len(branch.token_ids)
         drafted: list[int] = []
         sources: list[tuple[int, str]] = []
         for run in self._runs():
-            num_missing = max_tokens - len(drafted)
+            num_missing = max_own - len(drafted)
             if num_missing <= 0:
                 break
             if run.reference is self._output:
@@ -132,7 +138,13 @@ class EditProposer:
                 drafted += self._respacing.apply(copied)
         if not drafted:
             return EMPTY_DRAFT
-        return Draft(tuple(drafted), sources[0][1], self._match, sources=tuple(sources))
+        return Draft(
+            tuple(drafted),
+            sources[0][1],
+            self._match,
+            sources=tuple(sources),
+            branches=() if branch is None or branch.token_ids[0] == drafted[0] else (branch,),
+        )
 
     def commit(self, token_ids: Sequence[int]) -> None:
         """Append the model's tokens; the next proposal follows from them."""
@@ -144,6 +156,7 @@ class EditProposer:
         if not tokens:
             return
         self._output.token_ids += tokens
+        self._runner_up = None
         num_followed = self._follow(tokens)
         self._respacing.settle(is_right=num_followed > 0)
         if num_followed < len(tokens):
@@ -225,14 +238,42 @@ class EditProposer:
         is_respaced = num_new == 1 and self._is_respaced(run)
         if is_respaced:
             best_score = RESPACED_MATCH + run.reference.trust
+        scored: list[tuple[float, Reference, Anchor]] = []
         for reference in (*self._references, self._output):
             for anchor in reference.anchors(output):
                 score = reference.score(anchor)
+                scored.append((score, reference, anchor))
                 if score > best_score:
                     best_reference, best, best_score = reference, anchor, score
         if is_respaced and best is here:
             self._respacing.attempt(run.reference.token_ids[run.start], output[-1])
         self._stand(best_reference, best.position, best.match_length)
+        self._runner_up = self._find_runner_up(scored, best_score)
+
+    def _find_runner_up(
+        self, scored: Sequence[tuple[float, Reference, Anchor]], best_score: float
+    ) -> tuple[Reference, int] | None:
+        """The place next best to the cursor's whose next token is another, if it is close."""
+        expected = self._cursor.token_ids[self._position : self._position + 1]
+        others = [
+            (score, reference, anchor.position)
+            for score, reference, anchor in scored
+            if score >= best_score - CLOSE_SCORE
+            and reference.token_ids[anchor.position : anchor.position + 1] not in ([], expected)
+        ]
+        if not expected or not others:
+            return None
+        _, reference, position = max(others, key=lambda other: other[0])
+        return reference, position
+
+    def _second_way(self, max_tokens: int) -> Branch | None:
+        """The runner-up as a branch, where both ways have room."""
+        if self._runner_up is None or max_tokens < 2:
+            return None
+        reference, position = self._runner_up
+        stop = position + min(BRANCH_TOKENS, max_tokens // 2)
+        copied = tuple(self._respacing.apply(reference.token_ids[position:stop]))
+        return Branch(0, copied, reference.name) if copied else None
 
     def _rejoin_merge(self) -> None:
         """Return to the merge if it agrees with the text followed long enough elsewhere."""

@@ -7,6 +7,29 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 
+# In place of a branch: the draft's own tokens.
+MAIN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Another way on: behind `fork` drafted tokens of its parent come these, one at least.
+
+    `parent` is the index of an earlier branch of the draft, or `MAIN`. `fork` counts from the
+    beginning of the draft, whatever the parent, and there is a token of the parent behind it.
+    """
+
+    fork: int
+    token_ids: tuple[int, ...]
+    reference: str
+    parent: int = MAIN
+
+    @property
+    def depth(self) -> int:
+        """Tokens of the whole way to its end."""
+        return self.fork + len(self.token_ids)
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """Token ids that probably (or, if `is_forced`, certainly) come next.
@@ -15,6 +38,9 @@ class Draft:
     tokens that agreed with that source before the draft; while a cursor is merely followed it is
     the length of the run followed so far. A draft that was stitched from several copies lists their
     first offsets with their references in `sources`, in order.
+
+    A draft may be a tree: `token_ids` is then its likeliest way, `branches` are others, the most
+    promising first. Its length is that of the likeliest way.
     """
 
     token_ids: tuple[int, ...]
@@ -22,9 +48,15 @@ class Draft:
     match_length: int
     is_forced: bool = False
     sources: tuple[tuple[int, str], ...] = field(default=(), compare=False)
+    branches: tuple[Branch, ...] = ()
 
     def __len__(self) -> int:
         return len(self.token_ids)
+
+    @property
+    def num_nodes(self) -> int:
+        """Tokens to verify: those of all ways, each once."""
+        return len(self.token_ids) + sum(len(branch.token_ids) for branch in self.branches)
 
     def source_of(self, offset: int) -> str:
         """The reference of the token at `offset`."""
@@ -32,8 +64,43 @@ class Draft:
         return passed[-1] if passed else self.reference
 
     def cut(self, max_tokens: int) -> Draft:
-        """The same draft, at most `max_tokens` long."""
-        return replace(self, token_ids=self.token_ids[:max_tokens])
+        """The same draft with at most `max_tokens` nodes; branches get what its own tokens leave."""
+        token_ids = self.token_ids[:max_tokens]
+        if not self.branches:
+            return replace(self, token_ids=token_ids)
+        room = max_tokens - len(token_ids)
+        kept: list[int] = []
+        for index, branch in enumerate(self.branches):
+            if branch.parent == MAIN:
+                has_parent = branch.fork < len(token_ids)
+            else:
+                has_parent = branch.parent in kept
+            if has_parent and len(branch.token_ids) <= room:
+                kept.append(index)
+                room -= len(branch.token_ids)
+        return replace(self, token_ids=token_ids).with_branches(kept)
+
+    def with_branches(self, kept: Sequence[int]) -> Draft:
+        """The same draft with these of its branches; without its parent a branch goes as well."""
+        places = {MAIN: MAIN}
+        branches: list[Branch] = []
+        for index in kept:
+            branch = self.branches[index]
+            if branch.parent in places:
+                places[index] = len(branches)
+                branches.append(replace(branch, parent=places[branch.parent]))
+        return replace(self, branches=tuple(branches))
+
+    def stops(self, branch: int, num_accepted: int) -> dict[int, int]:
+        """Where a way of `num_accepted` tokens, which ends in `branch`, leaves what it is made of.
+
+        The depth by branch; that of `MAIN` is the number of the draft's own tokens that held.
+        """
+        stops = {branch: num_accepted}
+        while branch != MAIN:
+            stops[self.branches[branch].parent] = self.branches[branch].fork
+            branch = self.branches[branch].parent
+        return stops
 
 
 EMPTY_DRAFT = Draft(token_ids=(), reference="", match_length=0)
@@ -51,7 +118,7 @@ class Proposer(Protocol):
         ...
 
     def propose(self, max_tokens: int) -> Draft:
-        """Draft at most `max_tokens` tokens to follow the committed output. Changes no state.
+        """Draft at most `max_tokens` nodes to follow the committed output. Changes no state.
 
         A shorter draft is the beginning of a longer one.
         """

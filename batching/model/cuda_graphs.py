@@ -209,6 +209,7 @@ class CudaGraphs:
         size = self._grid.find(num_rows)
         if (
             size is None
+            or batch.shared is not None
             or batch.context_lens.shape[0] > self._limits.max_requests
             or int(batch.context_lens.max()) > self._limits.max_context
         ):

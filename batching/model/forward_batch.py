@@ -20,6 +20,7 @@ from batching.step_plan import ScheduledRequest, StepPlan
 from kernels.attention_work import AttentionHeads, AttentionWork
 from kernels.rejection_verify import SamplingTensors
 from kernels.verification import AllowedTokens
+from lookup.proposer import MAIN
 
 _NO_DRAFT = -1
 
@@ -70,6 +71,21 @@ class VerifiedRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedKV:
+    """Keys and values that branches of drafts have in common with what they branch off.
+
+    copied_from, copied_to: [num_copied] int64; blocks to be copied before the pass
+    rows, slots: [num_stored] int64; rows of the pass, and slots that get their keys and values
+        besides their own
+    """
+
+    copied_from: Tensor
+    copied_to: Tensor
+    rows: Tensor
+    slots: Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardBatch:
     """Inputs of one forward pass, besides weights and cache.
 
@@ -79,6 +95,7 @@ class ForwardBatch:
     logits_rows: [num_rows] int64; rows of the pass whose logits are needed
     verified: these rows in parts, each small enough for its logits; none if there are no rows
     work: the lists that attention on a GPU walks; None where nothing walks them
+    shared: None if no draft has branches
     """
 
     input_ids: Tensor
@@ -90,6 +107,7 @@ class ForwardBatch:
     logits_rows: Tensor
     verified: tuple[VerifiedRows, ...] = ()
     work: AttentionWork | None = None
+    shared: SharedKV | None = None
 
     @classmethod
     def from_plan(
@@ -105,7 +123,7 @@ class ForwardBatch:
         Requests are verified together while they have at most `max_logits_rows` rows of logits.
         Without `splits_greedy` all are, where none needs more of its logits than their argmax.
         """
-        scheduled = plan.scheduled
+        scheduled = plan.entries
         if not splits_greedy and not any(map(_wants_logits, scheduled)):
             max_logits_rows = None
         token_ids: list[int] = []
@@ -136,12 +154,17 @@ class ForwardBatch:
                 _verified_rows(scheduled[first:last], draft_token_ids, start=start, stop=stop)
                 for first, last, start, stop in _parts(num_asked, max_logits_rows)
             ),
+            shared=_pack_shared(plan, bounds, block_size),
         )
 
     def to(self, device: torch.device) -> ForwardBatch:
         """The same inputs on another device; what verification reads stays where it is."""
         moved = {name: getattr(self, name).to(device) for name in INPUTS}
-        return replace(self, **moved)
+        shared = self.shared
+        if shared is not None:
+            parts = {field.name: getattr(shared, field.name) for field in fields(shared)}
+            shared = SharedKV(**{name: part.to(device) for name, part in parts.items()})
+        return replace(self, **moved, shared=shared)
 
     def with_work(self, heads: AttentionHeads) -> ForwardBatch:
         """A batch on the host with the lists for its attention."""
@@ -157,7 +180,7 @@ class ForwardBatch:
 
 # The tensors of a batch that the layers of a model read.
 INPUTS = tuple(
-    field.name for field in fields(ForwardBatch) if field.name not in ("verified", "work")
+    field.name for field in fields(ForwardBatch) if field.name not in ("verified", "work", "shared")
 )
 
 
@@ -178,6 +201,45 @@ def _pack_block_tables(scheduled: Sequence[ScheduledRequest]) -> Array:
     for table, row in zip(tables, packed, strict=True):
         row[: len(table)] = table
     return packed
+
+
+def _pack_shared(plan: StepPlan, bounds: Array, block_size: int) -> SharedKV | None:
+    """What the first blocks of branches have from others: computed before, or in this pass."""
+    if len(plan.entries) == len(plan.scheduled):
+        return None
+    copied: list[tuple[int, int]] = []
+    stored: list[tuple[int, int]] = []
+    entry = 0
+    for one in plan.scheduled:
+        for branch in one.branches:
+            at = branch.rows.start // block_size
+            begin = at * block_size
+            own_block = branch.rows.block_ids[at]
+            if min(one.start, branch.rows.start) > begin:
+                copied.append((one.block_ids[at], own_block))
+            for position in range(max(begin, one.start), branch.rows.start):
+                row = _row_of(one, branch.parent, position, bounds=bounds[entry:])
+                stored.append((row, own_block * block_size + position % block_size))
+        entry += 1 + len(one.branches)
+    copied_pairs = np.array(copied, dtype=np.int64).reshape(-1, 2)
+    stored_pairs = np.array(stored, dtype=np.int64).reshape(-1, 2)
+    return SharedKV(
+        copied_from=_tensor(copied_pairs[:, 0]),
+        copied_to=_tensor(copied_pairs[:, 1]),
+        rows=_tensor(stored_pairs[:, 0]),
+        slots=_tensor(stored_pairs[:, 1]),
+    )
+
+
+def _row_of(one: ScheduledRequest, way: int, position: int, *, bounds: Array) -> int:
+    """The row of the pass that stands at a position of a branch, or of what it branches off.
+
+    bounds: where the rows of the request begin, those of its branches behind them
+    """
+    while way != MAIN and position < one.branches[way].rows.start:
+        way = one.branches[way].parent
+    start = one.start if way == MAIN else one.branches[way].rows.start
+    return int(bounds[way + 1]) + position - start
 
 
 def _pack_asked(

@@ -40,6 +40,11 @@ class PagedKV:
     keys: Tensor
     values: Tensor
 
+    def copy_blocks(self, sources: Tensor, targets: Tensor) -> None:
+        """Copy whole blocks in all layers. sources, targets: [n] int64, without a common block."""
+        for cache in (self.keys, self.values):
+            cache[:, targets] = cache[:, sources]
+
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
@@ -150,6 +155,8 @@ def torch_dtype(dtype: Dtype) -> torch.dtype:
 def run_decoder(model: nn.Module, batch: ForwardBatch, *, paged_kv: PagedKV, ops: Ops) -> Tensor:
     """Last hidden states [num_tokens, hidden_size] of a batch; writes the rows' KV."""
     decoder = cast(Callable[..., Any], model.model)
+    if batch.shared is not None:
+        paged_kv.copy_blocks(batch.shared.copied_from, batch.shared.copied_to)
     output = decoder(
         input_ids=batch.input_ids[None],
         position_ids=batch.position_ids[None],
@@ -190,6 +197,14 @@ def attend_paged(
         value_cache=value_cache,
         slot_mapping=batch.slot_mapping,
     )
+    if batch.shared is not None and len(batch.shared.rows):
+        ops.store_kv(
+            key[batch.shared.rows],
+            value[batch.shared.rows],
+            key_cache=key_cache,
+            value_cache=value_cache,
+            slot_mapping=batch.shared.slots,
+        )
     return ops.paged_attention(
         query,
         key_cache=key_cache,

@@ -98,7 +98,7 @@ def read_outcome(outcome: NDArray[Any], plan: StepPlan, batch: ForwardBatch) -> 
 
     outcome: [n] int64, as `join_outcomes` makes it
     """
-    asked = (one for one in plan.scheduled if one.num_logits_rows)
+    asked = (one for one in plan.entries if one.num_logits_rows)
     read: list[VerifiedTokens] = []
     position = 0
     for part in batch.verified:
@@ -111,12 +111,31 @@ def read_outcome(outcome: NDArray[Any], plan: StepPlan, batch: ForwardBatch) -> 
         read += _read_part(outcome[position : position + size], requests, part)
         position += size
     entries = iter(read)
-    return StepResult(
-        tuple(next(entries) if one.num_logits_rows else NOTHING for one in plan.scheduled)
-    )
+    return StepResult(tuple(_read_ways(one, entries) for one in plan.scheduled))
 
 
 NOTHING = VerifiedTokens()
+
+
+def _read_ways(scheduled: ScheduledRequest, entries: Iterator[VerifiedTokens]) -> VerifiedTokens:
+    """What a request writes: a branch goes on where the model chose its first token."""
+    way = next(entries) if scheduled.num_logits_rows else NOTHING
+    branches = [(branch, next(entries)) for branch in scheduled.branches]
+    for index, (branch, verified) in enumerate(branches):
+        is_chosen = (
+            branch.parent == way.branch
+            and branch.fork == way.num_accepted
+            and way.token_ids[-1:] == branch.rows.token_ids
+        )
+        if is_chosen:
+            way = VerifiedTokens(
+                way.token_ids + verified.token_ids,
+                way.num_accepted + 1 + verified.num_accepted,
+                way.logprobs + verified.logprobs,
+                is_broken=verified.is_broken,
+                branch=index,
+            )
+    return way
 
 
 def _read_part(

@@ -15,7 +15,7 @@ from batching.cache.prefix_cache import PrefixCache
 from batching.request import EngineRequest, RequestState, SamplingParams
 from batching.row_planner import PlannedRows, RowPlanner, TokenDemand, TokenShare, share_tokens
 from batching.step_costs import CostRates, StepCosts
-from batching.step_plan import ScheduledRequest
+from batching.step_plan import ScheduledRequest, VerifiedTokens
 
 MAX_ROWS = 128
 # 60 ms for one row, and 2 ms for each further one.
@@ -62,7 +62,8 @@ def judge_drafts(planner: RowPlanner, planned: Sequence[PlannedRows], *, holds: 
         )
         num_drafted = len(rows.draft or ())
         num_held = num_drafted if holds else 0
-        planner.observe(scheduled, num_verified=num_drafted, num_held=num_held, num_kept=num_held)
+        verified = VerifiedTokens(tuple(range(num_held + 1)), num_held)
+        planner.observe(scheduled, verified, num_verified=num_drafted, num_held=num_held)
 
 
 states = st.lists(
