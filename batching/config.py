@@ -61,6 +61,14 @@ class CacheConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DrafterConfig:
+    """A drafter beside the model, by its kind (`drafters.registry`), and the folder of its weights."""
+
+    kind: str
+    path: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
     """Everything `build_engine` needs. `num_threads` None leaves torch's own choice.
 
@@ -70,7 +78,8 @@ class EngineConfig:
     With `use_cuda_graphs` steps on a GPU are captured at start, if the model's layers are fused.
     With the draft budget "auto" drafts are as long as they are worth in each step, by costs that
     are measured at start, unless `step_cost_dir` has them; with "fixed" as long as they may be.
-    `row_grouping` is the fastest way to compute rows on the CPU that may be taken.
+    `row_grouping` is the fastest way to compute rows on the CPU that may be taken. `drafters` are
+    asked in their order where copying promises little.
     """
 
     model_path: Path
@@ -84,6 +93,7 @@ class EngineConfig:
     step_cost_dir: Path | None = None
     scheduler: SchedulerConfig = SchedulerConfig()
     cache: CacheConfig = CacheConfig()
+    drafters: tuple[DrafterConfig, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

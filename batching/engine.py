@@ -8,7 +8,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +19,9 @@ from batching.cache.lower_tiers import LowerTiers
 from batching.cache.prefix_cache import PrefixCache
 from batching.config import CacheConfig, EngineConfig, ModelInfo, SchedulerConfig
 from batching.cost_measurement import StepCostFile
+from batching.drafters.drafter import Drafter
+from batching.drafters.drafting import Drafting
+from batching.drafters.registry import make_drafters
 from batching.errors import EngineError, EngineStoppedError, StepFailedError
 from batching.events import Cancelled, Event, Failed, Finished
 from batching.lanes import Lanes
@@ -83,10 +86,12 @@ class Engine:
         costs: StepCosts | None = None,
         keep_costs: Callable[[StepCosts], None] | None = None,
         tokens: TokenText | None = None,
+        drafters: Sequence[Drafter] = (),
     ) -> None:
         """Without `costs` drafts are as long as they may be; `keep_costs` gets them at the end.
 
-        `tokens` is for requests whose constraint or stop texts are about text.
+        `tokens` is for requests whose constraint or stop texts are about text. `drafters` draft
+        beside what requests bring along, the first first.
         """
         self._config = config
         self._runner = runner
@@ -107,6 +112,7 @@ class Engine:
             vocab_size=runner.model_info.vocab_size,
             tokens=tokens,
         )
+        self._drafting = Drafting(drafters, vocab_size=runner.model_info.vocab_size)
         self._costs = costs
         self._lanes = Lanes(costs)
         self._flights: deque[_Flight] = deque()
@@ -196,6 +202,7 @@ class Engine:
                 num_blocks=self._block_pool.num_blocks,
                 num_free_blocks=self._block_pool.num_free_blocks,
                 preemptions=self._scheduler.num_preemptions,
+                drafters=self._drafting.stats(),
                 tiers=self._prefix_cache.stats(),
             )
         )
@@ -230,6 +237,7 @@ class Engine:
     def _launch(self, num_lanes: int) -> bool:
         """Give the next step to the device; False if there is none, or it failed."""
         began = time.perf_counter()
+        self._drafting.draft(self._scheduler)
         plan = self._scheduler.schedule(time.monotonic(), num_lanes=num_lanes)
         self._publish_all(self._scheduler.take_lost())
         if not plan.scheduled:
@@ -264,6 +272,8 @@ class Engine:
             self._costs.observe(StepSize.of(plan), 1000.0 * pending.seconds)
         if plan.num_known_tokens >= _MIN_PREFILL_TOKENS:
             self._prefix_cache.observe_step(plan.num_known_tokens, pending.seconds)
+        if self._drafting.is_active:
+            self._drafting.observe(plan, result, pending.features, self._scheduler)
         step_s = time.perf_counter() - max(flight.began, self._committed)
         events = list(self._scheduler.commit(plan, result, now=time.monotonic(), step_s=step_s))
         self._committed = time.perf_counter()
@@ -354,6 +364,7 @@ class Engine:
     def _publish_one(self, event: Event) -> None:
         if isinstance(event, Finished | Failed | Cancelled):
             self._live.end(event.request_id)
+            self._drafting.forget(event.request_id)
             self._counters.count_end(event)
         self._publish(event)
 
@@ -383,9 +394,11 @@ def build_engine(config: EngineConfig, *, tokens: TokenText | None = None) -> En
 
 def _load_engine(config: EngineConfig, tokens: TokenText | None) -> Engine:
     runner = ModelRunner(config)
+    drafters = make_drafters(config.drafters, runner.target)
+    runner.tap({tap for drafter in drafters for tap in drafter.taps})
     runner.warm_up()
     if config.draft_budget == "fixed":
-        return Engine(config.scheduler, runner, config.cache, tokens=tokens)
+        return Engine(config.scheduler, runner, config.cache, tokens=tokens, drafters=drafters)
     kept = None
     if config.step_cost_dir is not None:
         kept = StepCostFile(config.step_cost_dir, **runner.identity)
@@ -401,7 +414,13 @@ def _load_engine(config: EngineConfig, tokens: TokenText | None) -> Engine:
         runner.keep_figures()
 
     return Engine(
-        config.scheduler, runner, config.cache, costs=costs, keep_costs=keep, tokens=tokens
+        config.scheduler,
+        runner,
+        config.cache,
+        costs=costs,
+        keep_costs=keep,
+        tokens=tokens,
+        drafters=drafters,
     )
 
 

@@ -58,7 +58,7 @@ class GuardedProposer:
         try:
             draft = self._proposer.propose(max_tokens)
             if draft.token_ids:
-                self._check(draft, max_tokens)
+                check_draft(draft, max_tokens, self._vocab_size)
         except Exception as error:  # as above
             return self._give_up(error)
         return draft
@@ -72,22 +72,6 @@ class GuardedProposer:
         except Exception as error:  # as above
             self._give_up(error)
 
-    def _check(self, draft: Draft, max_tokens: int) -> None:
-        """Raise ValueError for a draft that no step could compute."""
-        if draft.num_nodes > max_tokens:
-            raise ValueError(f"{draft.num_nodes} tokens were drafted, {max_tokens} were asked for")
-        for index, branch in enumerate(draft.branches):
-            _check_place(draft, index)
-            if not branch.token_ids:
-                raise ValueError(f"branch {index} has no tokens")
-        if self._vocab_size is None:
-            return
-        token_ids = [*draft.token_ids, *chain.from_iterable(b.token_ids for b in draft.branches)]
-        low, high = min(token_ids), max(token_ids)
-        if low < 0 or high >= self._vocab_size:
-            wrong = low if low < 0 else high
-            raise ValueError(f"{wrong} is no token; the vocabulary has {self._vocab_size}")
-
     def _give_up(self, error: Exception) -> Draft:
         _LOGGER.error(
             "the proposer of request %s failed, which goes on without drafts",
@@ -96,6 +80,23 @@ class GuardedProposer:
         )
         self._proposer = None
         return EMPTY_DRAFT
+
+
+def check_draft(draft: Draft, max_tokens: int, vocab_size: int | None) -> None:
+    """Raise ValueError for a draft, of one token at least, that no step could compute."""
+    if draft.num_nodes > max_tokens:
+        raise ValueError(f"{draft.num_nodes} tokens were drafted, {max_tokens} were asked for")
+    for index, branch in enumerate(draft.branches):
+        _check_place(draft, index)
+        if not branch.token_ids:
+            raise ValueError(f"branch {index} has no tokens")
+    if vocab_size is None:
+        return
+    token_ids = [*draft.token_ids, *chain.from_iterable(b.token_ids for b in draft.branches)]
+    low, high = min(token_ids), max(token_ids)
+    if low < 0 or high >= vocab_size:
+        wrong = low if low < 0 else high
+        raise ValueError(f"{wrong} is no token; the vocabulary has {vocab_size}")
 
 
 def _check_place(draft: Draft, index: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import torch
@@ -20,6 +20,11 @@ class PendingStep(Protocol):
 
     @property
     def leaves_time(self) -> bool: ...
+
+    @property
+    def features(self) -> Mapping[int, Tensor]:
+        """Hidden rows of the pass by tap, for drafters; empty if none reads any."""
+        ...
 
     @property
     def seconds(self) -> float:
@@ -40,9 +45,12 @@ class FinishedStep:
 
     leaves_time = False
 
-    def __init__(self, result: StepResult, seconds: float) -> None:
+    def __init__(
+        self, result: StepResult, seconds: float, features: Mapping[int, Tensor] | None = None
+    ) -> None:
         self._result = result
         self.seconds = seconds
+        self.features = features or {}
 
     def is_done(self) -> bool:
         """Always."""
@@ -67,11 +75,13 @@ class DeviceStep:
         read: Callable[[NDArray[Any]], StepResult],
         *,
         started: torch.cuda.Event,
+        features: Mapping[int, Tensor] | None = None,
     ) -> None:
         """outcome: [n] int64 on the device; read: makes the result of its numbers."""
         self._host = torch.empty(outcome.shape, dtype=torch.int64, pin_memory=outcome.is_cuda)
         self._host.copy_(outcome, non_blocking=True)
         self._read = read
+        self.features = features or {}
         self._started = started
         self._ended = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         self._ended.record()

@@ -13,7 +13,9 @@ from batching.events import FinishReason, ReferenceStats, RequestStats, RowEvide
 from batching.guards import GuardedConstraint, GuardedProposer
 from batching.recipes import EditDrafts, Merges, StopTexts, TokenText
 from lookup.constraint import Constraint
-from lookup.proposer import MAIN, Draft, Proposer
+from lookup.draft_tree import merge_drafts
+from lookup.edit_proposer import BRANCH_TOKENS
+from lookup.proposer import EMPTY_DRAFT, MAIN, Draft, Proposer
 
 if TYPE_CHECKING:  # they bring all tiers, and with them the network
     from batching.cache.prefix_cache import PrefixChain
@@ -210,10 +212,23 @@ class RequestState:
         if proposer is None:
             return
         yield from self._begin_building(proposer)
-        num_tokens = self._limit_draft(max_tokens)
-        if may_draft and num_tokens > 0 and self._next_draft is None:
-            self._next_draft = proposer.propose(num_tokens)
+        if may_draft and self._next_draft is None and self._limit_draft(max_tokens) > 0:
+            self.look_ahead(max_tokens)
             yield
+
+    def look_ahead(self, max_tokens: int) -> Draft | None:
+        """What the proposer drafts next, as `propose` would have it; kept for that."""
+        num_tokens = self._limit_draft(max_tokens)
+        if self._next_draft is None and self._proposer is not None and num_tokens > 0:
+            self._begin_building(self._proposer)
+            self._next_draft = self._proposer.propose(num_tokens)
+        return self._next_draft
+
+    def offer(self, draft: Draft) -> None:
+        """Take another draft for what comes next; what can be copied is a branch beside it."""
+        copied = self._next_draft
+        merged = draft if copied is None else merge_drafts(draft, copied)
+        self._next_draft = merged.with_short_branches(BRANCH_TOKENS)
 
     def _begin_building(self, proposer: GuardedProposer) -> Iterator[None]:
         """What is left of the proposer's indexing."""
@@ -230,13 +245,19 @@ class RequestState:
         if proposer is None or num_tokens <= 0:
             self.losses.note_proposal(num_asked=0, num_proposed=0)
             return None
-        if self._next_draft is None:
-            self._begin_building(proposer)
-            draft = proposer.propose(num_tokens)
-        else:
-            draft = self._next_draft.cut(num_tokens)
+        draft = (self.look_ahead(max_tokens) or EMPTY_DRAFT).cut(num_tokens)
         self.losses.note_proposal(num_asked=num_tokens, num_proposed=draft.num_nodes)
         return draft if draft.token_ids else None
+
+    @property
+    def may_be_drafted(self) -> bool:
+        """True if drafts of others than its constraint are welcome."""
+        return self.constrained is None and self._proposer is not None
+
+    @property
+    def max_draft_nodes(self) -> int:
+        """The longest draft that the request and its answer's limit have room for."""
+        return self._limit_draft(self.request.max_draft_tokens)
 
     def _limit_draft(self, max_tokens: int) -> int:
         room = self.request.sampling.max_tokens - self.num_output_tokens - 1

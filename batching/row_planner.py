@@ -120,6 +120,22 @@ class RowPlanner:
                 num_held=num_held_there,
             )
 
+    def expected_tokens(self, state: RequestState, draft: Draft) -> float:
+        """The tokens of a draft that are expected to hold."""
+        return self._budget.expected_tokens(_bid_of(state, draft)) if draft.token_ids else 0.0
+
+    def plain_step_ms(self, states: Sequence[RequestState]) -> float | None:
+        """What a step with one row of each request takes, for each; None if nobody knows."""
+        if self._costs is None or not states:
+            return None
+        size = StepSize(
+            num_rows=len(states),
+            num_plain_rows=0,
+            num_pairs=sum(state.num_tokens for state in states),
+            num_requests=len(states),
+        )
+        return self._costs.step_ms(size) / len(states)
+
     def _drafts(
         self,
         states: Sequence[RequestState],

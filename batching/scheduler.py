@@ -227,6 +227,31 @@ class Scheduler:
         for state in (*self._running, *self._waiting[: self._max_running]):
             yield from state.prepare(self._config.max_draft_tokens, may_draft=not state.is_asked)
 
+    def draftable(self) -> list[RequestState]:
+        """The requests of which the next step may verify drafts of drafters."""
+        return [
+            state
+            for state in self._at_rest()
+            if state.may_be_drafted
+            and state.num_uncomputed_tokens == 1
+            and state.num_output_tokens > 0
+            and min(state.max_draft_nodes, self._config.max_draft_tokens) > 0
+        ]
+
+    def expected_tokens(self, state: RequestState) -> float:
+        """The tokens that are expected to hold of what a request's own proposer drafts."""
+        draft = state.look_ahead(self._config.max_draft_tokens)
+        return 0.0 if draft is None else self._row_planner.expected_tokens(state, draft)
+
+    def reserve_ahead(self, state: RequestState, num_tokens: int) -> bool:
+        """Blocks for so many tokens behind the known ones; False if they are not free."""
+        return self._try_reserve_for(state, state.num_tokens + num_tokens)
+
+    @property
+    def plain_step_ms(self) -> float | None:
+        """What a step without drafts costs each request that runs; None if costs are not known."""
+        return self._row_planner.plain_step_ms(self._running)
+
     def commit(
         self, plan: StepPlan, result: StepResult, *, now: float, step_s: float = 0.0
     ) -> Iterator[Event]:
@@ -333,6 +358,8 @@ class Scheduler:
             sampling=state.request.sampling,
             constrained_rows=rows,
             branches=branches,
+            is_observed=state.may_be_drafted,
+            next_token_id=state.token_ids[stop] if stop < state.num_tokens else None,
         )
 
     def _schedule_branches(

@@ -26,6 +26,18 @@ class Histogram:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DrafterStats:
+    """How often a drafter was asked for a request, and its seconds.
+
+    `switched_off` counts requests that asked it no more, because it did not pay.
+    """
+
+    asks: int
+    seconds: float
+    switched_off: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineStats:
     """Gauges (`num_*`) and totals since start; `tiers` are those of the prefix cache below the
     device. `accepted_by_position` counts accepted draft tokens by their place in the draft,
@@ -59,6 +71,7 @@ class EngineStats:
     num_batch_waiting: int = 0
     num_batch_running: int = 0
     by_reference: Mapping[str, ReferenceStats] = field(default_factory=dict)
+    drafters: Mapping[str, DrafterStats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +86,7 @@ class EngineGauges:
     tiers: tuple[TierStats, ...]
     num_batch_waiting: int = 0
     num_batch_running: int = 0
+    drafters: Mapping[str, DrafterStats] = field(default_factory=dict)
 
 
 class EngineCounters:
@@ -155,6 +169,7 @@ class EngineCounters:
             schedule_s=self._schedule_s,
             execute_s=self._execute_s,
             tiers=gauges.tiers,
+            drafters=gauges.drafters,
             num_batch_waiting=gauges.num_batch_waiting,
             num_batch_running=gauges.num_batch_running,
             by_reference={

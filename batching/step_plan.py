@@ -34,7 +34,9 @@ class ScheduledRequest:
     that they lead to is output position `output_position` and following. A request with a
     constraint lists its rows instead, and `has_logits` says whether there are any.
     `output_position` is that of the token behind the last of `token_ids`, whatever has logits.
-    If the draft is a tree, its `branches` have rows of their own behind these.
+    If the draft is a tree, its `branches` have rows of their own behind these. What a request that
+    `is_observed` computes is shown to drafters; `next_token_id` is the known token behind
+    `token_ids`, if there is one.
     """
 
     request_id: str
@@ -47,6 +49,8 @@ class ScheduledRequest:
     sampling: SamplingParams
     constrained_rows: tuple[LogitsRow, ...] | None = None
     branches: tuple[ScheduledBranch, ...] = ()
+    is_observed: bool = False
+    next_token_id: int | None = None
 
     @property
     def draft_token_ids(self) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ one-hot draft distribution). The draw of a row depends on its logits, seed and p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -36,6 +36,11 @@ class SamplingTensors:
     top_p: Tensor
     seeds: Tensor
     positions: Tensor
+
+    def to(self, device: torch.device) -> SamplingTensors:
+        """The same on another device."""
+        moved = (getattr(self, field.name).to(device) for field in fields(self))
+        return SamplingTensors(*moved)
 
 
 def rejection_verify_reference(

@@ -135,6 +135,10 @@ class DraftBudget:
         """Record a branch that was asked, because its parent held up to the fork and no further."""
         self._branch_counters.observe(kind, num_verified=num_verified, num_held=num_held)
 
+    def expected_tokens(self, bid: DraftBid) -> float:
+        """The tokens of a draft that are expected to hold, branches left out."""
+        return sum(self._curves([bid])[0])
+
     def try_rest(self) -> bool:
         """True if this step may go without bids, because earlier bids got nothing."""
         if self._num_rested >= self._rest_length:

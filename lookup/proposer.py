@@ -91,6 +91,18 @@ class Draft:
                 branches.append(replace(branch, parent=places[branch.parent]))
         return replace(self, branches=tuple(branches))
 
+    def with_short_branches(self, max_tokens: int) -> Draft:
+        """The same draft, its branches cut to `max_tokens`; what left them behind that goes too."""
+        branches = tuple(
+            replace(branch, token_ids=branch.token_ids[:max_tokens]) for branch in self.branches
+        )
+        kept = [
+            index
+            for index, branch in enumerate(branches)
+            if branch.parent == MAIN or branch.fork < branches[branch.parent].depth
+        ]
+        return replace(self, branches=branches).with_branches(kept)
+
     def stops(self, branch: int, num_accepted: int) -> dict[int, int]:
         """Where a way of `num_accepted` tokens, which ends in `branch`, leaves what it is made of.
 

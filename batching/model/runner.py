@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -15,6 +16,7 @@ from batching.cache.kv_namespace import kv_namespace
 from batching.cache.kv_transfer import KVTransfer
 from batching.config import EngineConfig, ModelInfo, resolve_kv_memory, resolve_num_blocks
 from batching.cost_measurement import StepPlans, measure_step_costs
+from batching.drafters.target import TargetModel
 from batching.errors import CacheConfigError
 from batching.fingerprint import fingerprint_as, fingerprint_model
 from batching.machine_file import MachineFile
@@ -33,6 +35,7 @@ from batching.model.loading import (
 from batching.model.model_probe import PROBE_VERSION, probe_model
 from batching.model.row_bits_choice import load_row_bits
 from batching.model.staging import Staging
+from batching.model.taps import Taps
 from batching.model.verifier import join_outcomes, pack_outcome, read_outcome, verify_logits
 from batching.pending_step import DeviceStep, FinishedStep, PendingStep
 from batching.request import SamplingParams
@@ -77,6 +80,7 @@ class ModelRunner:
         self._max_rows = config.scheduler.max_tokens_per_step
         loaded = loaded or _load(config, self._device)
         self._model, shape = loaded.model, loaded.shape
+        self._shape = shape
         self.row_bits: RowBits | None = None
         attention_rows = RowGrouping.ALL
         if self._device.type == "cpu":
@@ -142,6 +146,8 @@ class ModelRunner:
             num_kv_heads=shape.num_kv_heads,
             head_dim=shape.head_dim,
         )
+        self._taps: Taps | None = None
+        self._features: dict[int, Tensor] = {}
         self._graphs: CudaGraphs | None = None
         self._known_graphs: MachineFile | None = None
         # Layers of other weight formats may ask the host for something, which no graph can hold.
@@ -240,12 +246,15 @@ class ModelRunner:
             began = time.perf_counter()
             outcome, batch = self._compute(plan)
             result = read_outcome(outcome.numpy(), plan, batch)
-            return FinishedStep(result, time.perf_counter() - began)
+            return FinishedStep(result, time.perf_counter() - began, self._take_features())
         started = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         started.record()
         outcome, batch = self._compute(plan)
         return DeviceStep(
-            outcome, lambda numbers: read_outcome(numbers, plan, batch), started=started
+            outcome,
+            lambda numbers: read_outcome(numbers, plan, batch),
+            started=started,
+            features=self._take_features(),
         )
 
     def _compute(self, plan: StepPlan) -> tuple[Tensor, ForwardBatch]:
@@ -262,13 +271,22 @@ class ModelRunner:
                 return outcome, batch
         rows, verified = self._hidden_rows(batch)
         outcomes = [self._verify(rows[part.start : part.stop], part) for part in verified]
+        if self._taps is not None and self._taps.has_candidates:
+            self._taps.add_candidates(
+                self._features, batch.logits_rows.to(self._device), batch.input_ids.shape[0]
+            )
         return join_outcomes(outcomes, self._device), batch
 
     def _verify(self, rows: Tensor, part: VerifiedRows) -> Tensor:
         """The outcome of some rows. rows: [num_rows, hidden_size]"""
         greedy_head = self._ops.greedy_head
-        if greedy_head is None or part.wants_logits or not self._has_plain_head:
-            return verify_logits(compute_logits(self._model, rows), part, ops=self._ops)
+        has_candidates = self._taps is not None and self._taps.has_candidates
+        wants_logits = part.wants_logits or has_candidates
+        if greedy_head is None or wants_logits or not self._has_plain_head:
+            logits = compute_logits(self._model, rows)
+            if self._taps is not None and has_candidates:
+                self._taps.see(logits)
+            return verify_logits(logits, part, ops=self._ops)
         weight = cast(Tensor, cast(nn.Module, self._model.lm_head).weight)
         verification = greedy_head(
             rows,
@@ -324,8 +342,36 @@ class ModelRunner:
             **self.computed_by,
         }
 
+    @property
+    def target(self) -> TargetModel:
+        """What drafters may use of the model."""
+        return TargetModel(
+            model=self._model,
+            shape=self._shape,
+            ops=self._ops,
+            dtype=self._paged_kv.keys.dtype,
+            device=self._device,
+            num_blocks=self.num_blocks,
+            block_size=self._block_size,
+        )
+
+    def tap(self, layers: Collection[int]) -> None:
+        """Keep the hidden rows after these layers for drafters from now on, in each step.
+
+        Steps on a GPU are then computed without graphs. Raises ModelLoadError.
+        """
+        if layers:
+            self._taps, self._graphs = Taps(self._model, layers), None
+
+    def _take_features(self) -> dict[int, Tensor]:
+        features, self._features = self._features, {}
+        return features
+
     def _decode(self, batch: ForwardBatch) -> Tensor:
-        return run_decoder(self._model, batch, paged_kv=self._paged_kv, ops=self._ops)
+        hidden = run_decoder(self._model, batch, paged_kv=self._paged_kv, ops=self._ops)
+        if self._taps is not None:
+            self._features = self._taps.take(hidden)
+        return hidden
 
     @torch.inference_mode()
     def warm_up(self) -> None:

@@ -1,0 +1,7 @@
+"""Drafters beside the n-gram proposer: they draft for all requests at once, and never decide.
+
+`drafter` is the interface, `registry` knows all kinds by name; `drafting` asks them between steps,
+`payoff` says whether that pays. `target` is what they may use of the model, `checkpoint` reads
+weights, `growth` makes trees of what they compute, `last_rows` keeps hidden rows by request.
+Without weights: `token_recycling`. Heads: `medusa`.
+"""
