@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+import torch
+
 from batching.drafters.drafter import DraftAsk, Drafter, Features, ObservedRequest
 from batching.drafters.payoff import Payoff
 from batching.guards import check_draft
@@ -71,6 +73,7 @@ class Drafting:
             for post in self._posts
         }
 
+    @torch.inference_mode()
     def observe(
         self, plan: StepPlan, result: StepResult, features: Features, scheduler: Scheduler
     ) -> None:
@@ -92,6 +95,7 @@ class Drafting:
             except Exception as error:  # whatever it is, requests can do without it
                 self._give_up(post, error)
 
+    @torch.inference_mode()
     def draft(self, scheduler: Scheduler) -> None:
         """Offer drafts to the requests that the next step may ask for a token."""
         if not self._posts:

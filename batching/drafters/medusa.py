@@ -7,7 +7,7 @@ map to the vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -23,15 +23,15 @@ from lookup.proposer import Draft
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """blocks: weight [size, size] and bias [size] of each; vocabulary: [num_tokens, size]"""
+    """Linear maps: those of the residual blocks, and the one to the vocabulary."""
 
-    blocks: Sequence[tuple[Tensor, Tensor]]
-    vocabulary: Tensor
+    blocks: Sequence[Callable[[Tensor], Tensor]]
+    vocabulary: Callable[[Tensor], Tensor]
 
     def logits(self, rows: Tensor) -> Tensor:
-        for weight, bias in self.blocks:
-            rows = rows + functional.silu(functional.linear(rows, weight, bias))
-        return functional.linear(rows, self.vocabulary).float()
+        for block in self.blocks:
+            rows = rows + functional.silu(block(rows))
+        return self.vocabulary(rows).float()
 
 
 class MedusaDrafter:
@@ -55,14 +55,17 @@ class MedusaDrafter:
         size, num_layers = target.shape.hidden_size, checkpoint.number("medusa_num_layers", 1)
         prefix = "medusa_head." if checkpoint.has("medusa_head.0.0.linear.weight") else ""
 
-        def block(name: str) -> tuple[Tensor, Tensor]:
+        def block(name: str) -> Callable[[Tensor], Tensor]:
             weight = checkpoint.take(f"{name}.linear.weight", size, size)
-            return weight, checkpoint.take(f"{name}.linear.bias", size)
+            return target.linear(weight, checkpoint.take(f"{name}.linear.bias", size))
+
+        def vocabulary(name: str) -> Callable[[Tensor], Tensor]:
+            return target.linear(checkpoint.take(name, num_tokens, size))
 
         self._heads = [
             _Head(
                 [block(f"{prefix}{head}.{at}") for at in range(num_layers)],
-                checkpoint.take(f"{prefix}{head}.{num_layers}.weight", num_tokens, size),
+                vocabulary(f"{prefix}{head}.{num_layers}.weight"),
             )
             for head in range(checkpoint.number("medusa_num_heads"))
         ]

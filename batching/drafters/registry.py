@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from batching.config import DrafterConfig
 from batching.drafters.checkpoint import Checkpoint
 from batching.drafters.drafter import Drafter
+from batching.drafters.eagle import Eagle3Drafter, EagleDrafter
 from batching.drafters.medusa import MedusaDrafter
 from batching.drafters.target import TargetModel
 from batching.drafters.token_recycling import TokenRecycling
@@ -18,6 +19,8 @@ _PLAIN: dict[str, Callable[[TargetModel], Drafter]] = {
 }
 _TRAINED: dict[str, Callable[[TargetModel, Checkpoint], Drafter]] = {
     "medusa": MedusaDrafter,
+    "eagle": EagleDrafter,
+    "eagle3": Eagle3Drafter,
 }
 DRAFTER_KINDS = (*_PLAIN, *_TRAINED)
 

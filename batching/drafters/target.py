@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from batching.drafters.drafter import DraftAsk
 from batching.model.loading import ModelShape, PagedKV, compute_logits
+from kernels.linear import OneDnnLinear
 from kernels.op_set import Ops
 from kernels.rejection_verify import SamplingTensors
 
@@ -38,6 +39,17 @@ class TargetModel:
     def logits(self, rows: Tensor) -> Tensor:
         """Logits [n, vocab_size] float32 of hidden rows [n, hidden_size], by the model's head."""
         return compute_logits(self.model, rows)
+
+    def linear(self, weight: Tensor, bias: Tensor | None = None) -> Callable[[Tensor], Tensor]:
+        """A linear map as fast as the model's own. weight: [num_out, num_in]; bias: [num_out]"""
+        num_out, num_in = weight.shape
+        layer = nn.Linear(num_in, num_out, bias=bias is not None, device="meta")
+        layer.weight = nn.Parameter(weight, requires_grad=False)
+        if bias is not None:
+            layer.bias = nn.Parameter(bias, requires_grad=False)
+        if self.device.type == "cpu" and self.dtype in (torch.float32, torch.bfloat16):
+            return OneDnnLinear.packed(layer)
+        return layer
 
     def make_kv(self, *, num_layers: int, num_kv_heads: int, head_dim: int) -> PagedKV:
         """Further layers of keys and values under the block ids of the model's own."""

@@ -49,9 +49,68 @@ def _medusa(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
     return config, random_weights(1, **shapes)
 
 
+def _layer_shapes(prefix: str, size: int, input_size: int) -> dict[str, tuple[int, ...]]:
+    """A Llama layer of 4 heads with 2 of keys and values, 16 numbers each."""
+    return {
+        f"{prefix}self_attn.q_proj.weight": (64, input_size),
+        f"{prefix}self_attn.k_proj.weight": (32, input_size),
+        f"{prefix}self_attn.v_proj.weight": (32, input_size),
+        f"{prefix}self_attn.o_proj.weight": (size, 64),
+        f"{prefix}mlp.gate_proj.weight": (80, size),
+        f"{prefix}mlp.up_proj.weight": (80, size),
+        f"{prefix}mlp.down_proj.weight": (size, 80),
+        f"{prefix}post_attention_layernorm.weight": (size,),
+    }
+
+
+def _eagle_config(model: Any) -> dict[str, Any]:
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "hidden_size": model.hidden_size,
+        "intermediate_size": 80,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 16,
+        "num_hidden_layers": 1,
+        "vocab_size": model.vocab_size,
+        "max_position_embeddings": model.max_position_embeddings,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 10000.0,
+    }
+
+
+def _eagle(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    size = model.hidden_size
+    shapes = {"fc.weight": (size, 2 * size), "fc.bias": (size,)}
+    shapes |= _layer_shapes("layers.0.", size, size)
+    shapes["embed_tokens.weight"] = (model.vocab_size, size)
+    return _eagle_config(model), random_weights(2, **shapes)
+
+
+def _eagle3(model: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    size, num_drafted = model.hidden_size, 100
+    shapes = {"fc.weight": (size, 3 * size), "norm.weight": (size,)}
+    shapes |= _layer_shapes("midlayer.", size, 2 * size)
+    shapes["midlayer.hidden_norm.weight"] = shapes["midlayer.input_layernorm.weight"] = (size,)
+    shapes["lm_head.weight"] = (num_drafted, size)
+    weights = random_weights(3, **shapes)
+    chosen = torch.randperm(model.vocab_size, generator=torch.Generator().manual_seed(4))
+    chosen = chosen[:num_drafted].sort().values
+    weights["d2t"] = chosen - torch.arange(num_drafted)
+    weights["t2d"] = torch.zeros(model.vocab_size, dtype=torch.bool)
+    weights["t2d"][chosen] = True
+    config = _eagle_config(model) | {
+        "draft_vocab_size": num_drafted,
+        "eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 1, 2]},
+    }
+    return config, weights
+
+
 Write = Callable[[Any], tuple[dict[str, Any], dict[str, Tensor]]]
 # None: there are no weights.
 DRAFTERS: dict[str, Write | None] = {
     "token-recycling": None,
     "medusa": _medusa,
+    "eagle": _eagle,
+    "eagle3": _eagle3,
 }

@@ -1,0 +1,189 @@
+"""EAGLE: one decoder layer goes on from the model's own hidden rows.
+
+Sources: Li et al., "EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty", ICML 2024,
+arXiv 2401.15077; "EAGLE-3: Scaling up Inference Acceleration of Large Language Models via
+Training-Time Test", NeurIPS 2025, arXiv 2503.01840. Trees as in EAGLE-2 (see `growth`).
+
+The row at position i is made of the model's hidden row i and of token i + 1, and leads to token
+i + 2. So keys and values of the last token in a block depend on the first one behind it: where a
+cached block is taken over with another token behind it, drafts are a little worse there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from batching.drafters.checkpoint import Checkpoint
+from batching.drafters.drafter import LAST_HIDDEN, DraftAsk, Features, ObservedRequest
+from batching.drafters.growth import Growth
+from batching.drafters.last_rows import LastRows
+from batching.drafters.own_layers import (
+    LlamaLayer,
+    RowRun,
+    drafted_runs,
+    llama_config,
+    pack_runs,
+    rms_norm,
+    runs_behind,
+)
+from batching.drafters.target import TargetModel
+from batching.model.forward_batch import ForwardBatch
+from kernels.attention_work import AttentionHeads
+from lookup.proposer import Draft
+
+
+class EagleDrafter:
+    """EAGLE-1 and EAGLE-2, which share their weights: a linear map, then layers of the Llama family.
+
+    Weights: `fc`, `layers.{i}` (the first one without `input_layernorm`), and maybe `embed_tokens`;
+    the head is the model's.
+    """
+
+    name = "eagle"
+    taps: Sequence[int] = (LAST_HIDDEN,)
+    fingerprint = b"eagle"
+
+    def __init__(self, target: TargetModel, checkpoint: Checkpoint) -> None:
+        """Raises ModelLoadError if the drafter does not fit the model."""
+        self._target = target
+        self._config = config = llama_config(checkpoint.config, target)
+        self._heads = AttentionHeads(
+            num_groups=config.num_attention_heads // config.num_key_value_heads,
+            num_kv_heads=config.num_key_value_heads,
+            head_dim=config.head_dim,
+        )
+        self._embeddings = None
+        if checkpoint.has("embed_tokens.weight"):
+            self._embeddings = checkpoint.take(
+                "embed_tokens.weight", config.vocab_size, config.hidden_size
+            )
+        self._rows = LastRows()
+        self._token_ids: Tensor | None = None
+        self._load(checkpoint)
+        checkpoint.check_all_taken()
+
+    def observe(self, requests: Sequence[ObservedRequest], features: Features) -> None:
+        """Compute keys and values of the rows that hold, and where each request stands."""
+        rows = torch.tensor([row for one in requests for row in one.rows])
+        hidden = self._project([features[tap][rows] for tap in self.taps])
+        output = self._forward(hidden, runs_behind(requests))
+        ends = torch.tensor([len(one.rows) for one in requests]).cumsum(0) - 1
+        self._rows.keep_rows(requests, output[ends])
+
+    def draft(self, asks: Sequence[DraftAsk]) -> list[Draft]:
+        """One row after the other, each from the one before."""
+        growth = Growth(self._target, asks, reference=self.name, token_ids=self._token_ids)
+        hidden = self._rows.stacked(growth.live_asks)
+        while growth.live:
+            tokens = growth.grow(self._logits(hidden))
+            if growth.live:
+                runs = drafted_runs(growth.live_asks, tokens, shift=growth.depth - 2)
+                hidden = self._forward(hidden[growth.kept], runs)
+        return growth.drafts()
+
+    def forget(self, request_id: str) -> None:
+        """Let the row of a request go."""
+        self._rows.forget(request_id)
+
+    def _forward(self, hidden: Tensor, runs: Sequence[RowRun]) -> Tensor:
+        """The rows [n, size] that follow. hidden: [n, size] of the positions, runs: the tokens."""
+        batch = pack_runs(runs, self._target, self._heads)
+        if self._embeddings is None:
+            embedded = self._target.embed(batch.input_ids)
+        else:
+            embedded = self._embeddings[batch.input_ids]
+        return self._layers_forward(embedded, hidden, batch)
+
+    def _load(self, checkpoint: Checkpoint) -> None:
+        config, size = self._config, self._config.hidden_size
+        has_bias = checkpoint.has("fc.bias")
+        self._fc = self._target.linear(
+            checkpoint.take("fc.weight", size, 2 * size),
+            checkpoint.take("fc.bias", size) if has_bias else None,
+        )
+        kv = self._target.make_kv(
+            num_layers=config.num_hidden_layers,
+            num_kv_heads=config.num_key_value_heads,
+            head_dim=config.head_dim,
+        )
+        self.kv = kv
+        self._norms = [
+            checkpoint.take(f"layers.{index}.input_layernorm.weight", size) if index else None
+            for index in range(config.num_hidden_layers)
+        ]
+        self._layers = [
+            LlamaLayer(
+                self._target,
+                checkpoint,
+                f"layers.{index}.",
+                config=config,
+                input_size=size,
+                kv=kv,
+                index=index,
+            )
+            for index in range(config.num_hidden_layers)
+        ]
+
+    def _project(self, taps: Sequence[Tensor]) -> Tensor:
+        return taps[0]
+
+    def _layers_forward(self, embedded: Tensor, hidden: Tensor, batch: ForwardBatch) -> Tensor:
+        hidden = self._fc(torch.cat([embedded, hidden], dim=-1))
+        for norm, layer in zip(self._norms, self._layers, strict=True):
+            rows = hidden if norm is None else rms_norm(hidden, norm, self._config.rms_norm_eps)
+            hidden = layer.forward(rows, hidden, batch)
+        return hidden
+
+    def _logits(self, hidden: Tensor) -> Tensor:
+        return self._target.logits(hidden)
+
+
+class Eagle3Drafter(EagleDrafter):
+    """EAGLE-3: from the hidden rows of three of the model's layers, with a head of its own.
+
+    Weights: `fc`, `midlayer`, `norm`, `lm_head`, maybe `embed_tokens`, and with fewer tokens than
+    the model (`draft_vocab_size`) `d2t`. The layers read are those before layer 2, the middle one
+    and the third-last, unless `eagle_config.eagle_aux_hidden_state_layer_ids` has others.
+    """
+
+    name = "eagle3"
+    fingerprint = b"eagle3"
+
+    def _load(self, checkpoint: Checkpoint) -> None:
+        config, size = self._config, self._config.hidden_size
+        model_size, num_layers = self._target.shape.hidden_size, self._target.shape.num_layers
+        chosen = (checkpoint.config.get("eagle_config") or {}).get(
+            "eagle_aux_hidden_state_layer_ids"
+        ) or (2, num_layers // 2, num_layers - 3)
+        # A layer's input is the output of the one before.
+        self.taps = tuple(int(index) - 1 for index in chosen)
+        self._fc = self._target.linear(
+            checkpoint.take("fc.weight", size, len(self.taps) * model_size)
+        )
+        self.kv = self._target.make_kv(
+            num_layers=1, num_kv_heads=config.num_key_value_heads, head_dim=config.head_dim
+        )
+        self._hidden_norm = checkpoint.take("midlayer.hidden_norm.weight", size)
+        self._input_norm = checkpoint.take("midlayer.input_layernorm.weight", size)
+        self._layer = LlamaLayer(
+            self._target, checkpoint, "midlayer.", config=config, input_size=2 * size, kv=self.kv
+        )
+        self._norm = checkpoint.take("norm.weight", size)
+        self._token_ids = checkpoint.take_vocabulary(config.vocab_size)
+        num_tokens = config.vocab_size if self._token_ids is None else len(self._token_ids)
+        self._head = self._target.linear(checkpoint.take("lm_head.weight", num_tokens, size))
+
+    def _project(self, taps: Sequence[Tensor]) -> Tensor:
+        return self._fc(torch.cat(list(taps), dim=-1))
+
+    def _layers_forward(self, embedded: Tensor, hidden: Tensor, batch: ForwardBatch) -> Tensor:
+        eps = self._config.rms_norm_eps
+        rows = [rms_norm(embedded, self._input_norm, eps), rms_norm(hidden, self._hidden_norm, eps)]
+        return self._layer.forward(torch.cat(rows, dim=-1), hidden, batch)
+
+    def _logits(self, hidden: Tensor) -> Tensor:
+        normed = rms_norm(hidden, self._norm, self._config.rms_norm_eps)
+        return self._head(normed).float()
