@@ -227,6 +227,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             " always takes max_draft_tokens."
         ),
     ] = "auto"
+    drafters: Annotated[
+        str | None,
+        Meta(
+            description="What drafts where nothing can be copied, separated by commas: kinds as"
+            " docs/drafters.md has them, with a folder where they have weights, such as"
+            " token-recycling or medusa:/models/heads."
+        ),
+    ] = None
     row_grouping: Annotated[
         Literal["auto", "tiles", "single"],
         Meta(

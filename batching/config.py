@@ -60,12 +60,18 @@ class CacheConfig:
     ttl_s: int = 86_400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DrafterConfig:
-    """A drafter beside the model, by its kind (`drafters.registry`), and the folder of its weights."""
+    """A drafter: its kind, by `drafters.registry`, and the folder of its weights, if it has any."""
 
     kind: str
     path: Path | None = None
+
+
+def parse_drafters(text: str) -> tuple[DrafterConfig, ...]:
+    """Drafters as settings have them: `KIND` or `KIND:FOLDER`, separated by commas."""
+    parts = (part.strip().partition(":") for part in text.split(",") if part.strip())
+    return tuple(DrafterConfig(kind, Path(path) if path else None) for kind, _, path in parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

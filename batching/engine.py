@@ -395,7 +395,7 @@ def build_engine(config: EngineConfig, *, tokens: TokenText | None = None) -> En
 def _load_engine(config: EngineConfig, tokens: TokenText | None) -> Engine:
     runner = ModelRunner(config)
     drafters = make_drafters(config.drafters, runner.target)
-    runner.tap({tap for drafter in drafters for tap in drafter.taps})
+    runner.attach(drafters)
     runner.warm_up()
     if config.draft_budget == "fixed":
         return Engine(config.scheduler, runner, config.cache, tokens=tokens, drafters=drafters)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from batching.constrained_answer import CONSTRAINT_REFERENCE, ConstrainedAnswer
 from batching.draft_losses import LossCounter
@@ -21,6 +21,9 @@ if TYPE_CHECKING:  # they bring all tiers, and with them the network
     from batching.cache.prefix_cache import PrefixChain
     from batching.cache.prefix_load import PrefixLoad
     from batching.step_plan import VerifiedTokens
+
+
+Acceptance = Literal["exact", "typical", "adaptive", "top-n"]
 
 
 class Priority(IntEnum):
@@ -42,7 +45,8 @@ class StopChecker(Protocol):
 class SamplingParams:
     """How the answer is drawn. `temperature` 0 is greedy; `top_k` 0 and `top_p` 1 filter nothing.
 
-    The token at output position i is a function of the logits, `seed` and i alone.
+    The token at output position i is a function of the logits, `seed` and i alone, unless another
+    `acceptance` than "exact" lets drafts pass (`kernels.lossy_verify`). A constraint knows none.
     """
 
     max_tokens: int
@@ -52,6 +56,7 @@ class SamplingParams:
     seed: int = 0
     stop_token_ids: frozenset[int] = frozenset()
     has_logprobs: bool = False
+    acceptance: Acceptance = "exact"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

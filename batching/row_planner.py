@@ -234,9 +234,7 @@ def _terms_of(
 def _bid_of(state: RequestState, draft: Draft) -> DraftBid:
     kind = _kind_of(draft, is_first=state.num_output_tokens == 0)
     branches = tuple(
-        BranchBid(
-            _kind_of_branch(draft, index), branch.fork, len(branch.token_ids), branch.parent
-        )
+        BranchBid(_kind_of_branch(draft, index), branch.fork, len(branch.token_ids), branch.parent)
         for index, branch in enumerate(draft.branches)
     )
     return DraftBid(kind, len(draft), state.choice_offsets, branches)

@@ -392,10 +392,7 @@ class Scheduler:
                     block_ids=tuple(tables[index]),
                     draft=Draft(branch.token_ids[1:], branch.reference, 0),
                     has_logits=True,
-                    output_position=stop
-                    + branch.fork
-                    + 1
-                    - len(state.request.prompt_token_ids),
+                    output_position=stop + branch.fork + 1 - len(state.request.prompt_token_ids),
                     sampling=state.request.sampling,
                 ),
             )
@@ -435,9 +432,7 @@ class Scheduler:
             num_asked, num_held = state.write(token_ids, scheduled.draft, verified)
             if state.trace is not None:
                 state.trace.append(
-                    traced_step(
-                        scheduled, token_ids, verified=verified, at_s=now - state.arrival
-                    )
+                    traced_step(scheduled, token_ids, verified=verified, at_s=now - state.arrival)
                 )
             if request.proposer is not None:
                 state.losses.count_pass(

@@ -22,6 +22,7 @@ BENCHMARKS = {
     "kernels": "registers, spills and shared memory of the kernels on GPUs",
     "load": "open-loop load on a running service: latency and goodput at rising rates",
     "picture": "draw the picture of the README from a real answer",
+    "speculators": "time the real model with each drafter",
     "speed": "time the real model against its peers",
     "weight": "what a clone of this repository and its wheel weigh",
 }

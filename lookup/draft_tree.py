@@ -1,4 +1,4 @@
-"""Makes drafts of trees: from nodes with their probabilities, or from the drafts of several sources.
+"""Makes drafts of trees: of nodes with their probabilities, or of the drafts of several sources.
 
 Merging token trees is from SpecInfer (Miao et al., ASPLOS 2024).
 """
@@ -59,9 +59,7 @@ def draft_of_tree(
         way = way_from(node)
         place |= {one: (len(branches), fork + at) for at, one in enumerate(way)}
         branches.append(Branch(fork, tuple(token_ids[one] for one in way), reference, parent))
-    return Draft(
-        tuple(token_ids[node] for node in main), reference, 0, branches=tuple(branches)
-    )
+    return Draft(tuple(token_ids[node] for node in main), reference, 0, branches=tuple(branches))
 
 
 def grow_tree(
@@ -132,7 +130,9 @@ def _with_way(draft: Draft, way: tuple[int, ...], reference: str) -> Draft:
             (
                 index
                 for index, branch in enumerate(draft.branches)
-                if branch.parent == at and branch.fork == depth and branch.token_ids[0] == way[depth]
+                if branch.parent == at
+                and branch.fork == depth
+                and branch.token_ids[0] == way[depth]
             ),
             None,
         )

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-
 # In place of a branch: the draft's own tokens.
 MAIN = -1
 
@@ -64,7 +63,7 @@ class Draft:
         return passed[-1] if passed else self.reference
 
     def cut(self, max_tokens: int) -> Draft:
-        """The same draft with at most `max_tokens` nodes; branches get what its own tokens leave."""
+        """The same draft with at most `max_tokens` nodes; its own tokens come first."""
         token_ids = self.token_ids[:max_tokens]
         if not self.branches:
             return replace(self, token_ids=token_ids)

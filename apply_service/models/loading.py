@@ -13,7 +13,14 @@ from apply_service.config import SECRET_VARIABLE, Settings
 from apply_service.models.found_model import FoundModel, find_model
 from apply_service.models.store import cache_dir
 from apply_service.service import LoadedModel
-from batching.config import CacheConfig, Device, Dtype, EngineConfig, SchedulerConfig
+from batching.config import (
+    CacheConfig,
+    Device,
+    Dtype,
+    EngineConfig,
+    SchedulerConfig,
+    parse_drafters,
+)
 from batching.engine import build_engine
 from kernels.instruction_set import has_bfloat16, has_fast_bfloat16
 
@@ -43,6 +50,7 @@ def load_served_model(
             cache=_cache_of(settings),
             draft_budget=settings.draft_budget,
             row_grouping=settings.row_grouping,
+            drafters=parse_drafters(settings.drafters or ""),
             step_cost_dir=cache_dir() / "step-costs",
             scheduler=SchedulerConfig(
                 max_tokens_per_step=settings.max_tokens_per_step,

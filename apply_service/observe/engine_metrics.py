@@ -56,6 +56,7 @@ class EngineCollector:
             yield CounterMetricFamily(f"apply_{name}", text, value=getattr(stats, field))
         yield _accepted_by_position(stats)
         yield from _by_drafter(stats)
+        yield from _drafters(stats)
         yield _ended(stats)
         for name, (field, text) in _STEPS.items():
             yield _histogram(f"apply_{name}", text, getattr(stats, field))
@@ -81,6 +82,19 @@ def _by_drafter(stats: EngineStats) -> Iterator[Metric]:
     ):
         family = CounterMetricFamily(f"apply_drafter_{field}_tokens", text, labels=["drafter"])
         for drafter, figures in stats.by_reference.items():
+            family.add_metric([drafter], getattr(figures, field))
+        yield family
+
+
+def _drafters(stats: EngineStats) -> Iterator[Metric]:
+    """Drafters beside the model, of those that are at work."""
+    for field, text in (
+        ("asks", "Drafts that a drafter was asked for."),
+        ("seconds", "Seconds that a drafter took."),
+        ("switched_off", "Requests that asked a drafter no more, because it did not pay."),
+    ):
+        family = CounterMetricFamily(f"apply_drafter_{field}", text, labels=["drafter"])
+        for drafter, figures in stats.drafters.items():
             family.add_metric([drafter], getattr(figures, field))
         yield family
 

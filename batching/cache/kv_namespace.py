@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import xxhash
@@ -13,6 +13,7 @@ from batching.config import CachePayload, Device, Dtype
 # Raise it with every change to how keys and values are computed or laid out.
 COMPUTE_VERSION = 3
 _READ_BYTES = 1 << 24
+_WEIGHT_SUFFIXES = (".json", ".safetensors", ".pt", ".bin")
 
 
 def kv_namespace(
@@ -24,22 +25,25 @@ def kv_namespace(
     block_size: int,
     chunk_tokens: int,
     payload: CachePayload,
+    drafter_paths: Sequence[Path] = (),
 ) -> bytes:
     """A text of model files, compute configuration and layout.
+
+    `drafter_paths`: the folders of drafters whose keys and values are kept beside the model's.
 
     `computed_by`: the libraries and instructions that compute, as others give other bits.
     Every file that can change a key or a value is read whole: weights, adapter settings, rope and
     quantisation in config.json, and the tokenizer.
     """
-    files = {
-        path.name: _digest_file(path)
-        for path in sorted(model_path.iterdir())
-        if path.suffix in (".json", ".safetensors")
-    }
     return json.dumps(
         {
             "compute_version": COMPUTE_VERSION,
-            "files": files,
+            "files": _digests(model_path, (".json", ".safetensors")),
+            **(
+                {"drafters": [_digests(path, _WEIGHT_SUFFIXES) for path in drafter_paths]}
+                if drafter_paths
+                else {}
+            ),
             "dtype": dtype,
             "device": device,
             "computed_by": dict(computed_by),
@@ -49,6 +53,11 @@ def kv_namespace(
         },
         sort_keys=True,
     ).encode()
+
+
+def _digests(folder: Path, suffixes: Collection[str]) -> dict[str, str]:
+    files = (path for path in sorted(folder.iterdir()) if path.suffix in suffixes)
+    return {path.name: _digest_file(path) for path in files}
 
 
 def _digest_file(path: Path) -> str:

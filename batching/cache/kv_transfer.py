@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Protocol
 
 import torch
@@ -19,24 +20,22 @@ class KVTransfer:
 
     A payload is keys, then values, each [num_layers, chunk_blocks, block_size, kv_heads, head_dim]
     in the cache's own numbers ("exact"), as float16, or as int8 behind one float32 scale for each
-    [num_layers, chunk_blocks, block_size, kv_heads].
+    [num_layers, chunk_blocks, block_size, kv_heads]. Those of drafters follow in the same way.
     """
 
-    def __init__(self, paged_kv: PagedKV, *, chunk_blocks: int, payload: CachePayload) -> None:
-        self._paged_kv = paged_kv
-        self._device = paged_kv.keys.device
-        num_layers, _, block_size, num_heads, head_dim = paged_kv.keys.shape
-        self._shape = (num_layers, chunk_blocks, block_size, num_heads, head_dim)
-        dtype = torch.float16 if payload == "float16" else paged_kv.keys.dtype
-        self._encoding: _Encoding = _Cast(dtype)
-        if payload == "int8":
-            self._encoding = _ScaledInt8()
-        self._half_bytes = self._encoding.num_bytes(self._shape)
+    def __init__(self, *paged_kvs: PagedKV, chunk_blocks: int, payload: CachePayload) -> None:
+        """paged_kvs: the model's, then those of drafters, under the same block ids"""
+        self._device = paged_kvs[0].keys.device
+        dtype = torch.float16 if payload == "float16" else paged_kvs[0].keys.dtype
+        self._encoding: _Encoding = _ScaledInt8() if payload == "int8" else _Cast(dtype)
+        self._caches = [cache for one in paged_kvs for cache in (one.keys, one.values)]
+        self._shapes = [(cache.shape[0], chunk_blocks, *cache.shape[2:]) for cache in self._caches]
+        self._bounds = [0, *accumulate(map(self._encoding.num_bytes, self._shapes))]
 
     @property
     def payload_bytes(self) -> int:
         """Length of a chunk's payload."""
-        return 2 * self._half_bytes
+        return self._bounds[-1]
 
     def allocate(self, num_bytes: int) -> memoryview:
         """Host memory that the device copies from and to fast. Raises MemoryError."""
@@ -51,24 +50,22 @@ class KVTransfer:
     def copy_out(self, block_ids: Sequence[int], payload: memoryview) -> None:
         """Write the blocks of one chunk to host memory; complete on return."""
         ids = torch.tensor(block_ids, device=self._device)
-        for half, cache in zip(self._halves(payload), self._caches(), strict=True):
-            self._encoding.write(cache.index_select(1, ids), half)
+        for part, cache in zip(self._parts(payload), self._caches, strict=True):
+            self._encoding.write(cache.index_select(1, ids), part)
 
     @torch.inference_mode()
     def copy_in(self, block_ids: Sequence[int], payload: memoryview, *, first_block: int) -> None:
         """Fill blocks with a chunk's blocks from `first_block` on; complete on return."""
         ids = torch.tensor(block_ids, device=self._device)
         stop = first_block + len(block_ids)
-        for half, cache in zip(self._halves(payload), self._caches(), strict=True):
-            blocks = self._encoding.read(half, self._shape)[:, first_block:stop]
+        parts = self._parts(payload)
+        for part, cache, shape in zip(parts, self._caches, self._shapes, strict=True):
+            blocks = self._encoding.read(part, shape)[:, first_block:stop]
             cache.index_copy_(1, ids, blocks.to(self._device, cache.dtype))
 
-    def _caches(self) -> tuple[Tensor, Tensor]:
-        return self._paged_kv.keys, self._paged_kv.values
-
-    def _halves(self, payload: memoryview) -> tuple[Tensor, Tensor]:
+    def _parts(self, payload: memoryview) -> list[Tensor]:
         memory = torch.frombuffer(payload, dtype=torch.uint8)
-        return memory[: self._half_bytes], memory[self._half_bytes :]
+        return [memory[start:stop] for start, stop in pairwise(self._bounds)]
 
 
 class _Encoding(Protocol):

@@ -3,5 +3,5 @@
 `drafter` is the interface, `registry` knows all kinds by name; `drafting` asks them between steps,
 `payoff` says whether that pays. `target` is what they may use of the model, `checkpoint` reads
 weights, `growth` makes trees of what they compute, `last_rows` keeps hidden rows by request.
-Without weights: `token_recycling`. Heads: `medusa`.
+Without weights: `token_recycling`. Heads: `medusa`, `hydra`. Recurrent: `redrafter`.
 """

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from torch import Tensor
 
+from batching.model.loading import PagedKV
 from batching.request import SamplingParams
 from lookup.proposer import Draft
 
@@ -72,16 +73,22 @@ class DraftAsk:
 
 
 class Drafter(Protocol):
-    """Drafts for many requests. Owned by the engine thread.
+    """Drafts for many requests. Owned by the engine thread."""
 
-    name: what its drafts have for a reference
-    taps: the hidden rows that `observe` wants
-    fingerprint: tells its keys and values from those of other drafters; empty if it has none
-    """
+    @property
+    def name(self) -> str:
+        """What its drafts have for a reference."""
+        ...
 
-    name: str
-    taps: Sequence[int]
-    fingerprint: bytes
+    @property
+    def taps(self) -> Sequence[int]:
+        """The hidden rows that `observe` wants."""
+        ...
+
+    @property
+    def kv(self) -> PagedKV | None:
+        """Its keys and values under the block ids of the model's (`TargetModel.make_kv`)."""
+        ...
 
     def observe(self, requests: Sequence[ObservedRequest], features: Features) -> None:
         """Take in what a step computed, as far as it holds, in the order of positions.

@@ -153,9 +153,7 @@ def observed_requests(plan: StepPlan, result: StepResult) -> list[ObservedReques
     starts = accumulate((one.num_all_rows for one in plan.scheduled), initial=0)
     found = (
         _observed(scheduled, verified, first_row=first)
-        for scheduled, verified, first in zip(
-            plan.scheduled, result.verified, starts, strict=False
-        )
+        for scheduled, verified, first in zip(plan.scheduled, result.verified, starts, strict=False)
         if scheduled.is_observed and not verified.is_broken
     )
     return [one for one in found if one.rows]
@@ -186,7 +184,9 @@ def _observed(
     if verified.token_ids:
         behind = [*token_ids[1:], verified.token_ids[-1]]
     else:
-        behind = token_ids[1:] + ([] if scheduled.next_token_id is None else [scheduled.next_token_id])
+        behind = token_ids[1:] + (
+            [] if scheduled.next_token_id is None else [scheduled.next_token_id]
+        )
     return ObservedRequest(
         request_id=scheduled.request_id,
         rows=rows[: len(behind)],
@@ -216,4 +216,3 @@ def _num_equal(drafted: Sequence[int], written: Sequence[int]) -> int:
         if one != other:
             return at
     return min(len(drafted), len(written))
-

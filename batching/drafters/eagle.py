@@ -1,7 +1,7 @@
 """EAGLE: one decoder layer goes on from the model's own hidden rows.
 
-Sources: Li et al., "EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty", ICML 2024,
-arXiv 2401.15077; "EAGLE-3: Scaling up Inference Acceleration of Large Language Models via
+Sources: Li et al., "EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty", ICML
+2024, arXiv 2401.15077; "EAGLE-3: Scaling up Inference Acceleration of Large Language Models via
 Training-Time Test", NeurIPS 2025, arXiv 2503.01840. Trees as in EAGLE-2 (see `growth`).
 
 The row at position i is made of the model's hidden row i and of token i + 1, and leads to token
@@ -30,13 +30,14 @@ from batching.drafters.own_layers import (
     runs_behind,
 )
 from batching.drafters.target import TargetModel
+from batching.errors import ModelLoadError
 from batching.model.forward_batch import ForwardBatch
 from kernels.attention_work import AttentionHeads
 from lookup.proposer import Draft
 
 
 class EagleDrafter:
-    """EAGLE-1 and EAGLE-2, which share their weights: a linear map, then layers of the Llama family.
+    """EAGLE-1 and EAGLE-2, which share their weights: a linear map, then layers like Llama's.
 
     Weights: `fc`, `layers.{i}` (the first one without `input_layernorm`), and maybe `embed_tokens`;
     the head is the model's.
@@ -44,7 +45,6 @@ class EagleDrafter:
 
     name = "eagle"
     taps: Sequence[int] = (LAST_HIDDEN,)
-    fingerprint = b"eagle"
 
     def __init__(self, target: TargetModel, checkpoint: Checkpoint) -> None:
         """Raises ModelLoadError if the drafter does not fit the model."""
@@ -150,7 +150,6 @@ class Eagle3Drafter(EagleDrafter):
     """
 
     name = "eagle3"
-    fingerprint = b"eagle3"
 
     def _load(self, checkpoint: Checkpoint) -> None:
         config, size = self._config, self._config.hidden_size
@@ -160,6 +159,12 @@ class Eagle3Drafter(EagleDrafter):
         ) or (2, num_layers // 2, num_layers - 3)
         # A layer's input is the output of the one before.
         self.taps = tuple(int(index) - 1 for index in chosen)
+        if min(self.taps) < 0 or max(self.taps) >= num_layers:
+            wrong = next(tap for tap in self.taps if not 0 <= tap < num_layers)
+            raise ModelLoadError(
+                f"the drafter {checkpoint.path} reads what layer {wrong} gives, and the model has"
+                f" {num_layers} layers, from 0 on; take the drafter that was made for this model"
+            )
         self._fc = self._target.linear(
             checkpoint.take("fc.weight", size, len(self.taps) * model_size)
         )

@@ -1,4 +1,4 @@
-"""Grows the trees of many requests level by level, as a drafter computes one token after another."""
+"""Grows trees of many requests level by level, as a drafter computes one token after another."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ class Growth:
         """Add one level to all that are live; the tokens [num_live] int64 that their ways go on by.
 
         Those whose way has become too unlikely or too long are live no more, which `live` says; of
-        what the caller keeps by request, the entries of `kept` remain. logits: [num_live, n] float32
+        what the caller keeps by request, the entries of `kept` remain.
+
+        logits: [num_live, num_tokens] float32
         """
         drawn = self._target.draw(logits, self.live_asks, depth=self.depth)
         probs = logits.softmax(dim=-1)

@@ -44,7 +44,7 @@ class MedusaDrafter:
 
     name = "medusa"
     taps: Sequence[int] = (LAST_HIDDEN,)
-    fingerprint = b""
+    kv = None
 
     def __init__(self, target: TargetModel, checkpoint: Checkpoint) -> None:
         """Raises ModelLoadError if the heads do not fit the model."""

@@ -92,7 +92,8 @@ class LlamaLayer:
         size, inner = config.hidden_size, config.intermediate_size
         self._head_dim = config.head_dim
         num_query, num_kv = (
-            count * config.head_dim for count in (config.num_attention_heads, config.num_key_value_heads)
+            count * config.head_dim
+            for count in (config.num_attention_heads, config.num_key_value_heads)
         )
         self._target, self._kv, self._index = target, kv, index
         self._eps = config.rms_norm_eps
@@ -135,7 +136,8 @@ class LlamaLayer:
         )
         hidden = residual + self._output(attended.reshape(len(rows), -1))
         normed = rms_norm(hidden, self._norm, self._eps)
-        return hidden + self._down(functional.silu(self._gate(normed)) * self._up(normed))
+        mapped: Tensor = self._down(functional.silu(self._gate(normed)) * self._up(normed))
+        return hidden + mapped
 
 
 def rms_norm(rows: Tensor, weight: Tensor, eps: float) -> Tensor:
@@ -146,7 +148,7 @@ def rms_norm(rows: Tensor, weight: Tensor, eps: float) -> Tensor:
 
 
 def llama_config(settings: Mapping[str, Any], target: TargetModel) -> LlamaConfig:
-    """The configuration of a drafter's layers. Raises ModelLoadError if they do not fit the model."""
+    """The configuration of a drafter's layers. Raises ModelLoadError if it does not fit."""
     try:
         config = LlamaConfig(**settings)
     except (TypeError, ValueError) as error:

@@ -8,7 +8,9 @@ from batching.config import DrafterConfig
 from batching.drafters.checkpoint import Checkpoint
 from batching.drafters.drafter import Drafter
 from batching.drafters.eagle import Eagle3Drafter, EagleDrafter
+from batching.drafters.hydra import HydraDrafter
 from batching.drafters.medusa import MedusaDrafter
+from batching.drafters.redrafter import RecurrentDrafter
 from batching.drafters.target import TargetModel
 from batching.drafters.token_recycling import TokenRecycling
 from batching.errors import ModelLoadError
@@ -21,6 +23,8 @@ _TRAINED: dict[str, Callable[[TargetModel, Checkpoint], Drafter]] = {
     "medusa": MedusaDrafter,
     "eagle": EagleDrafter,
     "eagle3": Eagle3Drafter,
+    "hydra": HydraDrafter,
+    "redrafter": RecurrentDrafter,
 }
 DRAFTER_KINDS = (*_PLAIN, *_TRAINED)
 

@@ -28,7 +28,7 @@ class TokenRecycling:
 
     name = "recycled"
     taps: Sequence[int] = (CANDIDATES,)
-    fingerprint = b""
+    kv = None
 
     def __init__(self, target: TargetModel) -> None:
         self._table = torch.full((target.shape.vocab_size, len(_WORTHS)), -1)

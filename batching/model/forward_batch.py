@@ -18,6 +18,7 @@ from torch import Tensor
 
 from batching.step_plan import ScheduledRequest, StepPlan
 from kernels.attention_work import AttentionHeads, AttentionWork
+from kernels.lossy_verify import Acceptance
 from kernels.rejection_verify import SamplingTensors
 from kernels.verification import AllowedTokens
 from lookup.proposer import MAIN
@@ -54,6 +55,7 @@ class VerifiedRows:
     allowed: what each row may take, None if none of the requests has a constraint
     sampling: one entry a request; None when all of them are greedy
     wanted: None if nobody asks for log-probabilities
+    acceptances: which drafts pass, one entry a request; empty if only those that are right
     """
 
     start: int
@@ -63,6 +65,7 @@ class VerifiedRows:
     allowed: AllowedTokens | None
     sampling: SamplingTensors | None
     wanted: WantedLogprobs | None
+    acceptances: tuple[Acceptance, ...] = ()
 
     @property
     def wants_logits(self) -> bool:
@@ -276,7 +279,8 @@ def _wants_logits(scheduled: ScheduledRequest) -> bool:
         return False
     sampling = scheduled.sampling
     is_bound = scheduled.constrained_rows is not None
-    return is_bound or sampling.temperature > 0 or sampling.has_logprobs
+    is_plain = sampling.temperature == 0 and sampling.acceptance == "exact"
+    return is_bound or not is_plain or sampling.has_logprobs
 
 
 def _parts(num_asked: Array, max_rows: int | None) -> Iterator[tuple[int, int, int, int]]:
@@ -304,6 +308,16 @@ def _verified_rows(
         allowed=_pack_allowed(asked),
         sampling=_pack_sampling(asked, bounds),
         wanted=_pack_wanted(asked, bounds),
+        acceptances=_acceptances(asked),
+    )
+
+
+def _acceptances(asked: Sequence[ScheduledRequest]) -> tuple[Acceptance, ...]:
+    if all(one.sampling.acceptance == "exact" for one in asked):
+        return ()
+    return tuple(
+        Acceptance.EXACT if one.constrained_rows else Acceptance(one.sampling.acceptance)
+        for one in asked
     )
 
 
@@ -331,7 +345,7 @@ def _pack_allowed(asked: Sequence[ScheduledRequest]) -> AllowedTokens | None:
 
 def _pack_sampling(asked: Sequence[ScheduledRequest], bounds: Array) -> SamplingTensors | None:
     params = [one.sampling for one in asked]
-    if all(one.temperature == 0 for one in params):
+    if all(one.temperature == 0 and one.acceptance == "exact" for one in params):
         return None
     positions = np.concatenate([_output_positions(one) for one in asked])
     return SamplingTensors(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -16,6 +16,7 @@ from batching.cache.kv_namespace import kv_namespace
 from batching.cache.kv_transfer import KVTransfer
 from batching.config import EngineConfig, ModelInfo, resolve_kv_memory, resolve_num_blocks
 from batching.cost_measurement import StepPlans, measure_step_costs
+from batching.drafters.drafter import Drafter
 from batching.drafters.target import TargetModel
 from batching.errors import CacheConfigError
 from batching.fingerprint import fingerprint_as, fingerprint_model
@@ -120,8 +121,9 @@ class ModelRunner:
             keys=torch.zeros(cache_shape, dtype=dtype, device=self._device),
             values=torch.zeros(cache_shape, dtype=dtype, device=self._device),
         )
-        self.kv_transfer = self._make_transfer(config)
-        self.kv_namespace = b"" if self.kv_transfer is None else self._make_namespace(config)
+        self._config = config
+        self.kv_transfer = self._make_transfer()
+        self.kv_namespace = b"" if self.kv_transfer is None else self._make_namespace()
         self.model_info = ModelInfo(
             max_position=shape.max_position,
             vocab_size=shape.vocab_size,
@@ -187,9 +189,9 @@ class ModelRunner:
         """For which numbers of rows greedy steps leave the logits out."""
         return self._head_choice
 
-    def _make_transfer(self, config: EngineConfig) -> KVTransfer | None:
+    def _make_transfer(self, *of_drafters: PagedKV) -> KVTransfer | None:
         """The way to the lower tiers of the prefix cache, if there are any."""
-        cache = config.cache
+        cache = self._config.cache
         if not cache.memory_bytes:
             if cache.redis_url is not None:
                 raise CacheConfigError(
@@ -203,10 +205,13 @@ class ModelRunner:
                 f" {self._block_size}"
             )
         chunk_blocks = cache.chunk_tokens // self._block_size
-        return KVTransfer(self._paged_kv, chunk_blocks=chunk_blocks, payload=cache.payload)
+        return KVTransfer(
+            self._paged_kv, *of_drafters, chunk_blocks=chunk_blocks, payload=cache.payload
+        )
 
-    def _make_namespace(self, config: EngineConfig) -> bytes:
+    def _make_namespace(self) -> bytes:
         """What keys in shared tiers begin with; for a process alone weights are not read."""
+        config = self._config
         if config.cache.redis_url is None:
             return b"this process"
         return kv_namespace(
@@ -217,6 +222,7 @@ class ModelRunner:
             block_size=config.scheduler.block_size,
             chunk_tokens=config.cache.chunk_tokens,
             payload=config.cache.payload,
+            drafter_paths=[one.path for one in config.drafters if one.path is not None],
         )
 
     @property
@@ -355,13 +361,16 @@ class ModelRunner:
             block_size=self._block_size,
         )
 
-    def tap(self, layers: Collection[int]) -> None:
-        """Keep the hidden rows after these layers for drafters from now on, in each step.
+    def attach(self, drafters: Sequence[Drafter]) -> None:
+        """Keep the hidden rows that drafters read, in each step from now on.
 
-        Steps on a GPU are then computed without graphs. Raises ModelLoadError.
+        Their keys and values go to the lower tiers of the prefix cache with the model's. If they
+        read any rows, steps on a GPU are computed without graphs. Raises ModelLoadError.
         """
+        layers = {tap for drafter in drafters for tap in drafter.taps}
         if layers:
             self._taps, self._graphs = Taps(self._model, layers), None
+        self.kv_transfer = self._make_transfer(*(one.kv for one in drafters if one.kv is not None))
 
     def _take_features(self) -> dict[int, Tensor]:
         features, self._features = self._features, {}

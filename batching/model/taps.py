@@ -43,7 +43,9 @@ class Taps:
             kept[LAST_HIDDEN] = last_hidden
         return kept
 
-    def add_candidates(self, features: dict[int, Tensor], logits_rows: Tensor, num_rows: int) -> None:
+    def add_candidates(
+        self, features: dict[int, Tensor], logits_rows: Tensor, num_rows: int
+    ) -> None:
         """Put the candidates of the rows with logits among the others. logits_rows: [n] int64"""
         candidates = torch.full((num_rows, NUM_CANDIDATES), -1, device=logits_rows.device)
         if self._candidates:

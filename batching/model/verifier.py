@@ -18,6 +18,7 @@ from torch import Tensor
 from batching.events import RowEvidence, TokenLogprob
 from batching.model.forward_batch import ForwardBatch, VerifiedRows, WantedLogprobs
 from batching.step_plan import ScheduledRequest, StepPlan, StepResult, VerifiedTokens
+from kernels.lossy_verify import LossyRows, lossy_verify
 from kernels.op_set import Ops
 from kernels.verification import Verification
 
@@ -38,7 +39,9 @@ def verify(logits: Tensor, plan: StepPlan, batch: ForwardBatch, *, ops: Ops) -> 
 
 def verify_logits(logits: Tensor, rows: VerifiedRows, *, ops: Ops) -> Tensor:
     """The outcome of a part on the device of its logits, without waiting for it."""
-    if rows.sampling is None:
+    if rows.acceptances:
+        verification = _verify_lossy(logits, rows, ops=ops)
+    elif rows.sampling is None:
         verification = ops.greedy_verify(
             logits, rows.draft_token_ids, cu_rows=rows.cu_rows, allowed=rows.allowed
         )
@@ -57,6 +60,21 @@ def verify_logits(logits: Tensor, rows: VerifiedRows, *, ops: Ops) -> Tensor:
     if rows.wanted is not None:
         log_probs = _wanted_log_probs(logits, token_ids, rows.wanted)
     return pack_outcome(verification, is_number=chosen.isfinite(), log_probs=log_probs)
+
+
+def _verify_lossy(logits: Tensor, rows: VerifiedRows, *, ops: Ops) -> Verification:
+    """Draw a token at every row, then let drafts pass as each request has it."""
+    assert rows.sampling is not None, "packed where anybody has drafts pass"
+    every_row = torch.arange(logits.shape[0] + 1, device=logits.device)
+    drawn = ops.rejection_verify(
+        logits,
+        torch.full_like(rows.draft_token_ids, -1),
+        cu_rows=every_row,
+        sampling=rows.sampling.by_row(rows.cu_rows),
+        allowed=rows.allowed,
+    )
+    lossy = LossyRows(logits, rows.draft_token_ids, rows.cu_rows, rows.sampling, rows.acceptances)
+    return lossy_verify(lossy, drawn=drawn.token_ids)
 
 
 def _wanted_log_probs(logits: Tensor, token_ids: Tensor, wanted: WantedLogprobs) -> Tensor:

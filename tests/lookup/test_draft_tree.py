@@ -27,7 +27,7 @@ def trees(draw: st.DrawFn) -> tuple[list[int], list[int], list[float]]:
     for node in range(draw(st.integers(0, 14))):
         parent = draw(st.integers(-1, node - 1))
         taken = {token_ids[at] for at in range(node) if parents[at] == parent}
-        token_ids.append(draw(st.integers(0, 20).filter(lambda token: token not in taken)))
+        token_ids.append(draw(st.sampled_from(sorted(set(range(21)) - taken))))
         above = 1.0 if parent == -1 else worths[parent]
         worths.append(above * draw(st.floats(0.05, 1.0)))
         parents.append(parent)
