@@ -235,6 +235,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             " token-recycling or medusa:/models/heads."
         ),
     ] = None
+    lossy_acceptance: Annotated[
+        Literal["refused", "allowed"],
+        Meta(
+            description="Whether requests may have drafts pass that the model would not have"
+            " written (`sampling.acceptance`): faster, and another text."
+        ),
+    ] = "refused"
     row_grouping: Annotated[
         Literal["auto", "tiles", "single"],
         Meta(

@@ -38,6 +38,7 @@ from apply_service.version import system_fingerprint
 from batching.async_engine import AsyncEngine
 from batching.config import ModelInfo
 from batching.errors import EngineError, EngineLostError
+from batching.request import Acceptance
 
 if TYPE_CHECKING:  # these bring torch and an HTTP client, for which nobody waits who needs none
     from apply_service.apply.judge.judge import Judge
@@ -87,6 +88,7 @@ class ServedModel:
     info: ModelInfo
     profile_name: str
     constraints: tuple[Constraint, ...]
+    default_constraint: Constraint
     engine: AsyncEngine
     edits: EditModel
     chat: ChatPipeline | None
@@ -105,6 +107,7 @@ class _ServedModels:
         """The loaded model. Raises UnavailableOptionError or what `ModelSlot.wait` raises."""
         served = await self.slot.wait(until=plan.deadline)
         _check_constraint(plan.edit.constraint, served)
+        _check_free(plan.edit, served)
         if not served.engine.is_up:
             async with self.slot.waiting(until=plan.deadline):
                 await served.engine.wait_until_up()
@@ -284,9 +287,21 @@ class ApplyService:
         """The loaded model, waited for as long as an edit may take; else as `ModelSlot.wait`."""
         return await self._model.wait(until=time.monotonic() + self._default_deadline_s)
 
-    def check_options(self, *, model: str | None, constraint: Constraint | None) -> None:
+    def check_options(
+        self,
+        *,
+        model: str | None,
+        constraint: Constraint | None,
+        acceptance: Acceptance = "exact",
+    ) -> None:
         """Raise UnknownModelError or UnavailableOptionError, or what `check_ready` raises."""
         self.check_ready()
+        if acceptance != "exact" and not self._limits.allows_lossy:
+            raise UnavailableOptionError(
+                f"the acceptance {acceptance!r} lets drafts pass that the model would not have"
+                " written, which this server refuses; leave it out, or start the server with"
+                " --lossy-acceptance allowed"
+            )
         name = self.model_name
         if model is not None and model != name and model not in self.compat.model_aliases:
             raise UnknownModelError(
@@ -336,6 +351,7 @@ class ApplyService:
                 info=info,
                 profile_name=profile.name,
                 constraints=profile.constraints,
+                default_constraint=profile.default_constraint,
                 engine=engine,
                 edits=edits,
                 chat=chat,
@@ -364,6 +380,17 @@ def _check_constraint(constraint: Constraint | None, served: ServedModel) -> Non
         raise UnavailableOptionError(
             f"the constraint {constraint!r} is not available with the model {served.name!r}; choose"
             f" one of {', '.join(served.constraints)}"
+        )
+
+
+def _check_free(edit: EditRequest, served: ServedModel) -> None:
+    """Raise UnavailableOptionError if lossy drafts are to be bound to valid merges."""
+    constraint = edit.constraint or served.default_constraint
+    if edit.sampling.acceptance != "exact" and constraint != "none":
+        raise UnavailableOptionError(
+            f"the acceptance {edit.sampling.acceptance!r} is only for answers that the model writes"
+            f" freely, and the constraint is {constraint!r}; leave the acceptance out, or send the"
+            " constraint none"
         )
 
 

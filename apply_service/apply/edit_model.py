@@ -146,6 +146,7 @@ class EditModel:
                 top_p=sampling.top_p,
                 seed=sampling.seed,
                 stop_token_ids=prompt.stop_token_ids,
+                acceptance=sampling.acceptance,
             ),
             proposer=proposer,
             constraint=None if constraint is None else constraint.recipe(),

@@ -7,7 +7,7 @@ from typing import Literal
 
 from apply_service.edit.forms.form import FORM_NAMES, UpdateFormat
 from apply_service.edit.text.text_file import TextFile
-from batching.request import Priority
+from batching.request import Acceptance, Priority
 
 Checks = Literal["on", "off"]
 Scope = Literal["auto", "file", "region"]
@@ -25,6 +25,7 @@ class SamplingOptions:
     top_k: int = 0
     seed: int = 0
     max_tokens: int | None = None
+    acceptance: Acceptance = "exact"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

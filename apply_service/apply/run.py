@@ -42,10 +42,14 @@ from batching.request import Priority
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineLimits:
-    """Limits of one request; `max_draft_tokens` is both the default and the maximum."""
+    """Limits of one request; `max_draft_tokens` is both the default and the maximum.
+
+    With `allows_lossy` drafts may pass that the model would not have written.
+    """
 
     max_file_bytes: int
     max_draft_tokens: int
+    allows_lossy: bool = False
 
 
 class ModelProvider(Protocol):

@@ -93,7 +93,9 @@ def _service(settings: Settings, found: FoundModel | None) -> ApplyService:
         partial(_load_model, settings, found),
         model_name=settings.model if found is None else found.location.name,
         limits=PipelineLimits(
-            max_file_bytes=settings.max_file_bytes, max_draft_tokens=settings.max_draft_tokens
+            max_file_bytes=settings.max_file_bytes,
+            max_draft_tokens=settings.max_draft_tokens,
+            allows_lossy=settings.lossy_acceptance == "allowed",
         ),
         default_deadline_s=settings.deadline_s,
         max_deadline_s=settings.max_deadline_s,

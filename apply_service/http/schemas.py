@@ -9,6 +9,7 @@ from apply_service.apply.outcome import Source
 from apply_service.edit.forms.form import UpdateFormat
 from apply_service.edit.verdict.verdict import Status
 from batching.events import TokenOrigin
+from batching.request import Acceptance
 
 PriorityName = Literal["interactive", "batch"]
 
@@ -30,6 +31,13 @@ class SamplingBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     top_k: Annotated[int, Meta(ge=0)] = 0
     seed: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    acceptance: Annotated[
+        Acceptance,
+        Meta(
+            description="Which drafts pass: exact those alone that the model would have written;"
+            " the others are faster and change the text, and the server has to allow them."
+        ),
+    ] = "exact"
 
 
 ChosenId = Annotated[
@@ -283,8 +291,12 @@ class ReferenceUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Speculation(msgspec.Struct, frozen=True, kw_only=True):
-    """How far drafts carried the answer; `forced` tokens left the model no choice."""
+    """How far drafts carried the answer; `forced` tokens left the model no choice.
 
+    With another `acceptance` than exact, drafts may have passed that the model had not written.
+    """
+
+    acceptance: Acceptance = "exact"
     drafted: int
     accepted: int
     forced: int = 0

@@ -46,7 +46,7 @@ from apply_service.http.schemas import (
     Usage,
 )
 from batching.cache.stats import PrefixLookup
-from batching.request import Priority
+from batching.request import Acceptance, Priority
 
 _PRIORITIES = {"interactive": Priority.INTERACTIVE, "batch": Priority.BATCH}
 
@@ -102,6 +102,7 @@ def edit_of(
             top_k=sampling.top_k,
             seed=sampling.seed,
             max_tokens=sampling.max_tokens,
+            acceptance=sampling.acceptance,
         ),
         max_draft_tokens=0 if body.speculation == "off" else body.k,
         priority=_PRIORITIES[body.priority],
@@ -167,7 +168,7 @@ def result_of(
             total_tokens=stats.num_prompt_tokens + stats.num_output_tokens,
             cached_tokens=stats.num_cached_tokens,
         ),
-        speculation=_speculation_of(outcome),
+        speculation=_speculation_of(outcome, body.sampling.acceptance),
         timing=Timing(
             queue=round(stats.queue_s, 6),
             load=round(stats.load_s, 6),
@@ -301,9 +302,10 @@ def _branch_body(branch: Branch) -> BranchBody:
     return BranchBody(text=branch.text, origin=branch.origin, probability=branch.probability)
 
 
-def _speculation_of(outcome: Outcome) -> Speculation:
+def _speculation_of(outcome: Outcome, acceptance: Acceptance) -> Speculation:
     stats = outcome.stats
     return Speculation(
+        acceptance=acceptance,
         drafted=stats.drafted,
         accepted=stats.accepted,
         forced=stats.forced,

@@ -29,6 +29,7 @@ from batching.drafters.own_layers import (
     rms_norm,
     runs_behind,
 )
+from batching.drafters.shared_head import take_shared_head
 from batching.drafters.target import TargetModel
 from batching.errors import ModelLoadError
 from batching.model.forward_batch import ForwardBatch
@@ -40,7 +41,7 @@ class EagleDrafter:
     """EAGLE-1 and EAGLE-2, which share their weights: a linear map, then layers like Llama's.
 
     Weights: `fc`, `layers.{i}` (the first one without `input_layernorm`), and maybe `embed_tokens`;
-    the head is the model's.
+    the head is the model's. Our own are `d2t`, as EAGLE-3 has it, and `lm_head` in its place.
     """
 
     name = "eagle"
@@ -99,6 +100,8 @@ class EagleDrafter:
 
     def _load(self, checkpoint: Checkpoint) -> None:
         config, size = self._config, self._config.hidden_size
+        self._token_ids = checkpoint.take_vocabulary(config.vocab_size)
+        self._head = take_shared_head(self._target, checkpoint, self._token_ids)
         has_bias = checkpoint.has("fc.bias")
         self._fc = self._target.linear(
             checkpoint.take("fc.weight", size, 2 * size),
@@ -138,7 +141,7 @@ class EagleDrafter:
         return hidden
 
     def _logits(self, hidden: Tensor) -> Tensor:
-        return self._target.logits(hidden)
+        return self._head(hidden).float()
 
 
 class Eagle3Drafter(EagleDrafter):

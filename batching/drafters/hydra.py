@@ -25,6 +25,7 @@ from batching.drafters.own_layers import (
     rms_norm,
     runs_behind,
 )
+from batching.drafters.shared_head import take_shared_head
 from batching.drafters.target import TargetModel
 from batching.errors import ModelLoadError
 from batching.model.loading import PagedKV
@@ -42,6 +43,9 @@ class HydraDrafter:
     `hydra_mlp.{head}.{i}.linear` and `hydra_lm_head.{head}`; the first block of a grounded head has
     `res_connection`, too, and "prefix-mlp" has `prefix_embeding_layer`. Where the heads were made
     with dropout, it takes every other place: `hydra_mlp.{head}.1.linear`, `hydra_lm_head.{head}.1`.
+
+    Two things are our own: a vocabulary may be reduced as EAGLE-3's is, and with the key
+    `hydra_shared_head` all heads share one map to it (`take_shared_head`).
     """
 
     name = "hydra"
@@ -61,6 +65,10 @@ class HydraDrafter:
         self.kv: PagedKV | None = None if self._prefix is None else self._prefix.kv
         self._is_grounded = bool(checkpoint.config.get("grounded_heads", False))
         num_heads = checkpoint.number("hydra_num_heads")
+        self._token_ids = checkpoint.take_vocabulary(target.shape.vocab_size)
+        self._shared_head: Linear | None = None
+        if checkpoint.config.get("hydra_shared_head", False):
+            self._shared_head = take_shared_head(target, checkpoint, self._token_ids)
         self._heads = [self._take_head(checkpoint, index) for index in range(num_heads)]
         # A copy of the model's own embeddings, which were not trained.
         checkpoint.take_all("input_embed_fn.")
@@ -76,7 +84,7 @@ class HydraDrafter:
 
     def draft(self, asks: Sequence[DraftAsk]) -> list[Draft]:
         """One level for each head, which reads the levels before it."""
-        growth = Growth(self._target, asks, reference=self.name)
+        growth = Growth(self._target, asks, reference=self.name, token_ids=self._token_ids)
         if not growth.live:
             return growth.drafts()
         inputs = self._rows.stacked(growth.live_asks)
@@ -119,8 +127,11 @@ class HydraDrafter:
                 num_in = (index + 2) * size
                 shortcut = linear(f"{block}.res_connection", size, num_in)
             blocks.append(_Block(linear(f"{block}.linear", size, num_in), shortcut))
+        if self._shared_head is not None:
+            return _Head(blocks, self._shared_head)
         name = f"hydra_lm_head.{index}" + (".1" if has_dropout else "")
-        return _Head(blocks, linear(name, shape.vocab_size, size))
+        num_tokens = shape.vocab_size if self._token_ids is None else len(self._token_ids)
+        return _Head(blocks, linear(name, num_tokens, size))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from batching.drafters.checkpoint import Checkpoint
 from batching.drafters.drafter import LAST_HIDDEN, DraftAsk, Features, ObservedRequest
 from batching.drafters.growth import Growth
 from batching.drafters.last_rows import LastRows
+from batching.drafters.shared_head import take_shared_head
 from batching.drafters.target import TargetModel
 from lookup.proposer import Draft
 
@@ -39,7 +40,8 @@ class MedusaDrafter:
 
     The configuration has `medusa_num_heads` and `medusa_num_layers`; weights are named
     `{head}.{block}.linear.weight`, `{head}.{block}.linear.bias` and `{head}.{num_layers}.weight`,
-    maybe behind `medusa_head.`. A vocabulary may be reduced as EAGLE-3's is.
+    maybe behind `medusa_head.`. A vocabulary may be reduced as EAGLE-3's is. With our own key
+    `medusa_shared_head` all heads share one map to it (`take_shared_head`).
     """
 
     name = "medusa"
@@ -59,7 +61,13 @@ class MedusaDrafter:
             weight = checkpoint.take(f"{name}.linear.weight", size, size)
             return target.linear(weight, checkpoint.take(f"{name}.linear.bias", size))
 
+        shared = None
+        if checkpoint.config.get("medusa_shared_head", False):
+            shared = take_shared_head(target, checkpoint, self._token_ids)
+
         def vocabulary(name: str) -> Callable[[Tensor], Tensor]:
+            if shared is not None:
+                return shared
             return target.linear(checkpoint.take(name, num_tokens, size))
 
         self._heads = [

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from drafter_oracle import make_target
 from litestar import Litestar, get
 from litestar.testing import TestClient
 from page_snippets import ROOT, PageSnippet, snippets_of
@@ -16,6 +19,9 @@ from apply_service.edit.read.segment import Segment, SegmentLine, Snippet
 from apply_service.edit.syntax.languages import LANGUAGES
 from apply_service.edit.syntax.symbol_rules import SymbolRules, field_named
 from apply_service.edit.verdict.comparison import Comparison
+from batching.drafters.drafter import CANDIDATES, DraftAsk, Drafter, Features, ObservedRequest
+from batching.drafters.target import TargetModel
+from batching.request import SamplingParams
 from lookup.proposer import Draft, Proposer
 
 PAGE = ROOT / "CONTRIBUTING.md"
@@ -29,10 +35,10 @@ KNOWN = {
     value.__name__: value
     for value in (
         *(Comparison, Draft, Finding, Iterator, Segment, SegmentLine, Sequence, Snippet),
-        *(SymbolRules, get, field_named),
+        *(SymbolRules, get, field_named, TargetModel, ObservedRequest, DraftAsk),
     )
-} | {"LANGUAGES": LANGUAGES}
-MAX_LINES = 10
+} | {"LANGUAGES": LANGUAGES, "torch": torch, "CANDIDATES": CANDIDATES, "Features": Features}
+MAX_LINES = {"speculator": 24}
 
 
 def run_example(kind: str) -> dict[str, Any]:
@@ -69,6 +75,33 @@ def test_the_drafter() -> None:
     assert proposer.propose(3).token_ids == (7, 7, 7)
 
 
+def test_the_speculator(tiny_model_dir: Path) -> None:
+    target = make_target(tiny_model_dir)
+    drafter: Drafter = run_example("speculator")["LikeliestNext"](target)
+    candidates = torch.full((2, 8), -1)
+    candidates[:, 0] = torch.tensor([7, 9])
+    observed = ObservedRequest(
+        request_id="0",
+        rows=(0, 1),
+        start=0,
+        token_ids=(5, 7),
+        next_token_ids=(7, 9),
+        block_ids=(0,),
+    )
+    ask = DraftAsk(
+        request_id="0",
+        token_ids=(4, 5),
+        num_prompt_tokens=1,
+        block_ids=(0,),
+        sampling=SamplingParams(max_tokens=9),
+        max_nodes=8,
+        max_depth=8,
+    )
+    drafter.observe([observed], {CANDIDATES: candidates})
+    (draft,) = drafter.draft([ask])
+    assert draft.token_ids == (7, 9)
+
+
 def test_the_route() -> None:
     with TestClient(Litestar([run_example("route")["list_languages"]])) as client:
         assert client.get("/v1/languages").json() == sorted(LANGUAGES)
@@ -76,7 +109,7 @@ def test_the_route() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES.keys())
 def test_an_example_is_short(example: PageSnippet) -> None:
-    assert example.body.count("\n") <= MAX_LINES
+    assert example.body.count("\n") <= MAX_LINES.get(example.info.removeprefix("python "), 10)
 
 
 def test_the_files_of_the_page_exist() -> None:

@@ -48,7 +48,9 @@ async def run_body(
     events: EventSink = NO_READER,
 ) -> Outcome:
     """The outcome of an edit, in the name of its owner. Raises one of FORESEEN_ERRORS."""
-    service.check_options(model=body.model, constraint=body.constraint)
+    service.check_options(
+        model=body.model, constraint=body.constraint, acceptance=body.sampling.acceptance
+    )
     edit = await asyncio.to_thread(
         edit_of,
         body,

@@ -60,7 +60,9 @@ async def answer_files(body: FilesBody, service: ApplyService, sent_key: str | N
     Raises ProblemError (400, 413) for a body that does not say what to do with each file, and
     SnippetError for a common update that cannot be split.
     """
-    service.check_options(model=body.model, constraint=body.constraint)
+    service.check_options(
+        model=body.model, constraint=body.constraint, acceptance=body.sampling.acceptance
+    )
     _check_files(body)
     works = await asyncio.to_thread(_works_of, body)
     run = _FilesRun(body, service, sent_key)
