@@ -62,16 +62,23 @@ class CacheConfig:
 
 @dataclass(frozen=True, slots=True)
 class DrafterConfig:
-    """A drafter: its kind, by `drafters.registry`, and the folder of its weights, if it has any."""
+    """A drafter: its kind, by `drafters.registry`, and the folder or the number that it takes."""
 
     kind: str
     path: Path | None = None
+    number: int | None = None
 
 
 def parse_drafters(text: str) -> tuple[DrafterConfig, ...]:
-    """Drafters as settings have them: `KIND` or `KIND:FOLDER`, separated by commas."""
-    parts = (part.strip().partition(":") for part in text.split(",") if part.strip())
-    return tuple(DrafterConfig(kind, Path(path) if path else None) for kind, _, path in parts)
+    """Drafters as settings have them: `KIND`, `KIND:FOLDER` or `KIND:NUMBER`, between commas."""
+    return tuple(_parse_drafter(part.strip()) for part in text.split(",") if part.strip())
+
+
+def _parse_drafter(text: str) -> DrafterConfig:
+    kind, _, given = text.partition(":")
+    if given.isdecimal():
+        return DrafterConfig(kind, number=int(given))
+    return DrafterConfig(kind, Path(given) if given else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -394,7 +394,7 @@ def build_engine(config: EngineConfig, *, tokens: TokenText | None = None) -> En
 
 def _load_engine(config: EngineConfig, tokens: TokenText | None) -> Engine:
     runner = ModelRunner(config)
-    drafters = make_drafters(config.drafters, runner.target)
+    drafters = make_drafters(config.drafters, runner.target, tokens)
     runner.attach(drafters)
     runner.warm_up()
     if config.draft_budget == "fixed":

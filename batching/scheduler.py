@@ -360,6 +360,7 @@ class Scheduler:
             branches=branches,
             is_observed=state.may_be_drafted,
             next_token_id=state.token_ids[stop] if stop < state.num_tokens else None,
+            cache_salt=state.request.cache_salt,
         )
 
     def _schedule_branches(

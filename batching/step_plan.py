@@ -36,7 +36,7 @@ class ScheduledRequest:
     `output_position` is that of the token behind the last of `token_ids`, whatever has logits.
     If the draft is a tree, its `branches` have rows of their own behind these. What a request that
     `is_observed` computes is shown to drafters; `next_token_id` is the known token behind
-    `token_ids`, if there is one.
+    `token_ids`, if there is one, and `cache_salt` whose text it is.
     """
 
     request_id: str
@@ -51,6 +51,7 @@ class ScheduledRequest:
     branches: tuple[ScheduledBranch, ...] = ()
     is_observed: bool = False
     next_token_id: int | None = None
+    cache_salt: bytes = b""
 
     @property
     def draft_token_ids(self) -> tuple[int, ...]:

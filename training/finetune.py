@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -46,6 +46,8 @@ MAX_GRADIENT_NORM = 1.0
 MIN_KEPT_SHARE = 0.1
 STATE_NAME = "state.pt"
 
+DevT_contra = TypeVar("DevT_contra", contravariant=True)
+
 
 class FinetuneError(Exception):
     """A run that cannot start."""
@@ -70,6 +72,25 @@ class Schedule:
         cosine = 0.5 + 0.5 * math.cos(math.pi * self.progress(step, elapsed_s))
         share = MIN_LEARNING_RATE_SHARE + (1 - MIN_LEARNING_RATE_SHARE) * cosine
         return self.peak_learning_rate * warm_up * share
+
+
+class TrainingRun(Protocol[DevT_contra]):
+    """What `run` drives; it can go on from what it has saved."""
+
+    step: int
+    elapsed_s: float
+
+    def train_step(self, schedule: Schedule) -> Mapping[str, float]:
+        """One update of the weights; what happened in it."""
+        ...
+
+    def evaluate(self, examples: Sequence[DevT_contra]) -> Mapping[str, float]:
+        """How good it is on these; changes nothing."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write all that a resumed run needs."""
+        ...
 
 
 class Trainer:
@@ -237,22 +258,28 @@ def packed(batch: Sequence[Example], max_tokens: int) -> list[list[Example]]:
 
 
 def run(
-    trainer: Trainer, schedule: Schedule, *, dev: Sequence[Example], out: Path, every_s: float
+    trainer: TrainingRun[DevT_contra],
+    schedule: Schedule,
+    *,
+    dev: Sequence[DevT_contra],
+    out: Path,
+    every_s: float,
 ) -> None:
     """Train until the schedule ends, with a checkpoint and an evaluation every `every_s`."""
     log = out / "log.jsonl"
     due_s = trainer.elapsed_s + every_s
     while schedule.progress(trainer.step, trainer.elapsed_s) < 1:
-        _append(log, trainer.train_step(schedule))
+        append_entry(log, trainer.train_step(schedule))
         if trainer.elapsed_s >= due_s:
             trainer.save(out / "ckpt")
-            _append(log, trainer.evaluate(dev))
+            append_entry(log, trainer.evaluate(dev))
             due_s = trainer.elapsed_s + every_s
     trainer.save(out / "ckpt")
-    _append(log, trainer.evaluate(dev) | {"is_last": True})
+    append_entry(log, {**trainer.evaluate(dev), "is_last": True})
 
 
-def _append(log: Path, entry: Mapping[str, object]) -> None:
+def append_entry(log: Path, entry: Mapping[str, object]) -> None:
+    """Write one line of a log."""
     with log.open("a", encoding="utf-8") as file:
         file.write(json.dumps(entry) + "\n")
 
@@ -315,7 +342,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not is_resumed:  # later other weights may stand there
         weights_path = chosen.start and chosen.start / WEIGHTS_NAME
         start["start_sha256"] = weights_path and file_sha256(weights_path)
-    _append(chosen.out / "log.jsonl", start)
+    append_entry(chosen.out / "log.jsonl", start)
     schedule = Schedule(
         minutes=chosen.minutes, max_steps=chosen.max_steps, peak_learning_rate=chosen.learning_rate
     )

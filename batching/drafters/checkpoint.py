@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from batching.errors import ModelLoadError
@@ -22,8 +21,19 @@ class Checkpoint:
     but tensors is loaded.
     """
 
-    def __init__(self, path: Path, *, dtype: torch.dtype, device: torch.device) -> None:
-        """dtype, device: what floating-point weights become."""
+    def __init__(
+        self,
+        path: Path,
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+        prefixes: tuple[str, ...] = ("",),
+    ) -> None:
+        """Read a folder.
+
+        dtype, device: what floating-point weights become
+        prefixes: weights of other beginnings are left out, as those of the model may stand there
+        """
         self.path = path
         self._dtype = dtype
         self._device = device
@@ -31,7 +41,7 @@ class Checkpoint:
             self.config: Mapping[str, Any] = json.loads(
                 (path / "config.json").read_text(encoding="utf-8")
             )
-            self._weights = _read_weights(path)
+            self._weights = _read_weights(path, prefixes)
         except (OSError, ValueError, SafetensorError, RuntimeError) as error:
             raise ModelLoadError(f"the drafter {path} could not be loaded: {error}") from error
 
@@ -95,7 +105,7 @@ class Checkpoint:
             )
 
 
-def _read_weights(path: Path) -> dict[str, Tensor]:
+def _read_weights(path: Path, prefixes: tuple[str, ...]) -> dict[str, Tensor]:
     for pattern in ("*.safetensors", "*.pt", "*.bin"):
         files = sorted(path.glob(pattern))
         if files:
@@ -105,7 +115,10 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
     weights: dict[str, Tensor] = {}
     for file in files:
         if file.suffix == ".safetensors":
-            weights |= load_file(file)
+            with safe_open(file, framework="pt") as opened:
+                names = [name for name in opened.keys() if name.startswith(prefixes)]
+                weights |= {name: opened.get_tensor(name) for name in names}
         else:
-            weights |= torch.load(file, map_location="cpu", weights_only=True)
+            loaded = torch.load(file, map_location="cpu", weights_only=True)
+            weights |= {name: one for name, one in loaded.items() if name.startswith(prefixes)}
     return weights

@@ -28,6 +28,19 @@ NUM_CANDIDATES = 8
 Features = Mapping[int, Tensor]
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedRow:
+    """A row of a drafted token that does not hold; its features tell what would follow it.
+
+    row: its index in the pass
+    parent: the row of the token before it, one that holds or a refused one
+    """
+
+    row: int
+    token_id: int
+    parent: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedRequest:
     """The rows of one request that a step computed and that hold: tokens of its text.
@@ -37,6 +50,8 @@ class ObservedRequest:
     token_ids: the token of each
     next_token_ids: the token behind each
     block_ids: where their keys and values stand, by position // block_size
+    refused: the rows of its draft that do not hold, parents first; their keys and values are lost
+    cache_salt: as in `DraftAsk`
     """
 
     request_id: str
@@ -45,6 +60,8 @@ class ObservedRequest:
     token_ids: Sequence[int]
     next_token_ids: Sequence[int]
     block_ids: Sequence[int]
+    refused: Sequence[RefusedRow] = ()
+    cache_salt: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 import torch
 
-from batching.drafters.drafter import DraftAsk, Drafter, Features, ObservedRequest
+from batching.drafters.drafter import DraftAsk, Drafter, Features, ObservedRequest, RefusedRow
 from batching.drafters.payoff import Payoff
 from batching.guards import check_draft
 from batching.request import RequestState
@@ -166,6 +166,7 @@ def _observed(
     rows = list(range(first_row, first_row + num_known))
     token_ids = list(scheduled.token_ids)
     block_ids = scheduled.block_ids
+    refused: Sequence[RefusedRow] = ()
     if scheduled.draft is not None:
         draft = scheduled.draft
         stops = draft.stops(verified.branch, verified.num_accepted)
@@ -181,6 +182,7 @@ def _observed(
             rows += range(firsts[way], firsts[way] + num_held)
             block_ids = scheduled.branches[way].rows.block_ids
         token_ids += verified.token_ids[: verified.num_accepted]
+        refused = _refused(draft, stops, first_row + num_known, firsts)
     if verified.token_ids:
         behind = [*token_ids[1:], verified.token_ids[-1]]
     else:
@@ -194,7 +196,33 @@ def _observed(
         token_ids=token_ids[: len(behind)],
         next_token_ids=behind,
         block_ids=block_ids,
+        refused=refused,
+        cache_salt=scheduled.cache_salt,
     )
+
+
+def _refused(
+    draft: Draft, stops: Mapping[int, int], main_row: int, branch_rows: Sequence[int]
+) -> list[RefusedRow]:
+    """The rows of a draft behind where its ways stop.
+
+    main_row, branch_rows: the rows of the first tokens of the draft and of each branch
+    """
+    refused: list[RefusedRow] = []
+
+    def add(way: Sequence[int], num_held: int, first: int, before: int) -> None:
+        for at in range(num_held, len(way)):
+            refused.append(RefusedRow(first + at, way[at], first + at - 1 if at else before))
+
+    add(draft.token_ids, stops.get(MAIN, 0), main_row, main_row - 1)
+    for index, branch in enumerate(draft.branches):
+        before = main_row + branch.fork - 1
+        if branch.parent != MAIN:
+            parent = draft.branches[branch.parent]
+            before = branch_rows[branch.parent] + branch.fork - 1 - parent.fork
+        num_held = stops.get(index, branch.fork) - branch.fork
+        add(branch.token_ids, num_held, branch_rows[index], before)
+    return refused
 
 
 def _ask_of(state: RequestState) -> DraftAsk:

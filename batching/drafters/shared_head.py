@@ -33,5 +33,5 @@ def take_shared_head(
 def _own_rows(target: TargetModel, token_ids: Tensor) -> Tensor:
     """The weight [num_drafted, hidden_size] of the model's head, however it is stored."""
     units = torch.eye(target.shape.hidden_size, dtype=target.dtype, device=target.device)
-    columns = [target.logits(rows)[:, token_ids] for rows in units.split(_ROWS_AT_ONCE)]
+    columns = [target.logits(rows)[:, token_ids] for rows in torch.split(units, _ROWS_AT_ONCE)]
     return torch.cat(columns).T.contiguous().to(target.dtype)

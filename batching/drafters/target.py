@@ -21,6 +21,7 @@ class TargetModel:
     """The model that is drafted for, and the memory of its cache.
 
     dtype: of hidden rows, keys and values
+    paged_kv: the model's own cache; a drafter may write behind the known tokens of a request
     """
 
     model: nn.Module
@@ -30,6 +31,7 @@ class TargetModel:
     device: torch.device
     num_blocks: int
     block_size: int
+    paged_kv: PagedKV
 
     def embed(self, token_ids: Tensor) -> Tensor:
         """Embeddings [..., hidden_size] of token ids [...]."""

@@ -150,6 +150,7 @@ class ModelRunner:
         )
         self._taps: Taps | None = None
         self._features: dict[int, Tensor] = {}
+        self._drafter_kvs: tuple[PagedKV, ...] = ()
         self._graphs: CudaGraphs | None = None
         self._known_graphs: MachineFile | None = None
         # Layers of other weight formats may ask the host for something, which no graph can hold.
@@ -359,6 +360,7 @@ class ModelRunner:
             device=self._device,
             num_blocks=self.num_blocks,
             block_size=self._block_size,
+            paged_kv=self._paged_kv,
         )
 
     def attach(self, drafters: Sequence[Drafter]) -> None:
@@ -370,7 +372,8 @@ class ModelRunner:
         layers = {tap for drafter in drafters for tap in drafter.taps}
         if layers:
             self._taps, self._graphs = Taps(self._model, layers), None
-        self.kv_transfer = self._make_transfer(*(one.kv for one in drafters if one.kv is not None))
+        self._drafter_kvs = tuple(one.kv for one in drafters if one.kv is not None)
+        self.kv_transfer = self._make_transfer(*self._drafter_kvs)
 
     def _take_features(self) -> dict[int, Tensor]:
         features, self._features = self._features, {}
@@ -378,6 +381,10 @@ class ModelRunner:
 
     def _decode(self, batch: ForwardBatch) -> Tensor:
         hidden = run_decoder(self._model, batch, paged_kv=self._paged_kv, ops=self._ops)
+        if batch.shared is not None:
+            # A branch that wins keeps its blocks, so what drafters know of its first one goes too.
+            for paged_kv in self._drafter_kvs:
+                paged_kv.copy_blocks(batch.shared.copied_from, batch.shared.copied_to)
         if self._taps is not None:
             self._features = self._taps.take(hidden)
         return hidden

@@ -11,6 +11,7 @@ import pytest
 from drafter_checkpoints import DRAFTERS, make_drafter_config
 from engine_runs import RunningEngine, running_engine
 
+from apply_service.prompts.tokenizer import PromptTokenizer
 from batching.config import EngineConfig, SchedulerConfig
 from batching.recipes import EditDrafts
 from batching.request import EngineRequest, SamplingParams
@@ -62,7 +63,7 @@ def test_a_drafter_changes_no_token(
         kv_memory_bytes=4 << 20,
         drafters=(make_drafter_config(kind, tiny_model_dir, tmp_path),),
     )
-    with running_engine(config) as running:
+    with running_engine(config, tokens=PromptTokenizer.from_dir(tiny_model_dir)) as running:
         for name, answers in unspeculated.items():
             assert texts(running, make_requests(name, has_drafts=True)) == answers
         (figures,) = running.engine.stats().drafters.values()
@@ -80,7 +81,7 @@ def test_a_drafter_changes_no_token_where_blocks_are_scarce(
         scheduler=SchedulerConfig(max_tokens_per_step=48),
         drafters=(make_drafter_config(kind, tiny_model_dir, tmp_path),),
     )
-    with running_engine(config) as running:
+    with running_engine(config, tokens=PromptTokenizer.from_dir(tiny_model_dir)) as running:
         for name, answers in unspeculated.items():
             assert texts(running, make_requests(name, has_drafts=True)) == answers
         assert running.engine.stats().preemptions

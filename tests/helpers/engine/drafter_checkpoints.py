@@ -8,6 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from model_checkpoints import (
+    draft_model_checkpoint,
+    merging_tokenizer,
+    mtp_checkpoint,
+    other_tokenizer_checkpoint,
+)
 from safetensors.torch import save_file
 from torch import Tensor
 from transformers import AutoConfig
@@ -27,6 +33,8 @@ def make_drafter_config(kind: str, model_dir: Path, folder: Path) -> DrafterConf
     config, weights = write(AutoConfig.from_pretrained(model_dir))
     (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     save_file(weights, path / "model.safetensors")
+    if kind == "other-tokenizer":
+        merging_tokenizer().save(str(path / "tokenizer.json"))
     return DrafterConfig(kind=kind, path=path)
 
 
@@ -194,9 +202,13 @@ Write = Callable[[Any], tuple[dict[str, Any], dict[str, Tensor]]]
 # None: there are no weights.
 DRAFTERS: dict[str, Write | None] = {
     "token-recycling": None,
+    "layer-skip": None,
     "medusa": _medusa,
     "eagle": _eagle,
     "eagle3": _eagle3,
     "hydra": hydra_checkpoint,
     "redrafter": redrafter_checkpoint,
+    "draft-model": draft_model_checkpoint,
+    "mtp": mtp_checkpoint,
+    "other-tokenizer": other_tokenizer_checkpoint,
 }

@@ -12,6 +12,7 @@ from apply_service.config import load_settings
 from batching.config import EngineConfig, RowGroupingMode
 from batching.engine import Engine, build_engine
 from batching.events import Cancelled, Event, Failed, Finished, TokenLogprob, Tokens
+from batching.recipes import TokenText
 from batching.request import EngineRequest
 from lookup.proposer import EMPTY_DRAFT, Draft
 
@@ -79,11 +80,13 @@ class RunningEngine:
 
 
 @contextmanager
-def running_engine(config: EngineConfig) -> Iterator[RunningEngine]:
+def running_engine(
+    config: EngineConfig, *, tokens: TokenText | None = None
+) -> Iterator[RunningEngine]:
     """Start an engine, and stop it at the end."""
     if config.row_grouping == "auto":
         config = replace(config, row_grouping=forced_rows())
-    engine = build_engine(config)
+    engine = build_engine(config, tokens=tokens)
     running = RunningEngine(engine)
     try:
         yield running
