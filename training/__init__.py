@@ -7,4 +7,5 @@ Training: `finetune` over `adapter_model` and `cpu_ops`. After the adapter: `dec
 `evaluate`, `calibrate` measure; `publish` ships.
 Merges: `fit_merges` fits their scores to `merges`; `generated` makes edits for it, `blind` builds
 written ones, `ablation` leaves features out.
+`drafters` trains heads that draft for a model.
 """

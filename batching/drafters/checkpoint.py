@@ -116,7 +116,8 @@ def _read_weights(path: Path, prefixes: tuple[str, ...]) -> dict[str, Tensor]:
     for file in files:
         if file.suffix == ".safetensors":
             with safe_open(file, framework="pt") as opened:
-                names = [name for name in opened.keys() if name.startswith(prefixes)]
+                stored = opened.keys()
+                names = [name for name in stored if name.startswith(prefixes)]
                 weights |= {name: opened.get_tensor(name) for name in names}
         else:
             loaded = torch.load(file, map_location="cpu", weights_only=True)

@@ -54,9 +54,7 @@ class DraftModel:
 
     def observe(self, requests: Sequence[ObservedRequest], features: Features) -> None:
         """Compute keys and values of the rows that hold."""
-        self._chain.compute(
-            [RowRun(one.token_ids, one.start, one.block_ids) for one in requests]
-        )
+        self._chain.compute([RowRun(one.token_ids, one.start, one.block_ids) for one in requests])
 
     def draft(self, asks: Sequence[DraftAsk]) -> list[Draft]:
         """The trees that the model grows behind the texts."""

@@ -106,10 +106,13 @@ class Drafting:
 
     def forget(self, request_id: str) -> None:
         """A request has ended."""
-        for post in self._posts:
+        for post in tuple(self._posts):
             post.offered.pop(request_id, None)
             post.payoff.forget(request_id)
-            post.drafter.forget(request_id)
+            try:
+                post.drafter.forget(request_id)
+            except Exception as error:  # as above
+                self._give_up(post, error)
 
     def _ask(self, post: _Post, states: Sequence[RequestState], scheduler: Scheduler) -> None:
         asked: list[tuple[RequestState, DraftAsk, float]] = []
@@ -214,7 +217,7 @@ def _refused(
         for at in range(num_held, len(way)):
             refused.append(RefusedRow(first + at, way[at], first + at - 1 if at else before))
 
-    add(draft.token_ids, stops.get(MAIN, 0), main_row, main_row - 1)
+    add(draft.token_ids, stops[MAIN], main_row, main_row - 1)
     for index, branch in enumerate(draft.branches):
         before = main_row + branch.fork - 1
         if branch.parent != MAIN:

@@ -64,6 +64,8 @@ class OtherTokenizer:
             for token_id, token in self._tokenizer.get_added_tokens_decoder().items()
             if token.special
         )
+        # What texts begin with, if the tokenizer sets anything before them.
+        self._opening = self._tokenizer.encode("").ids[:1]
         self._written: dict[str, _Written] = {}
 
     def observe(self, requests: Sequence[ObservedRequest], features: Features) -> None:
@@ -82,7 +84,7 @@ class OtherTokenizer:
         text = decoder.decode(self._tokens.decode_bytes(ask.token_ids))
         # A character may be half written; the draft model writes it anew.
         half_written, _ = decoder.getstate()
-        prompt_ids = self._tokenizer.encode(text, add_special_tokens=False).ids
+        prompt_ids = self._opening + self._tokenizer.encode(text, add_special_tokens=False).ids
         if not prompt_ids:
             return ()
         drafted_ids = self._continue(ask.request_id, prompt_ids, ask.max_depth)

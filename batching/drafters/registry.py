@@ -10,8 +10,10 @@ from batching.drafters.checkpoint import Checkpoint
 from batching.drafters.draft_model import DraftModel
 from batching.drafters.drafter import Drafter
 from batching.drafters.eagle import Eagle3Drafter, EagleDrafter
+from batching.drafters.history import HistoryDrafter
 from batching.drafters.hydra import HydraDrafter
 from batching.drafters.layer_skip import LayerSkip
+from batching.drafters.lookahead import LookaheadDrafter
 from batching.drafters.medusa import MedusaDrafter
 from batching.drafters.mtp import MtpDrafter
 from batching.drafters.other_tokenizer import OtherTokenizer
@@ -24,6 +26,8 @@ from batching.recipes import TokenText
 # Without weights, and with a folder of them.
 _PLAIN: dict[str, Callable[[TargetModel], Drafter]] = {
     "token-recycling": TokenRecycling,
+    "history": HistoryDrafter,
+    "lookahead": LookaheadDrafter,
 }
 _TRAINED: dict[str, Callable[[TargetModel, Checkpoint], Drafter]] = {
     "medusa": MedusaDrafter,

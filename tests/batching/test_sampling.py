@@ -14,8 +14,8 @@ import torch
 from engine_runs import RunningEngine, ScriptedProposer, running_engine
 from oracles.engine.joint_distribution import Answer, chi_square_p_value, joint_probs
 from oracles.engine.sorted_filter import filter_sorted
+from tiny_model import write_small_vocabulary_model
 from torch import Tensor
-from transformers import LlamaConfig, LlamaForCausalLM
 
 import batching.model.runner
 from batching.config import EngineConfig, SchedulerConfig
@@ -47,22 +47,7 @@ MIN_P_VALUE = 1e-3 / NUM_TESTS
 def small_vocab_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random one-layer Llama with four tokens; its distributions are neither flat nor peaked."""
     path = tmp_path_factory.mktemp("small-vocab")
-    config = LlamaConfig(
-        vocab_size=VOCAB_SIZE,
-        hidden_size=16,
-        intermediate_size=24,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=8,
-        max_position_embeddings=64,
-        bos_token_id=0,
-        eos_token_id=None,
-        tie_word_embeddings=False,
-        initializer_range=0.25,
-    )
-    torch.manual_seed(7)
-    LlamaForCausalLM(config).save_pretrained(path)
+    write_small_vocabulary_model(path, vocab_size=VOCAB_SIZE)
     return path
 
 

@@ -112,7 +112,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     collecting = stages.add_parser("collect", help="what the target says about package code")
     collecting.add_argument("--model", type=Path, required=True, help="folder of the target")
     collecting.add_argument("--out", type=Path, default=_FEATURES)
-    collecting.add_argument("--tokens", type=int, default=2_000_000, help="of the training part")
+    collecting.add_argument("--tokens", type=int, default=1_500_000, help="of the training part")
     collecting.add_argument("--held-out-tokens", type=int, default=100_000)
     collecting.add_argument("--packages", type=Path, default=_PACKAGES)
     collecting.add_argument("--releases", type=Path, default=Path("build/releases"))

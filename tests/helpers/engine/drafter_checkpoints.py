@@ -202,6 +202,8 @@ Write = Callable[[Any], tuple[dict[str, Any], dict[str, Tensor]]]
 # None: there are no weights.
 DRAFTERS: dict[str, Write | None] = {
     "token-recycling": None,
+    "history": None,
+    "lookahead": None,
     "layer-skip": None,
     "medusa": _medusa,
     "eagle": _eagle,

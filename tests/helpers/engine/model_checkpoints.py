@@ -51,7 +51,7 @@ def merging_tokenizer() -> Tokenizer:
     vocab: dict[str, int] = {}
     for symbol in sorted(pre_tokenizers.ByteLevel.alphabet()):
         vocab[symbol] = len(vocab)
-    pairs = [(first.replace(" ", "\u0120"), second) for first, second in MERGES]
+    pairs = [(pair[0].replace(" ", "\u0120"), pair[1]) for pair in MERGES]
     for first, second in pairs:
         vocab[first + second] = len(vocab)
     tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=pairs))

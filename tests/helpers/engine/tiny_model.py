@@ -53,6 +53,26 @@ def write_tiny_model(
     (path / "tokenizer_config.json").write_text(json.dumps(tokenizer_config))
 
 
+def write_small_vocabulary_model(path: Path, *, vocab_size: int) -> None:
+    """A random one-layer Llama; the distributions of few tokens are neither flat nor peaked."""
+    config = LlamaConfig(
+        vocab_size=vocab_size,
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=8,
+        max_position_embeddings=64,
+        bos_token_id=0,
+        eos_token_id=None,
+        tie_word_embeddings=False,
+        initializer_range=0.25,
+    )
+    torch.manual_seed(7)
+    LlamaForCausalLM(config).save_pretrained(path)
+
+
 def _make_tokenizer() -> Tokenizer:
     """Make a tokenizer with one token a byte behind the special tokens, and no merges."""
     vocab = {token: token_id for token_id, token in enumerate(SPECIAL_TOKENS)}
