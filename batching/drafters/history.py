@@ -22,7 +22,7 @@ from lookup.proposer import EMPTY_DRAFT, Draft
 MAX_TOKENS = 1 << 20
 MAX_TENANTS = 1024
 # So many last tokens lead to places; the most of them that lead to any count. On source files of
-# this repository (240k tokens, names in pieces) drafts bring a fifth less without the order 2, and
+# this repository (240k tokens, names in pieces) a step brings a sixth less without the order 2, and
 # other orders and more places change less than a hundredth.
 _ORDERS = (2, 6, 16)
 _MAX_PLACES = 64
@@ -159,8 +159,8 @@ class HistoryDrafter:
     """Drafts what followed the longest match in the tenant's own texts, by its counts.
 
     All tenants share the room, some 90 bytes a token: the oldest tokens go first, whosever they
-    are. So does the tenant not heard of for longest. A prompt's beginning that comes from the prefix
-    cache is known only if it was computed here.
+    are. So does the tenant not heard of for longest. What the prefix cache has of a prompt is known
+    only if it was computed here.
     """
 
     name = "history"

@@ -146,7 +146,7 @@ NUM_POSITIONS = 3
 SMALL_VOCABULARY = 4
 PROMPT = (1, 3, 2, 0, 3)
 ANSWERS_PER_SEED = 1100
-FEW, MANY = range(5), range(19)
+FEW, MANY = range(3), range(19)
 # One test for each number of draws.
 MIN_P_VALUE = 1e-3 / 2
 

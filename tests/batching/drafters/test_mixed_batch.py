@@ -26,8 +26,8 @@ KINDS = ("token-recycling", "history", "medusa", "eagle")
 NUM_BLOCKS = 72
 NEWLINE, END = 13, (13, 60, 2)
 SAMPLINGS = (
-    SamplingParams(max_tokens=50),
-    SamplingParams(max_tokens=50, temperature=0.8, top_p=0.95, top_k=50),
+    SamplingParams(max_tokens=32),
+    SamplingParams(max_tokens=32, temperature=0.8, top_p=0.95, top_k=50),
 )
 # Cancelled ones would write on for longer than anybody else.
 NUM_CANCELLED_TOKENS = 500
