@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from browser_tests import REMEDY, run_browser_tests
 from guarded_server import guarded
 from oracle_service import OracleService
 from serve_process import ROOT
@@ -23,23 +21,9 @@ pytestmark = [pytest.mark.editors, pytest.mark.timeout(LIMIT_S + 60)]
 
 def run_node(*arguments: str, **environment: str) -> None:
     """Run tests under Node.js; whatever is missing for them fails, with what installs it."""
-    node, chromium = shutil.which("node"), shutil.which("chromium")
-    remedy = "run `make test-editors`, which installs it"
-    assert node is not None, "Node.js is missing"
-    assert chromium is not None, f"Debian's package chromium is missing; {remedy}"
-    assert (PAGE / "node_modules").is_dir(), f"the packages of the page are missing; {remedy}"
-    assert STATIC_DIR.is_dir(), f"the page is not built; {remedy}"
-    done = subprocess.run(
-        [node, "--test", "--test-concurrency=1", *arguments],
-        cwd=PAGE,
-        env={**os.environ, "CHROMIUM": chromium, **environment},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "# skipped 0" in done.stdout
+    assert (PAGE / "node_modules").is_dir(), f"the packages of the page are missing; {REMEDY}"
+    assert STATIC_DIR.is_dir(), f"the page is not built; {REMEDY}"
+    run_browser_tests(*arguments, folder=PAGE, limit_s=LIMIT_S, **environment)
 
 
 def test_what_needs_no_browser() -> None:

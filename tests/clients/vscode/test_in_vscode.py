@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from browser_tests import REMEDY, run_browser_tests
 from serve_process import ROOT, serve_process, wait_until_ready
 
 EXTENSION = ROOT / "clients/vscode"
@@ -84,28 +85,16 @@ def _answers(url: str) -> bool:
 
 
 def test_the_extension_in_vscode(tmp_path: Path) -> None:
-    node, chromium = shutil.which("node"), shutil.which("chromium")
-    remedy = "run `make test-editors`, which installs it"
-    assert node is not None, "Node.js is missing"
-    assert chromium is not None, f"Debian's package chromium is missing; {remedy}"
-    assert CODE_SERVER.is_dir(), f"code-server is missing; {remedy}"
+    assert CODE_SERVER.is_dir(), f"code-server is missing; {REMEDY}"
     project = tmp_path / "project"
     project.mkdir()
     with serve_process("--port", "0", "--use-model", "never") as (_server, url):
         wait_until_ready(url)
         with vscode(tmp_path, url) as address:
-            done = subprocess.run(
-                [node, "--test", TESTS],
-                env={
-                    **os.environ,
-                    "EDITOR_URL": address,
-                    "PROJECT": str(project),
-                    "CHROMIUM": chromium,
-                },
-                capture_output=True,
-                text=True,
-                timeout=LIMIT_S,
-                check=False,
+            run_browser_tests(
+                TESTS,
+                folder=EXTENSION,
+                limit_s=LIMIT_S,
+                EDITOR_URL=address,
+                PROJECT=str(project),
             )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "# skipped 0" in done.stdout
