@@ -231,8 +231,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         Meta(
             description="What drafts where nothing can be copied, separated by commas: kinds as"
-            " docs/drafters.md has them, with a folder where they have weights, such as"
-            " token-recycling or medusa:/models/heads."
+            " docs/drafters.md has them, with a folder where they have weights, or a number of"
+            " layers: token-recycling, medusa:/models/heads, layer-skip:8."
         ),
     ] = None
     lossy_acceptance: Annotated[

@@ -40,11 +40,13 @@ class SamplingTensors:
     def by_row(self, cu_rows: Tensor) -> SamplingTensors:
         """The same with each row as a request of its own. cu_rows: [num_requests + 1] int64"""
         counts = cu_rows.diff()
-        spread = (
-            getattr(self, name).repeat_interleave(counts)
-            for name in ("temperature", "top_k", "top_p", "seeds")
+        return SamplingTensors(
+            self.temperature.repeat_interleave(counts),
+            self.top_k.repeat_interleave(counts),
+            self.top_p.repeat_interleave(counts),
+            self.seeds.repeat_interleave(counts),
+            self.positions,
         )
-        return SamplingTensors(*spread, self.positions)
 
     def to(self, device: torch.device) -> SamplingTensors:
         """The same on another device."""

@@ -136,8 +136,9 @@ class LlamaLayer:
         )
         hidden = residual + self._output(attended.reshape(len(rows), -1))
         normed = rms_norm(hidden, self._norm, self._eps)
-        mapped: Tensor = self._down(functional.silu(self._gate(normed)) * self._up(normed))
-        return hidden + mapped
+        mapped = self._down(functional.silu(self._gate(normed)) * self._up(normed))
+        output: Tensor = hidden + mapped
+        return output
 
 
 def rms_norm(rows: Tensor, weight: Tensor, eps: float) -> Tensor:

@@ -5,5 +5,5 @@
 `runner` executes a step: `forward_batch` (`staging`) → `fused_layers` → `head_choice` →
 `verifier`.
 `cuda_graphs` replays steps in a `static_batch`; `turning_buffers` lie on the host;
-`row_bits_choice` picks kernels with stable bits.
+`taps` are hidden rows that drafters read; `row_bits_choice` picks kernels with stable bits.
 """

@@ -38,6 +38,7 @@ RUN_ELSEWHERE = {
     ("docs/agent-prompt.md", "diff"): "tests/apply_service/http/test_edit_tool.py",
     ("docs/agent-prompt.md", "text"): "tests/apply_service/http/test_edit_tool.py",
     ("docs/agent-forms.md", ""): "tests/apply_service/http/routes/test_forms.py",
+    ("docs/drafters.md", "console"): "tests/apply_service/models/test_drafters_setting.py",
     ("docs/integrations.md", "json"): "tests/clients/python/test_integrations.py",
     ("docs/integrations.md", "toml"): "tests/clients/python/test_integrations.py",
     ("docs/integrations.md", "yaml"): "tests/clients/python/test_integrations.py",

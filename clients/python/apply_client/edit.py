@@ -27,13 +27,18 @@ Update = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Sampling of the answer; the default is greedy, and a seed makes a draw repeatable."""
+    """Sampling of the answer; the default is greedy, and a seed makes a draw repeatable.
+
+    Any `acceptance` but exact lets drafts pass that the model would not have written; the server
+    has to allow it.
+    """
 
     temperature: float = 0.0
     top_p: float = 1.0
     top_k: int = 0
     seed: int = 0
     max_tokens: int | None = None
+    acceptance: Literal["exact", "typical", "adaptive", "top-n"] = "exact"
 
 
 class ApplyOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

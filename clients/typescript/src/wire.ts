@@ -11,6 +11,9 @@ export interface Base64Content {
   base64: string;
 }
 
+/** Which drafts pass; all but `exact` may change the text, and the server has to allow them. */
+export type Acceptance = "exact" | "typical" | "adaptive" | "top-n";
+
 /** How the answer is drawn; the default is greedy, and a seed makes a draw repeatable. */
 export interface Sampling {
   temperature?: number;
@@ -18,6 +21,7 @@ export interface Sampling {
   top_k?: number;
   seed?: number;
   max_tokens?: number | null;
+  acceptance?: Acceptance;
 }
 
 /** Changed code with markers, or another form of the service's docs/agent-forms.md. */
@@ -186,6 +190,7 @@ export interface Speculation {
   mean_accepted_length: number;
   tokens_per_target_pass: number;
   by_reference: Record<string, ReferenceUsage>;
+  acceptance?: Acceptance;
 }
 
 /** One search for a prompt's beginning below the KV cache; estimates are seconds. */

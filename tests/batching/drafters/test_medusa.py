@@ -43,9 +43,7 @@ def test_chains_are_those_of_the_heads(
     config, weights = write(AutoConfig.from_pretrained(tiny_model_dir))
     target = make_target(tiny_model_dir)
     stored = {prefix + name: weight for name, weight in weights.items()}
-    drafter = load_drafter(
-        "medusa", (config, stored), target, folder=tmp_path, file_name=file_name
-    )
+    drafter = load_drafter("medusa", (config, stored), target, folder=tmp_path, file_name=file_name)
     texts = random_texts(target, drafter.taps)
     expected = [oracle_chain(text.rows[LAST_HIDDEN][-1], weights) for text in texts]
     assert share_equal(drafted_chains(drafter, texts), expected) >= MIN_EQUAL

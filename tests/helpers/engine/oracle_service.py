@@ -152,13 +152,16 @@ class OracleService:
         text_work: TextWork | None = None,
         judge_url: str | None = None,
         writer_url: str | None = None,
+        allows_lossy: bool = False,
     ) -> None:
         self.runner = OracleRunner(max_position=max_position, num_blocks=num_blocks)
         embedded = load_profile("embedded", model_dir)
         assert isinstance(embedded, EmbeddedProfile), "the name says so"
         embedded.calibration = UNMEASURED  # the oracle's word is worth what it says
         self.profile: Profile = WritesFreely(embedded)
-        self.limits = PipelineLimits(max_file_bytes=max_file_bytes, max_draft_tokens=64)
+        self.limits = PipelineLimits(
+            max_file_bytes=max_file_bytes, max_draft_tokens=64, allows_lossy=allows_lossy
+        )
         self._config = SchedulerConfig(max_waiting=max_waiting, max_running=max_running)
         self.service = ApplyService(
             self.load,
