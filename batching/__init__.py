@@ -3,9 +3,9 @@
 A step: `scheduler` (`row_planner` for rows and the length of drafts, `service_classes`) makes a
 `step_plan`; `model.runner` executes it, `pending_step` is waited for, the scheduler commits.
 A request: `request`, `recipes`, `constrained_answer`, `stop_tokens`, `draft_losses`, `guards`,
-`live_requests`, `events`, `step_trace`, `errors`. `remote` has the engine in another process.
-Models that draft: `drafters`.
+`live_requests`, `events`, `step_trace`, `errors`. `remote`: an engine in another process.
 Memory: `block_pool` (blocks and their hashes), and the tiers of `cache`.
 Time: `step_costs`, `cost_measurement`, `machine_file`; `lanes` has one step under way, or two.
-`config` has the limits that a server may set; `stats` counts; `fingerprint` tells models apart.
+`drafters` work beside the model; `config` has limits that a server may set; `stats` and
+`answer_counters` count; `fingerprint` tells models apart.
 """

@@ -203,6 +203,7 @@ class Engine:
                 num_free_blocks=self._block_pool.num_free_blocks,
                 preemptions=self._scheduler.num_preemptions,
                 drafters=self._drafting.stats(),
+                answers=self._scheduler.answer_stats(),
                 tiers=self._prefix_cache.stats(),
             )
         )

@@ -59,6 +59,9 @@ class SamplingParams:
     acceptance: Acceptance = "exact"
 
 
+PromptKind = Literal["edit", "chat"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRequest:
     """A request as it is handed to the engine thread.
@@ -67,7 +70,7 @@ class EngineRequest:
     cache. `proposer` None, or `max_draft_tokens` 0, turns speculation off. A `constraint` drafts
     for itself, so it goes without a proposer, and it knows its own end: no `stop_checker` either.
     All three may be given as recipes; only so can a request go to another process. If it
-    `is_traced`, its last event says what each step wrote.
+    `is_traced`, its last event says what each step wrote. `prompt_kind` is for figures alone.
     """
 
     request_id: str
@@ -81,6 +84,7 @@ class EngineRequest:
     stop_checker: StopChecker | StopTexts | None = None
     constraint: Constraint[Any] | Merges | None = None
     is_traced: bool = False
+    prompt_kind: PromptKind = "edit"
 
 
 class RequestStatus(Enum):
@@ -128,6 +132,7 @@ class RequestState:
         self.arrival = now
         self.first_scheduled: float | None = None
         self.first_token: float | None = None
+        self.last_token: float | None = None
         self.target_passes = 0
         self.decode_passes = 0
         self.prefill_share_s = 0.0

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from batching.answer_counters import AnswerCounters
 from batching.block_pool import BlockPool
 from batching.cache.prefix_cache import PrefixCache
 from batching.config import SchedulerConfig
@@ -25,6 +26,7 @@ from batching.recipes import TokenText
 from batching.request import EngineRequest, Priority, RequestState, RequestStatus
 from batching.row_planner import PlannedRows, RowPlanner
 from batching.service_classes import ServiceClasses, find_victims
+from batching.stats import AnswerStats
 from batching.step_costs import StepCosts
 from batching.step_plan import (
     ScheduledBranch,
@@ -77,6 +79,7 @@ class Scheduler:
             max_draft_tokens=config.max_draft_tokens,
             costs=costs,
         )
+        self._answers = AnswerCounters()
         self._num_preemptions = 0
         self._lost: list[Event] = []
 
@@ -105,6 +108,10 @@ class Scheduler:
     def num_preemptions(self) -> int:
         """Preemptions since start."""
         return self._num_preemptions
+
+    def answer_stats(self) -> tuple[AnswerStats, ...]:
+        """Times and drafts by part of the answers."""
+        return self._answers.stats()
 
     def add(self, request: EngineRequest, *, now: float) -> None:
         """Put a new request into the queue."""
@@ -431,6 +438,9 @@ class Scheduler:
             num_kept, reason = state.find_end(verified.token_ids)
             token_ids = verified.token_ids[:num_kept]
             num_asked, num_held = state.write(token_ids, scheduled.draft, verified)
+            self._answers.observe(
+                state, len(token_ids), drafted=num_asked, accepted=num_held, now=now
+            )
             if state.trace is not None:
                 state.trace.append(
                     traced_step(scheduled, token_ids, verified=verified, at_s=now - state.arrival)
@@ -463,6 +473,8 @@ class Scheduler:
 
     def _take_forced(self, state: RequestState, now: float) -> None:
         token_ids = state.take_forced()
+        if state.first_token is not None:  # else no time has passed since another one
+            self._answers.observe(state, len(token_ids), drafted=0, accepted=0, now=now)
         if token_ids and state.trace is not None:
             state.trace.append(forced_step(token_ids, at_s=now - state.arrival))
 

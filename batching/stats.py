@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import Literal, NamedTuple
 
 from batching.cache.stats import TierStats
 from batching.events import Cancelled, Failed, Finished, FinishReason, ReferenceStats
@@ -35,6 +36,27 @@ class DrafterStats:
     asks: int
     seconds: float
     switched_off: int
+
+
+class AnswerPart(NamedTuple):
+    """What is written, bound to valid merges or freely; how it is drawn; where in the answer."""
+
+    prompt_kind: Literal["bound_edit", "edit", "chat"]
+    temperature: Literal["zero", "low", "high"]
+    phase: Literal["start", "rest"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerStats:
+    """Draft tokens that the model judged, and microseconds from token to token, in a part.
+
+    Tokens of one forward pass come together: all but the first of them have no gap.
+    """
+
+    part: AnswerPart
+    drafted: int
+    accepted: int
+    gaps_us: Histogram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +94,7 @@ class EngineStats:
     num_batch_running: int = 0
     by_reference: Mapping[str, ReferenceStats] = field(default_factory=dict)
     drafters: Mapping[str, DrafterStats] = field(default_factory=dict)
+    answers: tuple[AnswerStats, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +110,7 @@ class EngineGauges:
     num_batch_waiting: int = 0
     num_batch_running: int = 0
     drafters: Mapping[str, DrafterStats] = field(default_factory=dict)
+    answers: tuple[AnswerStats, ...] = ()
 
 
 class EngineCounters:
@@ -105,8 +129,8 @@ class EngineCounters:
         self._finished: Counter[FinishReason] = Counter()
         self._failed = 0
         self._cancelled = 0
-        self._step_tokens = _HistogramCounts(_TOKEN_LIMITS)
-        self._step_requests = _HistogramCounts(_REQUEST_LIMITS)
+        self._step_tokens = HistogramCounts(_TOKEN_LIMITS)
+        self._step_requests = HistogramCounts(_REQUEST_LIMITS)
         self._schedule_s = 0.0
         self._execute_s = 0.0
 
@@ -170,6 +194,7 @@ class EngineCounters:
             execute_s=self._execute_s,
             tiers=gauges.tiers,
             drafters=gauges.drafters,
+            answers=gauges.answers,
             num_batch_waiting=gauges.num_batch_waiting,
             num_batch_running=gauges.num_batch_running,
             by_reference={
@@ -180,7 +205,7 @@ class EngineCounters:
 
 
 @dataclass(slots=True)
-class _HistogramCounts:
+class HistogramCounts:
     """A histogram that grows."""
 
     limits: tuple[int, ...]
@@ -190,11 +215,13 @@ class _HistogramCounts:
     def __post_init__(self) -> None:
         self.counts = [0] * (len(self.limits) + 1)
 
-    def add(self, value: int) -> None:
-        self.counts[bisect_left(self.limits, value)] += 1
-        self.sum += value
+    def add(self, value: int, *, times: int = 1) -> None:
+        """Count a value."""
+        self.counts[bisect_left(self.limits, value)] += times
+        self.sum += times * value
 
     def snapshot(self) -> Histogram:
+        """The counts so far."""
         return Histogram(self.limits, tuple(self.counts), self.sum)
 
 

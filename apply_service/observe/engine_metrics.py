@@ -12,7 +12,7 @@ from prometheus_client.core import (
 )
 
 from batching.cache.stats import TierStats
-from batching.stats import EngineStats, Histogram
+from batching.stats import AnswerPart, EngineStats, Histogram
 
 # By name, without the prefix of all: the field of EngineStats, and the text.
 _GAUGES = {
@@ -57,6 +57,7 @@ class EngineCollector:
         yield _accepted_by_position(stats)
         yield from _by_drafter(stats)
         yield from _drafters(stats)
+        yield from _by_part(stats)
         yield _ended(stats)
         for name, (field, text) in _STEPS.items():
             yield _histogram(f"apply_{name}", text, getattr(stats, field))
@@ -99,6 +100,29 @@ def _drafters(stats: EngineStats) -> Iterator[Metric]:
         yield family
 
 
+def _by_part(stats: EngineStats) -> Iterator[Metric]:
+    """Drafts and times between tokens, by part of the answers."""
+    labels = list(AnswerPart._fields)
+    for field, text in (
+        ("drafted", "Draft tokens, by kind of prompt, temperature and phase of the answer."),
+        ("accepted", "Accepted draft tokens, by the same."),
+    ):
+        family = CounterMetricFamily(f"apply_answer_{field}_tokens", text, labels=labels)
+        for answer in stats.answers:
+            family.add_metric(list(answer.part), getattr(answer, field))
+        yield family
+    gaps = HistogramMetricFamily(
+        "apply_inter_token_latency_seconds",
+        "Seconds from token to token, 0 within a forward pass, by the same.",
+        labels=labels,
+    )
+    for answer in stats.answers:
+        gaps.add_metric(
+            list(answer.part), _buckets(answer.gaps_us, unit=1e-6), 1e-6 * answer.gaps_us.sum
+        )
+    yield gaps
+
+
 def _ended(stats: EngineStats) -> Metric:
     family = CounterMetricFamily(
         "apply_request_success",
@@ -116,13 +140,17 @@ def _ended(stats: EngineStats) -> Metric:
 
 
 def _histogram(name: str, text: str, histogram: Histogram) -> Metric:
+    return HistogramMetricFamily(name, text, buckets=_buckets(histogram), sum_value=histogram.sum)
+
+
+def _buckets(histogram: Histogram, *, unit: float = 1.0) -> list[tuple[str, float]]:
     """Counts by bucket, added up from the smallest as the format wants them."""
     buckets: list[tuple[str, float]] = []
     total = 0
     for limit, count in zip((*histogram.limits, None), histogram.counts, strict=True):
         total += count
-        buckets.append(("+Inf" if limit is None else f"{float(limit)}", total))
-    return HistogramMetricFamily(name, text, buckets=buckets, sum_value=histogram.sum)
+        buckets.append(("+Inf" if limit is None else str(float(f"{limit * unit:.6g}")), total))
+    return buckets
 
 
 _TIER_TOTALS = {

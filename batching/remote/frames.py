@@ -13,7 +13,7 @@ from batching.config import ModelInfo
 from batching.errors import EngineError, StepFailedError
 from batching.events import Cancelled, Event, Failed, Finished, Tokens
 from batching.recipes import EditDrafts, Merges, StopTexts
-from batching.request import EngineRequest, Priority, SamplingParams
+from batching.request import EngineRequest, Priority, PromptKind, SamplingParams
 from batching.stats import EngineStats
 
 
@@ -41,6 +41,7 @@ class Submit(msgspec.Struct, frozen=True, kw_only=True, tag="submit"):
     stop_checker: StopTexts | None = None
     constraint: Merges | None = None
     is_traced: bool = False
+    prompt_kind: PromptKind = "edit"
 
     @classmethod
     def of(cls, request: EngineRequest) -> Self:
@@ -67,6 +68,7 @@ class Submit(msgspec.Struct, frozen=True, kw_only=True, tag="submit"):
             stop_checker=stops,
             constraint=constraint,
             is_traced=request.is_traced,
+            prompt_kind=request.prompt_kind,
         )
 
     def request(self) -> EngineRequest:
@@ -83,6 +85,7 @@ class Submit(msgspec.Struct, frozen=True, kw_only=True, tag="submit"):
             stop_checker=self.stop_checker,
             constraint=self.constraint,
             is_traced=self.is_traced,
+            prompt_kind=self.prompt_kind,
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from apply_service.evaluate.machine import describe_machine
 from apply_service.models.store import resolve_model
 from apply_service.prompts.profile import load_profile
 from benchmarks.speculators.contenders import Answer, Contender, EngineContender, make_contenders
-from benchmarks.speculators.figures import figures_of, format_figures
+from benchmarks.speculators.figures import figures_of, format_figures, format_phases
 from benchmarks.speculators.tasks import KINDS, Task, make_tasks
 
 
@@ -67,15 +68,24 @@ def run_speculators(args: argparse.Namespace) -> int:
                 max_tokens=args.max_tokens,
                 max_prompt=args.max_prompt_tokens,
             )
+            before = _judged(contenders)
             answers = _race(contenders, tasks, temperature=args.temperature)
             title = f"{kind}, {len(tasks)} tasks, temperature {args.temperature:g}"
-            print(format_figures(title, figures_of(answers)), end="\n\n", flush=True)
+            print(format_figures(title, figures_of(answers)), end="\n\n")
+            judged = {name: count - before[name] for name, count in _judged(contenders).items()}
+            print(format_phases(answers, judged), end="\n\n", flush=True)
         _print_drafters(contenders)
         print(describe_machine(device="cpu", dtype=args.dtype))
     finally:
         for contender in contenders:
             contender.close()
     return 0
+
+
+def _judged(contenders: Sequence[Contender]) -> dict[str, Counter[tuple[str, str]]]:
+    """Draft tokens of each engine so far, by phase of the answer."""
+    engines = (one for one in contenders if isinstance(one, EngineContender))
+    return {one.name: one.judged_by_phase() for one in engines}
 
 
 def _race(

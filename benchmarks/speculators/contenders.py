@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,6 +82,7 @@ class EngineContender:
             ),
             proposer=task.drafts if self.has_drafts else None,
             cache_salt=name.encode(),
+            prompt_kind="edit" if task.kind == "edit" else "chat",
         )
         began = time.perf_counter()
         self.engine.submit(request)
@@ -109,6 +111,14 @@ class EngineContender:
     def accepted_by_position(self) -> tuple[int, ...]:
         """Accepted tokens by their place in the draft, since it was started."""
         return self.engine.stats().accepted_by_position
+
+    def judged_by_phase(self) -> Counter[tuple[str, str]]:
+        """Draft tokens since it was started, by phase and what became of them."""
+        judged: Counter[tuple[str, str]] = Counter()
+        for answer in self.engine.stats().answers:
+            judged[answer.part.phase, "drafted"] += answer.drafted
+            judged[answer.part.phase, "accepted"] += answer.accepted
+        return judged
 
     @property
     def num_drafts(self) -> int:

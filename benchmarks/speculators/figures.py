@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from batching.answer_counters import START_TOKENS
 from benchmarks.speculators.contenders import OFF, TRANSFORMERS, Answer
 
 
@@ -70,15 +71,52 @@ def _bootstrap(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return ratios[50], ratios[-51]
 
 
-def _gaps(own: Sequence[Answer]) -> tuple[float, float, float] | None:
+def _gaps(
+    own: Sequence[Answer], *, start: int = 0, stop: int | None = None
+) -> tuple[float, float, float] | None:
+    """Of the tokens at these places of the answers; the first one of an answer has none."""
     gaps: list[float] = []
     for answer in own:
-        for (before, _), (now, count) in zip(answer.arrivals, answer.arrivals[1:], strict=False):
-            gaps += [1e3 * (now - before), *[0.0] * (count - 1)]
+        of_answer: list[float] = []
+        last = 0.0
+        for now, count in answer.arrivals:
+            of_answer += [1e3 * (now - last), *[0.0] * (count - 1)]
+            last = now
+        gaps += of_answer[max(1, start) : stop]
     if len(gaps) < 2:
         return None
     points = statistics.quantiles(gaps, n=100)
     return points[49], points[94], points[98]
+
+
+def format_phases(
+    answers: Mapping[str, Sequence[Answer]], judged: Mapping[str, Mapping[tuple[str, str], int]]
+) -> str:
+    """A Markdown table of the beginnings of answers and of what follows.
+
+    judged: for each contender draft tokens by phase and "drafted" or "accepted"
+    """
+    lines = [
+        f"| | first {START_TOKENS} tokens: acceptance; ms between tokens | the rest |",
+        "|---|---|---|",
+    ]
+    for name, counts in judged.items():
+        start = _gaps(answers[name], stop=START_TOKENS)
+        rest = _gaps(answers[name], start=START_TOKENS)
+        lines.append(
+            f"| {name} | {_share(counts, 'start')}; {_points(start)}"
+            f" | {_share(counts, 'rest')}; {_points(rest)} |"
+        )
+    return "\n".join(lines)
+
+
+def _share(counts: Mapping[tuple[str, str], int], phase: str) -> str:
+    drafted = counts.get((phase, "drafted"), 0)
+    return _number(counts.get((phase, "accepted"), 0) / drafted if drafted else None)
+
+
+def _points(gaps: tuple[float, float, float] | None) -> str:
+    return "-" if gaps is None else ", ".join(f"{gap:.0f}" for gap in gaps)
 
 
 def format_figures(title: str, figures: Sequence[Figures]) -> str:
@@ -93,7 +131,7 @@ def format_figures(title: str, figures: Sequence[Figures]) -> str:
     lines += [
         f"| {one.name} | {one.ratio:.2f} | {one.low:.2f}-{one.high:.2f}"
         f" | {_number(one.tokens_per_pass)} | {_number(one.acceptance)}"
-        f" | {'-' if one.gaps_ms is None else ', '.join(f'{gap:.0f}' for gap in one.gaps_ms)}"
+        f" | {_points(one.gaps_ms)}"
         f" | {one.num_equal} of {one.num_answers} |"
         for one in figures
     ]

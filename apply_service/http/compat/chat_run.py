@@ -114,6 +114,7 @@ class ChatPipeline:
             max_draft_tokens=self._max_draft_tokens,
             deadline=None if request.deadline_s is None else started_at + request.deadline_s,
             cache_salt=request.cache_salt,
+            prompt_kind="chat",
         )
 
     def _answer_limit(self, conversation: Conversation, prompt: Prompt) -> int:
