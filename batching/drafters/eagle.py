@@ -150,6 +150,11 @@ class Eagle3Drafter(EagleDrafter):
     Weights: `fc`, `midlayer`, `norm`, `lm_head`, maybe `embed_tokens`, and with fewer tokens than
     the model (`draft_vocab_size`) `d2t`. The layers read are those before layer 2, the middle one
     and the third-last, unless `eagle_config.eagle_aux_hidden_state_layer_ids` has others.
+
+    EAGLE-3.1 (arXiv 2605.09992) is the same with `fc_norm`, a norm of each of the rows read
+    (`fc_norm.{i}`), and `norm_output`: the next row is made of the normed one. Some have one norm
+    of all rows (`norm_before_fc`: `input_norm`), or add what the layer gives to the normed row
+    (`norm_before_residual`).
     """
 
     name = "eagle3"
@@ -174,6 +179,7 @@ class Eagle3Drafter(EagleDrafter):
         self.kv = self._target.make_kv(
             num_layers=1, num_kv_heads=config.num_key_value_heads, head_dim=config.head_dim
         )
+        self._take_switches(checkpoint, model_size)
         self._hidden_norm = checkpoint.take("midlayer.hidden_norm.weight", size)
         self._input_norm = checkpoint.take("midlayer.input_layernorm.weight", size)
         self._layer = LlamaLayer(
@@ -184,14 +190,41 @@ class Eagle3Drafter(EagleDrafter):
         num_tokens = config.vocab_size if self._token_ids is None else len(self._token_ids)
         self._head = self._target.linear(checkpoint.take("lm_head.weight", num_tokens, size))
 
+    def _take_switches(self, checkpoint: Checkpoint, model_size: int) -> None:
+        has_one, has_each = (
+            bool(checkpoint.config.get(name, False)) for name in ("norm_before_fc", "fc_norm")
+        )
+        if has_one and has_each:
+            raise ModelLoadError(
+                f"{checkpoint.path}/config.json has both norm_before_fc and fc_norm; take one"
+            )
+        self._norms_output = bool(checkpoint.config.get("norm_output", False))
+        self._adds_to_normed = bool(checkpoint.config.get("norm_before_residual", False))
+        count = len(self.taps)
+        self._tap_norm = (
+            checkpoint.take("input_norm.weight", count * model_size) if has_one else None
+        )
+        self._tap_norms = [
+            checkpoint.take(f"fc_norm.{index}.weight", model_size)
+            for index in range(count if has_each else 0)
+        ]
+
     def _project(self, taps: Sequence[Tensor]) -> Tensor:
-        return self._fc(torch.cat(list(taps), dim=-1))
+        rows = list(taps)
+        if self._tap_norms:
+            rows = [self._normed(*pair) for pair in zip(rows, self._tap_norms, strict=True)]
+        joined = torch.cat(rows, dim=-1)
+        return self._fc(joined if self._tap_norm is None else self._normed(joined, self._tap_norm))
 
     def _layers_forward(self, embedded: Tensor, hidden: Tensor, batch: ForwardBatch) -> Tensor:
-        eps = self._config.rms_norm_eps
-        rows = [rms_norm(embedded, self._input_norm, eps), rms_norm(hidden, self._hidden_norm, eps)]
-        return self._layer.forward(torch.cat(rows, dim=-1), hidden, batch)
+        normed = self._normed(hidden, self._hidden_norm)
+        rows = torch.cat([self._normed(embedded, self._input_norm), normed], dim=-1)
+        output = self._layer.forward(rows, normed if self._adds_to_normed else hidden, batch)
+        return self._normed(output, self._norm) if self._norms_output else output
 
     def _logits(self, hidden: Tensor) -> Tensor:
-        normed = rms_norm(hidden, self._norm, self._config.rms_norm_eps)
+        normed = hidden if self._norms_output else self._normed(hidden, self._norm)
         return self._head(normed).float()
+
+    def _normed(self, rows: Tensor, weight: Tensor) -> Tensor:
+        return rms_norm(rows, weight, self._config.rms_norm_eps)

@@ -79,7 +79,9 @@ FULL_OPTIONS = apply_client.ApplyOptions(
     use_model="never",
     on_doubt="ask",
     prediction="a\n",
-    sampling=apply_client.Sampling(temperature=0.5, top_p=0.9, top_k=3, seed=1, max_tokens=9),
+    sampling=apply_client.Sampling(
+        temperature=0.5, top_p=0.9, top_k=3, seed=1, max_tokens=9, acceptance="exact"
+    ),
     speculation="off",
     k=4,
     priority="batch",

@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal
 
 import msgspec
 
-from apply_client.protocol.wire import Content
+from apply_client.protocol.wire import Acceptance, Content
 
 Priority = Literal["interactive", "batch"]
 PatchFormat = Literal["apply_patch", "diff"]
@@ -29,8 +29,8 @@ Update = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Sampling of the answer; the default is greedy, and a seed makes a draw repeatable.
 
-    Any `acceptance` but exact lets drafts pass that the model would not have written; the server
-    has to allow it.
+    Any `acceptance` but exact, which is the default, lets drafts pass that the model would not
+    have written; the server has to allow it.
     """
 
     temperature: float = 0.0
@@ -38,7 +38,7 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     top_k: int = 0
     seed: int = 0
     max_tokens: int | None = None
-    acceptance: Literal["exact", "typical", "adaptive", "top-n"] = "exact"
+    acceptance: Acceptance | msgspec.UnsetType = msgspec.UNSET
 
 
 class ApplyOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

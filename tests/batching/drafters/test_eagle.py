@@ -61,8 +61,22 @@ def test_eagle_goes_on_from_the_last_hidden_rows(tiny_model_dir: Path, tmp_path:
     assert share_equal(drafted_chains(drafter, texts), expected) >= MIN_EQUAL
 
 
-def test_eagle3_goes_on_from_three_layers(tiny_model_dir: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "switches",
+    [
+        (),
+        ("fc_norm", "norm_output"),
+        ("norm_before_fc", "norm_before_residual"),
+        ("norm_output", "norm_before_residual"),
+    ],
+    ids=lambda names: "+".join(names) or "plain",
+)
+def test_eagle3_goes_on_from_three_layers(
+    tiny_model_dir: Path, tmp_path: Path, switches: tuple[str, ...]
+) -> None:
     config, weights = make_checkpoint("eagle3", tiny_model_dir)
+    config |= dict.fromkeys(switches, True)
+    weights |= norms_of(switches, size=weights["fc.weight"].shape[1] // 3)
     target = make_target(tiny_model_dir)
     embeddings = embedding_weight(tiny_model_dir)
     token_of = torch.arange(len(weights["d2t"])) + weights["d2t"]
@@ -71,19 +85,23 @@ def test_eagle3_goes_on_from_three_layers(tiny_model_dir: Path, tmp_path: Path) 
     texts = random_texts(target, drafter.taps)
 
     def chain(text: Text) -> list[int]:
-        taps = torch.cat([text.rows[tap] for tap in (0, 0, 1)], dim=-1)
+        rows = [text.rows[tap] for tap in (0, 0, 1)]
+        if "fc_norm" in switches:
+            rows = [norm(one, weights[f"fc_norm.{at}.weight"]) for at, one in enumerate(rows)]
+        taps = torch.cat(rows, dim=-1)
+        if "norm_before_fc" in switches:
+            taps = norm(taps, weights["input_norm.weight"])
         features, token_ids = taps @ weights["fc.weight"].T, list(text.token_ids)
         drafted: list[int] = []
         for _ in range(MAX_DEPTH):
             embedded = norm(embeddings[token_ids[1:]], weights["midlayer.input_layernorm.weight"])
-            rows = torch.cat(
-                [embedded, norm(features, weights["midlayer.hidden_norm.weight"])], dim=-1
-            )
-            output = layer(rows, features, weights, "midlayer.")
-            logits = norm(output[-1:], weights["norm.weight"])[0] @ weights["lm_head.weight"].T
-            token_ids.append(int(token_of[logits.argmax()]))
+            normed = norm(features, weights["midlayer.hidden_norm.weight"])
+            residual = normed if "norm_before_residual" in switches else features
+            output = layer(torch.cat([embedded, normed], dim=-1), residual, weights, "midlayer.")
+            last = norm(output[-1:], weights["norm.weight"])
+            token_ids.append(int(token_of[(last[0] @ weights["lm_head.weight"].T).argmax()]))
             drafted.append(token_ids[-1])
-            features = torch.cat([features, output[-1:]])
+            features = torch.cat([features, last if "norm_output" in switches else output[-1:]])
         return drafted
 
     expected = [chain(text) for text in texts]
@@ -95,6 +113,8 @@ def test_eagle3_goes_on_from_three_layers(tiny_model_dir: Path, tmp_path: Path) 
     [
         ("eagle", {"vocab_size": 300}, "the drafter has 300 tokens, and the model 259"),
         ("eagle3", {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 1, 9]}}, "layer 8"),
+        ("eagle3", {"fc_norm": True, "norm_before_fc": True}, "both norm_before_fc and fc_norm"),
+        ("eagle3", {"fc_norm": True}, "fc_norm.0.weight"),
     ],
 )
 def test_a_drafter_of_another_model_is_refused(
@@ -104,6 +124,17 @@ def test_a_drafter_of_another_model_is_refused(
     target = make_target(tiny_model_dir)
     with pytest.raises(ModelLoadError, match=message):
         load_drafter(kind, (config | change, weights), target, folder=tmp_path)
+
+
+def norms_of(switches: tuple[str, ...], *, size: int) -> dict[str, Tensor]:
+    """The further weights that some switches bring."""
+    generator = torch.Generator().manual_seed(5)
+    shapes: dict[str, int] = {}
+    if "fc_norm" in switches:
+        shapes |= {f"fc_norm.{at}.weight": size for at in range(3)}
+    if "norm_before_fc" in switches:
+        shapes["input_norm.weight"] = 3 * size
+    return {name: 0.5 + torch.rand(count, generator=generator) for name, count in shapes.items()}
 
 
 def norm(rows: Tensor, weight: Tensor) -> Tensor:

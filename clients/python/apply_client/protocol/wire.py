@@ -10,6 +10,7 @@ from typing import Generic, Literal, TypeVar
 import msgspec
 
 Status = Literal["applied", "unchanged", "needs_review", "rejected"]
+Acceptance = Literal["exact", "typical", "adaptive", "top-n"]
 
 Content = TypeVar("Content", str, bytes)
 AnyContent = TypeVar("AnyContent")
@@ -137,7 +138,10 @@ class ReferenceUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Speculation(msgspec.Struct, frozen=True, kw_only=True):
-    """The share of drafts in the answer; `forced` tokens left the model no choice."""
+    """The share of drafts in the answer; `forced` tokens left the model no choice.
+
+    With another `acceptance` than exact, drafts may have passed that the model had not written.
+    """
 
     drafted: int
     accepted: int
@@ -147,6 +151,7 @@ class Speculation(msgspec.Struct, frozen=True, kw_only=True):
     mean_accepted_length: float
     tokens_per_target_pass: float
     by_reference: dict[str, ReferenceUsage] = {}
+    acceptance: Acceptance = "exact"
 
 
 class PrefixLookup(msgspec.Struct, frozen=True, kw_only=True):
