@@ -11,13 +11,16 @@ from engine_runs import RunningEngine
 from batching.recipes import EditDrafts
 from batching.request import EngineRequest, SamplingParams
 
+MAX_TOKENS = 60
 SAMPLINGS = {
-    "greedy": SamplingParams(max_tokens=60),
-    "sampled": SamplingParams(max_tokens=60, temperature=0.8, top_p=0.95, top_k=50),
+    "greedy": SamplingParams(),
+    "sampled": SamplingParams(temperature=0.8, top_p=0.95, top_k=50),
 }
 
 
-def make_requests(name: str, *, count: int, has_drafts: bool) -> list[EngineRequest]:
+def make_requests(
+    name: str, *, count: int, has_drafts: bool, max_tokens: int = MAX_TOKENS
+) -> list[EngineRequest]:
     """The first so many requests; each has a prompt and a seed of its own."""
     generator = random.Random(3)
     requests = []
@@ -28,7 +31,7 @@ def make_requests(name: str, *, count: int, has_drafts: bool) -> list[EngineRequ
             EngineRequest(
                 request_id=f"case-{case}",
                 prompt_token_ids=prompt,
-                sampling=replace(SAMPLINGS[name], seed=case),
+                sampling=replace(SAMPLINGS[name], seed=case, max_tokens=max_tokens),
                 proposer=EditDrafts(original=(), snippet_segments=()) if has_drafts else None,
             )
         )

@@ -25,17 +25,18 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--texts", type=int, default=210, help="of each kind and sampling")
+    parser.add_argument("--tokens", type=int, default=20, help="of each text")
     parser.add_argument("--kind", action="append", choices=list(DRAFTERS), help="default all")
     options = parser.parse_args()
     num_different = 0
     with tempfile.TemporaryDirectory() as folder:
         model_dir = Path(folder) / "model"
         write_tiny_model(model_dir, seed=0)
-        plain = run(model_dir, None, options.texts)
+        plain = run(model_dir, None, options)
         print("| drafter | greedy equal | sampled equal | drafted | accepted |")
         print("|---|---|---|---|---|")
         for kind in options.kind or DRAFTERS:
-            own = run(model_dir, Path(folder), options.texts, kind=kind)
+            own = run(model_dir, Path(folder), options, kind=kind)
             equal = [
                 sum(one == other for one, other in zip(own.texts[name], expected, strict=True))
                 for name, expected in plain.texts.items()
@@ -57,18 +58,28 @@ class Run:
         self.accepted = accepted
 
 
-def run(model_dir: Path, folder: Path | None, count: int, *, kind: str = "") -> Run:
+def run(
+    model_dir: Path, folder: Path | None, options: argparse.Namespace, *, kind: str = ""
+) -> Run:
     """With a drafter whose checkpoint goes to `folder`, or without speculation."""
     drafters = () if folder is None else (make_drafter_config(kind, model_dir, folder),)
     config = EngineConfig(
         model_path=model_dir,
         kv_memory_bytes=16 << 20,
         drafters=drafters,
-        scheduler=SchedulerConfig(max_waiting=count, max_running=64),
+        scheduler=SchedulerConfig(max_waiting=options.texts, max_running=64),
     )
     with running_engine(config, tokens=PromptTokenizer.from_dir(model_dir)) as running:
         answers = {
-            name: texts(running, make_requests(name, count=count, has_drafts=folder is not None))
+            name: texts(
+                running,
+                make_requests(
+                    name,
+                    count=options.texts,
+                    has_drafts=folder is not None,
+                    max_tokens=options.tokens,
+                ),
+            )
             for name in SAMPLINGS
         }
         of_drafter = running.engine.stats().by_reference.get(kind)
