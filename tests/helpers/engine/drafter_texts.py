@@ -13,8 +13,8 @@ from batching.request import EngineRequest, SamplingParams
 
 MAX_TOKENS = 60
 SAMPLINGS = {
-    "greedy": SamplingParams(),
-    "sampled": SamplingParams(temperature=0.8, top_p=0.95, top_k=50),
+    "greedy": SamplingParams(max_tokens=MAX_TOKENS),
+    "sampled": SamplingParams(max_tokens=MAX_TOKENS, temperature=0.8, top_p=0.95, top_k=50),
 }
 
 
