@@ -26,7 +26,7 @@ class TokenRecycling:
     It holds token ids alone, so one request's text never shows in another's.
     """
 
-    name = "recycled"
+    name = "token-recycling"
     taps: Sequence[int] = (CANDIDATES,)
     kv = None
 

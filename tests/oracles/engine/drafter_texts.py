@@ -19,6 +19,7 @@ from tiny_model import write_tiny_model
 
 from apply_service.prompts.tokenizer import PromptTokenizer
 from batching.config import EngineConfig, SchedulerConfig
+from batching.events import ReferenceStats
 
 
 def main() -> int:
@@ -82,9 +83,7 @@ def run(
             )
             for name in SAMPLINGS
         }
-        of_drafter = running.engine.stats().by_reference.get(kind)
-    if of_drafter is None:
-        return Run(answers, 0, 0)
+        of_drafter = running.engine.stats().by_reference.get(kind, ReferenceStats(0, 0))
     return Run(answers, of_drafter.drafted, of_drafter.accepted)
 
 
