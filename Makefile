@@ -16,6 +16,11 @@ PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constr
 # Prints the folder of the embedded model without an adapter.
 BASE_MODEL_DIR := $(BIN)/python -c 'from apply_service.models.store import cache_dir; \
 	print(*cache_dir().glob("models/embedded-*-base"))'
+# Prints the folder of the embedded model as it is served.
+SERVED_MODEL_DIR := $(BIN)/python -c 'from apply_service.models.store import resolve_model; \
+	print(resolve_model("embedded").path)'
+# What `make drafter` trains: hydra, medusa or eagle.
+KIND ?= hydra
 ADAPTER_FILES := $(wildcard apply_service/models/*/*)
 
 # The page is built only where there is npm; the server works without it.
@@ -27,7 +32,7 @@ CHROMIUM := build/editors/chromium.stamp
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo serve serve-reload page page-pictures check test test-isa test-clients test-editors test-dist dist gpu cases corpus-pack train train-gpu calibrate \
+.PHONY: help demo serve serve-reload page page-pictures check test test-isa test-clients test-editors test-dist dist gpu cases corpus-pack train train-gpu drafter calibrate \
 	merge-scores clean
 
 help:
@@ -47,6 +52,7 @@ help:
 	@echo 'make corpus-pack  tokenise them into two small files in build/pack'
 	@echo 'make train   train an adapter for the embedded model on these'
 	@echo 'make train-gpu  the same on a GPU, more examples a step'
+	@echo 'make drafter train heads that draft for the embedded model (KIND=hydra)'
 	@echo 'make calibrate  measure how far the shipped adapter can be believed'
 	@echo 'make merge-scores  fit the scores of ranked merges to recorded edits'
 	@echo 'make clean   remove .venv, build and caches from this folder'
@@ -217,6 +223,12 @@ calibrate: $(VENV)/training.stamp $(VENV)/model.stamp
 	$(BIN)/python -m training.calibrate --base "$$($(BASE_MODEL_DIR))" \
 		--adapter apply_service/models/smollm2-135m-apply --max-outside-mass 1 $(ARGS)
 	$(BIN)/apply-service model prepare
+
+# Each stage takes up to an hour on two cores and goes on where it was stopped.
+drafter: $(VENV)/training.stamp $(VENV)/model.stamp
+	$(BIN)/python -m training.drafters collect --model "$$($(SERVED_MODEL_DIR))"
+	$(BIN)/python -m training.drafters train --kind $(KIND) --out build/drafters/$(KIND) $(ARGS)
+	$(BIN)/python -m training.drafters evaluate --drafter $(KIND):build/drafters/$(KIND)/ckpt
 
 merge-scores: $(VENV)/training.stamp
 	$(BIN)/python -m training.blind build
