@@ -22,7 +22,7 @@ KINDS: dict[str, type[DraftHeads]] = {
 # With these a drafter for rows of 576 numbers stays below 12 MiB.
 DEFAULT_SIZES = {
     "medusa": HeadSizes(num_heads=4, num_layers=4),
-    "hydra": HeadSizes(num_heads=3),
+    "hydra": HeadSizes(num_heads=2, num_layers=3),
     "eagle": HeadSizes(num_heads=1),
 }
 WEIGHTS_NAME = "model.safetensors"
@@ -32,7 +32,7 @@ def write_drafter(heads: DraftHeads, folder: Path) -> None:
     """Write config.json and the weights in float16, with the map of the drafted tokens."""
     folder.mkdir(parents=True, exist_ok=True)
     token_ids = heads.target.token_ids
-    weights = {name: weight.to(torch.float16) for name, weight in heads.state_dict().items()}
+    weights = {name: weight.to(torch.float16) for name, weight in heads.weights().items()}
     weights["d2t"] = token_ids - torch.arange(len(token_ids))
     weights["t2d"] = heads.target.is_drafted()
     (folder / "config.json").write_text(

@@ -45,6 +45,13 @@ class DraftHeads(nn.Module, ABC):
             with torch.no_grad():
                 self.lm_head.weight.copy_(target.head)
 
+    def fit_inputs(self, passage: Passage) -> None:
+        """Set what depends on how large the target's rows are, by a passage of it."""
+
+    def weights(self) -> dict[str, Tensor]:
+        """What the drafter's file holds, by name."""
+        return dict(self.state_dict())
+
     @abstractmethod
     def config(self) -> dict[str, Any]:
         """What the drafter's config.json holds."""
@@ -141,10 +148,15 @@ class MedusaHeads(DraftHeads):
 
 
 class HydraHeads(DraftHeads):
-    """Each head reads the drafted tokens before its own (see `batching.drafters.hydra`)."""
+    """Each head reads the drafted tokens before its own (see `batching.drafters.hydra`).
+
+    Embeddings are far smaller than hidden rows, so what reads them would learn far more slowly.
+    While it is trained a head reads them enlarged, and stored weights are larger in their place.
+    """
 
     def __init__(self, target: FrozenTarget, sizes: HeadSizes) -> None:
         super().__init__(target, sizes)
+        self._embedding_scale = 1.0
         size = target.hidden_size
         self.hydra_mlp = nn.ModuleList(
             nn.Sequential(
@@ -153,6 +165,23 @@ class HydraHeads(DraftHeads):
             )
             for head in range(sizes.num_heads)
         )
+
+    def fit_inputs(self, passage: Passage) -> None:
+        """Read embeddings as large as the target's rows."""
+        rows, embeddings = passage.rows.float(), self.target.embeddings.float()
+        self._embedding_scale = float(
+            rows.square().mean().sqrt() / embeddings.square().mean().sqrt()
+        )
+
+    def weights(self) -> dict[str, Tensor]:
+        """Those of first blocks are as they read embeddings as they are."""
+        weights = dict(self.state_dict())
+        for name, weight in weights.items():
+            if weight.ndim == 2 and weight.shape[1] > self.target.hidden_size:
+                scale = torch.ones(weight.shape[1])
+                scale[self.target.hidden_size :] = self._embedding_scale
+                weights[name] = weight * scale
+        return weights
 
     def config(self) -> dict[str, Any]:
         """As the project of Hydra names it, and our own key."""
@@ -167,7 +196,7 @@ class HydraHeads(DraftHeads):
 
     def level_rows(self, passage: Passage, num_levels: int) -> Iterator[Tensor]:
         """One level for each head."""
-        embedded = self.target.embeddings[passage.token_ids]
+        embedded = self._embedding_scale * self.target.embeddings[passage.token_ids]
         inputs = passage.rows.to(embedded.dtype)
         for level, head in enumerate(self.hydra_mlp[:num_levels]):
             num_rows = len(passage) - 1 - level

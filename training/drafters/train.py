@@ -15,7 +15,7 @@ from training.drafters.features import FeaturesError, FeatureSet, Passage
 from training.drafters.heads import DraftHeads
 from training.finetune import MAX_GRADIENT_NORM, STATE_NAME, Schedule
 
-DOCUMENTS_PER_STEP = 8
+DOCUMENTS_PER_STEP = 2
 
 
 class HeadsTrainer:
@@ -34,6 +34,7 @@ class HeadsTrainer:
         documents_per_step: int = DOCUMENTS_PER_STEP,
     ) -> None:
         """settings: what a run that goes on must have in common with what it goes on from"""
+        heads.fit_inputs(features[0])
         self.step = 0
         self.elapsed_s = 0.0
         self._heads = heads
