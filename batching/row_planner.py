@@ -128,13 +128,21 @@ class RowPlanner:
         """What a step with one row of each request takes, for each; None if nobody knows."""
         if self._costs is None or not states:
             return None
-        size = StepSize(
-            num_rows=len(states),
-            num_plain_rows=0,
-            num_pairs=sum(state.num_tokens for state in states),
-            num_requests=len(states),
+        return self._costs.step_ms(_plain_size(states)) / len(states)
+
+    def draft_rows_ms(self, states: Sequence[RequestState], scheduled: ScheduledRequest) -> float:
+        """What the draft of one of these requests adds to such a step; 0 if nobody knows."""
+        if self._costs is None or not states:
+            return 0.0
+        plain = _plain_size(states)
+        num_rows = scheduled.num_all_rows - len(scheduled.token_ids)
+        longer = replace(
+            plain,
+            num_rows=plain.num_rows + num_rows,
+            num_pairs=plain.num_pairs + num_rows * (scheduled.start + num_rows),
+            num_requests=plain.num_requests + len(scheduled.branches),
         )
-        return self._costs.step_ms(size) / len(states)
+        return self._costs.step_ms(longer) - self._costs.step_ms(plain)
 
     def _drafts(
         self,
@@ -228,6 +236,16 @@ def _terms_of(
         ],
         cost_ms=cost_ms,
         branch_ms=costs.rates.request_ms,
+    )
+
+
+def _plain_size(states: Sequence[RequestState]) -> StepSize:
+    """A step with one row of each request."""
+    return StepSize(
+        num_rows=len(states),
+        num_plain_rows=0,
+        num_pairs=sum(state.num_tokens for state in states),
+        num_requests=len(states),
     )
 
 

@@ -259,6 +259,10 @@ class Scheduler:
         """What a step without drafts costs each request that runs; None if costs are not known."""
         return self._row_planner.plain_step_ms(self._running)
 
+    def draft_rows_ms(self, scheduled: ScheduledRequest) -> float:
+        """What the rows of a request's draft added to a step; 0 if costs are not known."""
+        return self._row_planner.draft_rows_ms(self._running, scheduled)
+
     def commit(
         self, plan: StepPlan, result: StepResult, *, now: float, step_s: float = 0.0
     ) -> Iterator[Event]:

@@ -88,6 +88,7 @@ class Drafting:
                         num_accepted=_num_equal(offer.draft.token_ids, verified.token_ids),
                         num_copied=offer.num_copied,
                         step_ms=scheduler.plain_step_ms,
+                        rows_ms=scheduler.draft_rows_ms(scheduled),
                     )
             try:
                 if observed:

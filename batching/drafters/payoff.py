@@ -26,8 +26,9 @@ class Payoff:
     """The account of one drafter.
 
     A token that holds saves a step of the model. A draft costs the request its share of the
-    drafter's time. As long as a request has not lost more than `_MOST_LOST_STEPS`, it asks where
-    the drafter promises more than copying does; then it is off.
+    drafter's time, and what verifying its rows adds to a step. As long as a request has not lost
+    more than `_MOST_LOST_STEPS`, it asks where the drafter promises more than copying does; then it
+    is off.
     """
 
     def __init__(self) -> None:
@@ -60,15 +61,25 @@ class Payoff:
         )
 
     def observe(
-        self, request_id: str, *, num_accepted: int, num_copied: float, step_ms: float | None
+        self,
+        request_id: str,
+        *,
+        num_accepted: int,
+        num_copied: float,
+        step_ms: float | None,
+        rows_ms: float = 0.0,
     ) -> None:
-        """Take in how many tokens of a draft held, and how many were expected without it."""
+        """Take in how many tokens of a draft held, and how many were expected without it.
+
+        step_ms: of a step without drafts, for this request; rows_ms: what the draft's rows added
+        """
         request = self._requests.setdefault(request_id, RequestPayoff(self._accepted))
         self._accepted += _GAIN * (num_accepted - self._accepted)
         request.accepted += _GAIN_OF_REQUEST * (num_accepted - request.accepted)
         if step_ms is None or self._call_ms is None:
             return
-        request.balance += max(num_accepted - num_copied, 0.0) - self._call_ms / step_ms
+        cost_ms = self._call_ms + rows_ms
+        request.balance += max(num_accepted - num_copied, 0.0) - cost_ms / step_ms
         request.balance = min(request.balance, _MOST_LOST_STEPS)
         if request.balance < -_MOST_LOST_STEPS and not request.is_off:
             request.is_off = True
