@@ -32,7 +32,7 @@ CHROMIUM := build/editors/chromium.stamp
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo serve serve-reload page page-pictures check test test-isa test-clients test-editors test-dist dist gpu cases corpus-pack train train-gpu drafter calibrate \
+.PHONY: help demo serve serve-reload page page-pictures check test test-isa test-clients test-editors test-fleet test-dist dist gpu cases corpus-pack train train-gpu drafter calibrate \
 	merge-scores clean
 
 help:
@@ -46,6 +46,7 @@ help:
 	@echo 'make test-isa  what depends on the processor, at every instruction set that it has'
 	@echo 'make test-clients  clients of other makers at a live server; brings its own Node.js'
 	@echo 'make test-editors  whole sessions of editors with the language server'
+	@echo 'make test-fleet  several replicas, ranks of one model and servers of Redis together'
 	@echo 'make dist    what is installed by name, in dist; make test-dist installs it without a network'
 	@echo 'make gpu     tests and figures that need an NVIDIA GPU, into build/gpu; no network'
 	@echo 'make cases   build case files of real edits in build/cases (needs npm too)'
@@ -116,6 +117,9 @@ CODE_SERVER := build/editors/code-server
 test-editors: $(VENV)/dev.stamp $(VENV)/model.stamp $(VENV)/node.stamp $(NEOVIM)/neovim.stamp \
 	$(CODE_SERVER)/code-server.stamp clients/vscode/node_modules/vscode.stamp page $(CHROMIUM)
 	$(BIN)/pytest -m editors tests $(ARGS)
+
+test-fleet: $(VENV)/dev.stamp $(VENV)/model.stamp
+	$(BIN)/pytest -m fleet tests $(ARGS)
 
 # What is installed by name: wheels and sources, the npm package, the extension for VS Code.
 DIST_TOOLS := build/dist-tools
