@@ -259,7 +259,8 @@ class EditProposer:
             (score, reference, anchor.position)
             for score, reference, anchor in scored
             if score >= best_score - CLOSE_SCORE
-            and reference.token_ids[anchor.position : anchor.position + 1] not in ([], expected)
+            and anchor.position < reference.stop_behind(anchor.position)
+            and reference.token_ids[anchor.position : anchor.position + 1] != expected
         ]
         if not expected or not others:
             return None
@@ -271,7 +272,7 @@ class EditProposer:
         if self._runner_up is None or max_tokens < 2:
             return None
         reference, position = self._runner_up
-        stop = position + min(BRANCH_TOKENS, max_tokens // 2)
+        stop = min(position + min(BRANCH_TOKENS, max_tokens // 2), reference.stop_behind(position))
         copied = tuple(self._respacing.apply(reference.token_ids[position:stop]))
         return Branch(0, copied, reference.name) if copied else None
 

@@ -70,6 +70,10 @@ class Reference:
     def __len__(self) -> int:
         return len(self.token_ids)
 
+    def stop_behind(self, position: int) -> int:
+        """Where a copy that starts at `position` must end."""
+        return max(position, len(self.token_ids))
+
     @property
     def automaton(self) -> SuffixAutomaton:
         """The automaton over `token_ids`, built now if it was not yet."""
@@ -167,6 +171,10 @@ class SegmentedReference(Reference):
     def segment_at(self, position: int) -> int:
         """Index of the segment that holds `position`; its end belongs to it."""
         return bisect_right(self.starts, position) - 1
+
+    def stop_behind(self, position: int) -> int:
+        """The end of the segment, so that no separator is copied."""
+        return max(position, self.ends[self.segment_at(position)])
 
 
 class OutputReference(Reference):

@@ -182,6 +182,17 @@ def test_where_two_ways_are_as_likely_the_second_is_a_branch() -> None:
     assert not after.branches, "the way is found"
 
 
+def test_a_branch_ends_where_its_segment_does() -> None:
+    proposer = EditProposer(
+        original=[1, 2, 3, 4, 5, 6], snippet_segments=[[1, 2, 3, 7, 8], [60]], end_token_ids=END
+    )
+    proposer.commit([50, 1, 2, 3])
+    draft = proposer.propose(40)
+    (branch,) = draft.branches
+    assert {draft.token_ids[:2], branch.token_ids[:2]} == {(4, 5), (7, 8)}
+    assert -1 not in (*draft.token_ids, *branch.token_ids)
+
+
 def test_nothing_to_copy_gives_the_empty_draft() -> None:
     proposer = EditProposer(original=(), snippet_segments=())
     assert proposer.propose(64) is EMPTY_DRAFT
@@ -293,6 +304,9 @@ def test_drafts_are_stitched_from_few_copies(
         repeated = [(output[start:] * k)[:k] for start in range(len(output))]
         num_copies = fewest_copies(draft.token_ids, [*sources, *repeated])
         assert num_copies <= 2 * len(case["snippet_segments"]) + 1
+        assert draft.num_nodes <= k
+        for branch in draft.branches:
+            assert any(is_within(branch.token_ids, source) for source in [*sources, output])
 
 
 def fewest_copies(token_ids: Sequence[int], sources: Sequence[Sequence[int]]) -> int:
