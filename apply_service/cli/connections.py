@@ -34,12 +34,14 @@ def prepare_and_show(settings: Settings, listener: socket.socket) -> None:
 
     # Fetching and merging a model take a while; a server would log them and nothing else.
     progress = Progress(sys.stderr)
-    store = open_store(progress.show_stage)
-    if settings.model == EMBEDDED_NAME:
-        store.prepare_embedded()
-    else:
-        store.resolve(settings.model, settings.revision)
-    progress.clear()
+    store = open_store(progress.show_stage, progress.show_share)
+    try:
+        if settings.model == EMBEDDED_NAME:
+            store.prepare_embedded()
+        else:
+            store.resolve(settings.model, settings.revision)
+    finally:
+        progress.clear()
     needs_key = bool(key_file_of(settings).read())
     print("\n".join(connection_lines(url_of(listener), needs_key=needs_key)), flush=True)
 

@@ -28,6 +28,7 @@ from apply_service.http.server.listener import make_room_for, url_of
 from apply_service.models.found_model import FoundModel, try_find_model
 from apply_service.observe.free_memory import keep_giving_back
 from apply_service.observe.log_format import configure_logging
+from apply_service.observe.progress import Progress
 from apply_service.observe.tracing import open_tracing
 from apply_service.service import ApplyService, BatchLimits, LoadedModel
 
@@ -60,7 +61,6 @@ def serve(
         settings.log_level,
         settings.log_format,
         shows_text=settings.log_text,
-        stream=sys.stderr,
     )
     make_room_for(settings.max_connections)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
@@ -139,6 +139,15 @@ def _make_writer(settings: Settings, observe: ObserveWriter) -> Writer | None:
 
 
 def _load_model(settings: Settings, found: FoundModel | None) -> LoadedModel:
+    progress = Progress(sys.stderr)
+    progress.show_stage(f"loading the model {settings.model}; other edits are served meanwhile")
+    try:
+        return _loaded_model(settings, found)
+    finally:
+        progress.clear()
+
+
+def _loaded_model(settings: Settings, found: FoundModel | None) -> LoadedModel:
     if not settings.in_process:
         from apply_service.models.remote_engine import launch_model
 
