@@ -89,7 +89,8 @@ def _counter_for(show_share: ShowShare) -> type[tqdm]:
 
     class Counter(tqdm):
         def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **{**options, "file": io.StringIO()})
+            options["file"] = io.StringIO()
+            super().__init__(*args, **options)  # type: ignore[no-untyped-call]
 
         def display(self, *_args: object, **_options: object) -> None:
             if self.unit == "B" and self.total:

@@ -74,7 +74,7 @@ class _StderrHandler(logging.StreamHandler[TextIO]):
     before_line = ""
 
     @property
-    def stream(self) -> TextIO:  # type: ignore[override]
+    def stream(self) -> TextIO:
         return sys.stderr
 
     @stream.setter
