@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import apply_client.cli
@@ -41,6 +42,15 @@ def test_both_share_these_modules() -> None:
             for package in (apply_service.cli, apply_client.cli)
         }
         assert len(texts) == 1, f"{name} differs between the service and the client"
+
+
+@programs
+def test_the_version_is_printed(main: Main, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    name = next(name for name, one in MAINS.items() if one is main)
+    assert capsys.readouterr().out == f"{name} {version(name)}\n"
 
 
 @programs

@@ -88,10 +88,7 @@ def write_files(files: Sequence[EditedFile], *, asks: bool) -> None:
         for loss in losses:
             print(f"warning: {one.path}: {loss}", file=sys.stderr)
     if writes:
-        try:
-            LastWrite(PROGRAM).remember(writes)
-        except OSError as error:
-            print(f"warning: undo will not know of this: {error}", file=sys.stderr)
+        LastWrite(PROGRAM).remember_and_tell(writes)
 
 
 def _take_back(written: Sequence[Write]) -> list[str]:

@@ -14,7 +14,7 @@ from apply_client.cli.mcp import add_mcp_command
 from apply_client.cli.shell_files import add_shell_commands
 from apply_client.cli.standard_streams import drop_output, prepare_streams
 from apply_client.cli.status import add_status_command
-from apply_client.cli.suggesting_parser import SuggestingParser
+from apply_client.cli.suggesting_parser import ShowVersion, SuggestingParser
 from apply_client.cli.undo import add_undo_command
 from apply_client.errors import ApplyClientError, AuthenticationError
 from apply_client.update_text import InputError
@@ -51,6 +51,7 @@ def build_parser() -> argparse.ArgumentParser:
         description="Has a running apply-service merge lazy edits into files."
         f" An API key is read from {KEY_VARIABLE}.",
     )
+    parser.add_argument("--version", action=ShowVersion)
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_apply_command(subparsers)
     add_undo_command(subparsers)

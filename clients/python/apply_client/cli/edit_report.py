@@ -47,12 +47,9 @@ def write_files(results: Sequence[tuple[OpenFile, ApplyResult[Any]]], *, asks: b
         for loss in losses:
             print(f"warning: {file.label}: {loss}", file=sys.stderr)
     if writes:
-        try:
-            LastWrite(PROGRAM).remember(
-                [Write(file.place, file.content, after) for file, after in writes]
-            )
-        except OSError as error:
-            print(f"warning: undo will not know of this: {error}", file=sys.stderr)
+        LastWrite(PROGRAM).remember_and_tell(
+            [Write(file.place, file.content, after) for file, after in writes]
+        )
 
 
 def _take_back(written: Sequence[tuple[OpenFile, bytes]]) -> list[str]:

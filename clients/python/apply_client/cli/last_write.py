@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,7 @@ class LastWrite:
     def __init__(self, program: str) -> None:
         from platformdirs import user_state_path  # most commands do without it
 
+        self.program = program
         self.path = user_state_path(program, appauthor=False) / "last-write.json"
 
     def remember(self, writes: Sequence[Write]) -> None:
@@ -66,6 +68,17 @@ class LastWrite:
         with open(os.open(unfinished, flags, _MODE), "wb") as file:
             file.write(msgspec.json.encode(last))
         unfinished.replace(self.path)
+
+    def remember_and_tell(self, writes: Sequence[Write]) -> None:
+        """Keep these; say so to who sits at a terminal, and to everybody where it fails."""
+        try:
+            self.remember(writes)
+        except OSError as error:
+            print(f"warning: undo will not know of this: {error}", file=sys.stderr)
+        else:
+            if sys.stderr.isatty():
+                names = ", ".join(one.path.name for one in writes)
+                print(f"{names} written; `{self.program} undo` takes it back", file=sys.stderr)
 
     def read(self) -> list[KeptWrite]:
         """What is kept. Raises OSError or msgspec.DecodeError."""
