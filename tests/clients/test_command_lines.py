@@ -126,6 +126,11 @@ def test_an_update_of_files_that_are_not_named(
     assert "request" not in error
 
 
+def test_a_service_that_does_not_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert client_main(["status", "--url", NOBODY]) == 1
+    assert "`apply-service up` starts one here" in capsys.readouterr().err
+
+
 @programs
 def test_a_file_that_is_not_there(main: Main, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["apply", "nowhere.py", "--update", "a.py"]) == 1

@@ -16,7 +16,7 @@ from apply_client.cli.standard_streams import drop_output, prepare_streams
 from apply_client.cli.status import add_status_command
 from apply_client.cli.suggesting_parser import ShowVersion, SuggestingParser
 from apply_client.cli.undo import add_undo_command
-from apply_client.errors import ApplyClientError, AuthenticationError
+from apply_client.errors import APIConnectionError, ApplyClientError, AuthenticationError
 from apply_client.update_text import InputError
 
 
@@ -67,6 +67,8 @@ def _fail(error: ApplyClientError | OSError, exit_code: int) -> int:
     suffix = f" (request {request_id})" if request_id else ""
     if isinstance(error, AuthenticationError):
         suffix = f"; the key is read from {KEY_VARIABLE}{suffix}"
+    elif isinstance(error, APIConnectionError):
+        suffix = f"; `apply-service up` starts one here{suffix}"
     print(f"apply-client: {error}{suffix}", file=sys.stderr)
     return exit_code
 
