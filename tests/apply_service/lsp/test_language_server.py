@@ -377,6 +377,7 @@ def test_the_clipboard_is_read_by_a_program_of_the_system(tmp_path: Path) -> Non
 
 
 @pytest.mark.editors
+@pytest.mark.timeout(11 * LIMIT_S)
 def test_two_hundred_edits_leave_the_buffer_as_the_merge(tmp_path: Path) -> None:
     cases = list(decorated_cases(200, random.Random(0)))
 
