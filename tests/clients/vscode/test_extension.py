@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from serve_process import ROOT, serve_process, wait_until_ready
+from serve_process import ROOT, START_LIMIT_S, serve_process, wait_until_ready
 
 EXTENSION = ROOT / "clients/vscode"
 NPM = shutil.which("npm")
@@ -16,6 +16,7 @@ LIMIT_S = 100.0
 
 pytestmark = [
     pytest.mark.editors,
+    pytest.mark.timeout(START_LIMIT_S + LIMIT_S + 60),
     pytest.mark.skipif(
         NPM is None or not (EXTENSION / "node_modules").exists(),
         reason="Node.js or the extension's packages are missing; `make test-editors` installs them",
