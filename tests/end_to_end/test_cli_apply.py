@@ -47,7 +47,7 @@ def _way(
     """The oracle answers in this process, or behind a running server."""
     monkeypatch.delenv("APPLY_SERVICE_URL", raising=False)
     if request.param == "local":
-        monkeypatch.setattr(local, "load_served_model", lambda _settings, report: oracle.load())
+        monkeypatch.setattr(local, "load_served_model", lambda _settings, **_options: oracle.load())
         yield
         return
     with serving(oracle.service) as url:
@@ -367,7 +367,7 @@ def test_ctrl_c_is_130_and_the_file_stays(
 ) -> None:
     monkeypatch.delenv("APPLY_SERVICE_URL", raising=False)
 
-    def interrupt(_settings: object, report: object) -> None:
+    def interrupt(_settings: object, **_options: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(local, "load_served_model", interrupt)
@@ -379,7 +379,7 @@ def test_a_mistake_of_ours_shows_its_trace(
     file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("APPLY_SERVICE_URL", raising=False)
-    monkeypatch.setattr(local, "load_served_model", lambda _settings, report: {}["missing"])
+    monkeypatch.setattr(local, "load_served_model", lambda _settings, **_options: {}["missing"])
     assert ask(file, "--write") == 1
     errors = capfd.readouterr().err
     assert "Traceback" in errors

@@ -141,8 +141,8 @@ def test_nothing_is_undone_if_one_file_has_changed_since(
 @pytest.mark.parametrize(
     ("patch", "files", "more", "code", "said"),
     [
-        (PATCH, ("one.py", "two.py"), ("--write",), 1, "the update adds three.py; create it"),
-        (DIFF, ("one.py", "other.py"), ("--write",), 1, "changes two.py, which is none of the"),
+        (PATCH, ("one.py", "two.py"), ("--write",), 2, "three.py is new, so create it"),
+        (DIFF, ("one.py", "other.py"), ("--write",), 2, "apply one.py two.py"),
         (
             "*** Begin Patch\n*** Delete File: one.py\n*** End Patch\n",
             ("one.py", "two.py"),

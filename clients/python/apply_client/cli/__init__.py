@@ -7,6 +7,5 @@
 - named_files.py, last_write.py          files of an update; what `undo` takes back
 - shown_diff.py, hunk_review.py          diffs in colours; changes one by one
 - exit_codes.py                          exit codes
-- suggesting_parser.py                   a parser that suggests the word that was meant
-- standard_streams.py                    streams that are closed, full or not UTF-8
+- suggesting_parser.py, standard_streams.py  hints at typing errors; streams that are closed or full
 """
