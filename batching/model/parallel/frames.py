@@ -13,6 +13,7 @@ from torch import Tensor
 
 from batching.config import CacheConfig, EngineConfig
 from batching.model.forward_batch import INPUTS, ForwardBatch, SharedKV
+from batching.model.parallel.rank_group import as_bytes
 
 
 class Array(msgspec.Struct, frozen=True, array_like=True):
@@ -25,9 +26,8 @@ class Array(msgspec.Struct, frozen=True, array_like=True):
     @classmethod
     def of(cls, tensor: Tensor) -> Array:
         """Copy a tensor."""
-        host = tensor.detach().cpu().contiguous()
-        data = host.view(-1).view(torch.uint8).numpy().tobytes()
-        return cls(str(host.dtype).removeprefix("torch."), tuple(host.shape), data)
+        data = as_bytes(tensor.detach().cpu()).numpy().tobytes()
+        return cls(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), data)
 
     def tensor(self) -> Tensor:
         """A copy that may be written."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import cast
 
 import torch
@@ -49,9 +50,7 @@ class VocabParallelEmbedding(nn.Module):
 class VocabParallelHead(nn.Module):
     """A head of which each rank has the logits of some tokens."""
 
-    def __init__(
-        self, linear: nn.Linear, group: RankGroup, *, start: int, vocab_size: int
-    ) -> None:
+    def __init__(self, linear: nn.Linear, group: RankGroup, *, start: int, vocab_size: int) -> None:
         """linear: with the weight [own tokens, hidden_size], from the token `start` on"""
         super().__init__()
         self.linear = linear
@@ -68,7 +67,7 @@ class VocabParallelHead(nn.Module):
         if not self._group.is_lead:
             return cast(Tensor, own)
         bounds = [self._vocab_size * rank // len(parts) for rank in range(len(parts) + 1)]
-        lengths = [stop - start for start, stop in zip(bounds, bounds[1:], strict=False)]
+        lengths = [stop - start for start, stop in pairwise(bounds)]
         return torch.cat(
             [part[:, :length] for part, length in zip(parts, lengths, strict=True)], dim=1
         )

@@ -84,9 +84,7 @@ def read_divided_config(path: Path, *, dtype: Dtype, num_ranks: int) -> Any:
     return config
 
 
-def load_slices(
-    path: Path, *, dtype: Dtype, device: torch.device, group: RankGroup
-) -> ModelSlices:
+def load_slices(path: Path, *, dtype: Dtype, device: torch.device, group: RankGroup) -> ModelSlices:
     """This rank's part of a model, in evaluation mode. Raises ModelLoadError.
 
     Never holds more of the files than one slice of one weight.

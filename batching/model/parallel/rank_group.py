@@ -59,14 +59,14 @@ class RankGroup:
 
     def gather_all(self, part: Tensor) -> Tensor:
         """The tensors of all ranks, in their order, on each of them: [size, *part.shape]."""
-        sent = _as_bytes(part)
+        sent = as_bytes(part)
         received = torch.empty(self.size * len(sent), dtype=torch.uint8, device=part.device)
         self._group_of(part)._allgather_base(received, sent).wait()
         return received.view(part.dtype).view(self.size, *part.shape)
 
     def gather(self, part: Tensor) -> Tensor:
         """As `gather_all` on the lead; other ranks get their own back, [1, *part.shape]."""
-        sent = _as_bytes(part)
+        sent = as_bytes(part)
         options = dist.GatherOptions()
         options.rootRank = _LEAD
         received = part[None]
@@ -96,6 +96,8 @@ class RankGroup:
         return self._of_host if tensor.device.type == "cpu" else self._of_device
 
 
-def _as_bytes(tensor: Tensor) -> Tensor:
-    """Flat; bytes, as no group knows all numbers."""
-    return tensor.contiguous().view(-1).view(torch.uint8)
+def as_bytes(tensor: Tensor) -> Tensor:
+    """The content of a tensor, flat: not every library knows every kind of number."""
+    whole = tensor.contiguous()
+    # A single number may have any stride.
+    return whole.as_strided((whole.numel(),), (1,)).view(torch.uint8)
