@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -25,20 +26,18 @@ class RankGroup:
         """Wait for the other ranks at the file `meeting`, which must not exist before."""
         self.rank = rank
         self.size = size
-        store = dist.FileStore(str(meeting), size)
+        store = dist.FileStore(str(meeting), size)  # type: ignore[attr-defined]
         options = dist.ProcessGroupGloo._Options()  # type: ignore[attr-defined]
         options._timeout = _TIMEOUT
         options._devices = [dist.ProcessGroupGloo.create_device(hostname="127.0.0.1")]
-        self._of_host: dist.ProcessGroup = dist.ProcessGroupGloo(
-            dist.PrefixStore("host", store), rank, size, options
-        )
+        # Groups of their own, not the one of the process: torch gives these no common type.
+        prefixed = dist.PrefixStore  # type: ignore[attr-defined]
+        self._of_host: Any = dist.ProcessGroupGloo(prefixed("host", store), rank, size, options)
         self._of_device = self._of_host
         if device.type == "cuda":
             nccl = dist.ProcessGroupNCCL.Options()
             nccl._timeout = _TIMEOUT
-            self._of_device = dist.ProcessGroupNCCL(
-                dist.PrefixStore("device", store), rank, size, nccl
-            )
+            self._of_device = dist.ProcessGroupNCCL(prefixed("device", store), rank, size, nccl)
 
     @property
     def is_lead(self) -> bool:
@@ -92,7 +91,7 @@ class RankGroup:
         """The least number of all ranks."""
         return int(self.gather_all(torch.tensor([number])).min())
 
-    def _group_of(self, tensor: Tensor) -> dist.ProcessGroup:
+    def _group_of(self, tensor: Tensor) -> Any:
         return self._of_host if tensor.device.type == "cpu" else self._of_device
 
 

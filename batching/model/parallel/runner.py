@@ -188,7 +188,7 @@ class _RanksTransfer(KVTransfer):
         with self._crew.in_step():
             self._crew.tell(CopyIn(tuple(block_ids), first_block))
             nothing = torch.zeros(self._rank_bytes, dtype=torch.uint8)
-            parts = self._of_others(payload).split(self._rank_bytes)
+            parts = torch.split(self._of_others(payload), self._rank_bytes)
             self._group.scatter([nothing, *parts], nothing.clone())
             super().copy_in(block_ids, payload, first_block=first_block)
 
