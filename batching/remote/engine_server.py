@@ -226,7 +226,7 @@ def serve_engine(fd: int, load: Callable[[bytes], Engine]) -> int:
         pass
     finally:
         engine.stop()
-    return 0
+    return 1 if engine.is_lost else 0
 
 
 def _give_up(connection: FrameSocket[ClientFrame], kind: str, message: str) -> int:

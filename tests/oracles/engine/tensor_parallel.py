@@ -21,7 +21,7 @@ from pathlib import Path
 
 import torch
 from drafter_texts import texts
-from engine_runs import RunningEngine
+from engine_runs import RunningEngine, ScriptedProposer
 from rank_processes import memory_bytes, rank_ids
 from remote_engines import wait_until
 from tiny_model import write_tiny_model
@@ -40,7 +40,7 @@ from batching.model.runner import ModelRunner
 from batching.recipes import EditDrafts
 from batching.request import EngineRequest, SamplingParams
 from batching.step_plan import ScheduledRequest, StepPlan
-from lookup.proposer import EMPTY_DRAFT, Draft
+from lookup.proposer import EMPTY_DRAFT, Draft, Proposer
 
 # Two logits that are nearer than this may change places.
 TOLERANCE = 1e-3
@@ -68,8 +68,24 @@ class Model:
             tensor_parallel=num_ranks,
         )
 
-    def requests(self, *, has_drafts: bool, temperature: float = 0.0) -> list[EngineRequest]:
-        """One for each prompt."""
+    def requests(
+        self, scripts: Sequence[Sequence[int]] | None = None, *, temperature: float = 0.0
+    ) -> list[EngineRequest]:
+        """One for each prompt; with `scripts` they draft these, a fifth of the tokens wrong.
+
+        Sampled ones draft trees of both.
+        """
+
+        def proposer(case: int) -> Proposer | EditDrafts | None:
+            if scripts is None:
+                return None
+            right = scripts[case]
+            wrong = [token ^ 1 if at % 5 == 4 else token for at, token in enumerate(right)]
+            if temperature:
+                original = self.prompts[case]
+                return EditDrafts(original=original, snippet_segments=(), merge=wrong, rival=right)
+            return ScriptedProposer(wrong)
+
         return [
             EngineRequest(
                 request_id=f"case-{case}",
@@ -77,7 +93,7 @@ class Model:
                 sampling=SamplingParams(
                     max_tokens=self.num_tokens, temperature=temperature, seed=case
                 ),
-                proposer=EditDrafts(original=prompt, snippet_segments=()) if has_drafts else None,
+                proposer=proposer(case),
             )
             for case, prompt in enumerate(self.prompts)
         ]
@@ -144,7 +160,7 @@ class OneProcess:
         self.model = model
         with running_model(model.config(1)) as (self.runner, running):
             self.logits = [all_logits(self.runner, prompt) for prompt in model.prompts[:8]]
-            self.texts = texts(running, model.requests(has_drafts=False))
+            self.texts = texts(running, model.requests())
 
     def gap(self, case: int, written: Sequence[int]) -> float:
         """How far the two largest logits are apart behind a prompt and the beginning of a text."""
@@ -162,10 +178,10 @@ def compare(one: OneProcess, num_ranks: int) -> bool:
         anonymous, peak = (
             max(memory_bytes(rank, field) for rank in ranks) for field in ("RssAnon", "VmHWM")
         )
-        plain = texts(running, model.requests(has_drafts=False))
-        speculated = texts(running, model.requests(has_drafts=True))
-        sampled = texts(running, model.requests(has_drafts=False, temperature=0.8))
-        sampled_too = texts(running, model.requests(has_drafts=True, temperature=0.8))
+        plain = texts(running, model.requests())
+        speculated = texts(running, model.requests(plain))
+        sampled = texts(running, model.requests(temperature=0.8))
+        sampled_too = texts(running, model.requests(sampled, temperature=0.8))
         drafted, accepted, hits = _figures(running)
         is_ended = kill_one(model, running)
     most = max(float((a - b).abs().max()) for a, b in zip(own, one.logits, strict=True))
@@ -207,7 +223,7 @@ def _is_near_tie(one: OneProcess, case: int, text: Sequence[int]) -> bool:
 
 def kill_one(model: Model, running: RunningEngine) -> bool:
     """Kill the last rank under load; whether all requests end, and all ranks."""
-    for request in model.requests(has_drafts=False)[:32]:
+    for request in model.requests()[:32]:
         running.submit(request)
     running.take_event()
     os.kill(rank_ids(os.getpid())[-1], signal.SIGKILL)
