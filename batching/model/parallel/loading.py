@@ -43,13 +43,14 @@ _HEAD, _EMBEDDINGS = "lm_head.weight", "model.embed_tokens.weight"
 class ModelSlices:
     """A rank's part of a model on its device.
 
-    shape: with the heads of this rank; whole: that of the model
-    num_parameters: those of the model
+    shape: with the heads of this rank
+    whole, config, num_parameters: those of the model
     """
 
     model: nn.Module
     shape: ModelShape
     whole: ModelShape
+    config: Any
     num_parameters: int
 
     @property
@@ -108,7 +109,8 @@ def load_slices(path: Path, *, dtype: Dtype, device: torch.device, group: RankGr
     _put_layers(model, split, group, whole)
     if device.type == "cpu":
         use_onednn_linear(model)
-    return ModelSlices(model.eval(), _own_shape(whole, group.size), whole, num_parameters)
+    shape = _own_shape(whole, group.size)
+    return ModelSlices(model.eval(), shape, whole, config, num_parameters)
 
 
 def _own_config(config: Any, whole: ModelShape, num_ranks: int) -> Any:

@@ -33,7 +33,7 @@ class RankGroup:
         # Groups of their own, not the one of the process: torch gives these no common type.
         prefixed = dist.PrefixStore  # type: ignore[attr-defined]
         self._of_host: Any = dist.ProcessGroupGloo(prefixed("host", store), rank, size, options)
-        self._of_device = self._of_host
+        self._of_device: Any = self._of_host
         if device.type == "cuda":
             nccl = dist.ProcessGroupNCCL.Options()
             nccl._timeout = _TIMEOUT

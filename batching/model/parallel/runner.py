@@ -42,7 +42,7 @@ class RankRunner(ModelRunner):
     def __init__(self, config: EngineConfig, group: RankGroup, slices: ModelSlices) -> None:
         """All ranks make theirs at the same time."""
         self._group = group
-        self._whole = slices.whole
+        self._whole, self._whole_config = slices.whole, slices.config
         super().__init__(
             # No graph was ever captured around an exchange.
             replace(config, num_threads=_threads_of_rank(config), use_cuda_graphs=False),
@@ -116,7 +116,7 @@ class LeadRunner(RankRunner):
     @property
     def target(self) -> TargetModel:
         """As of one process, except that the model is its embeddings and its head alone."""
-        model = _AskedModel(self._model, self._embeddings, self._head, self._crew)
+        model = _AskedModel(self._whole_config, self._embeddings, self._head, self._crew)
         return replace(super().target, model=model, shape=self._whole)
 
     def _compute(self, plan: StepPlan) -> tuple[Tensor, ForwardBatch]:
@@ -199,9 +199,9 @@ class _RanksTransfer(KVTransfer):
 class _AskedModel(nn.Module):
     """What drafters use of a model between its steps: each call is made by all ranks."""
 
-    def __init__(self, whole: nn.Module, embeddings: nn.Module, head: nn.Module, crew: Crew):
+    def __init__(self, config: object, embeddings: nn.Module, head: nn.Module, crew: Crew):
         super().__init__()
-        self.config = whole.config
+        self.config = config
         self.model = nn.Module()
         self.model.embed_tokens = _Asked(embeddings, lambda ids: Embed(Array.of(ids)), crew)
         self.lm_head = _Asked(head, lambda rows: Head(Array.of(rows)), crew)
