@@ -88,7 +88,7 @@ def read_divided_config(path: Path, *, dtype: Dtype, num_ranks: int) -> Any:
 def load_slices(path: Path, *, dtype: Dtype, device: torch.device, group: RankGroup) -> ModelSlices:
     """This rank's part of a model, in evaluation mode. Raises ModelLoadError.
 
-    Never holds more of the files than one slice of one weight.
+    Nothing of the files is read but its slices.
     """
     config = read_divided_config(path, dtype=dtype, num_ranks=group.size)
     whole = read_shape(config)
@@ -107,7 +107,7 @@ def load_slices(path: Path, *, dtype: Dtype, device: torch.device, group: RankGr
     split = Split(group.rank, group.size)
     num_parameters = _read_slices(model, path, split, whole, device=device)
     _put_layers(model, split, group, whole)
-    if device.type == "cpu":
+    if device.type == "cpu" and dtype in ("float32", "bfloat16"):
         use_onednn_linear(model)
     shape = _own_shape(whole, group.size)
     return ModelSlices(model.eval(), shape, whole, config, num_parameters)
@@ -154,7 +154,9 @@ def _read_slices(
                     shape = stored.get_shape()
                     num_parameters += torch.Size(shape).numel()
                     place = split.of_weight(name, shape)
-                    _set_weight(model, name, _copied(stored[place], wanted[name].dtype, device))
+                    # On a CPU it still maps the file, until it is brought into oneDNN's order.
+                    weight = stored[place].to(device, wanted[name].dtype).contiguous()
+                    _set_weight(model, name, weight)
                     _check_shape(model, name, wanted[name], whole)
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise ModelLoadError(f"{path} could not be loaded: {error}") from error
@@ -170,11 +172,6 @@ def _find_weights(path: Path) -> dict[str, Path]:
         return {name: path / file for name, file in index["weight_map"].items()}
     with safe_open(path / _WEIGHTS, framework="pt") as opened:
         return dict.fromkeys(opened.keys(), path / _WEIGHTS)
-
-
-def _copied(stored: Tensor, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """In memory of its own; what was read maps the file."""
-    return stored.to(device, dtype, copy=True).contiguous()
 
 
 def _set_weight(model: nn.Module, name: str, weight: Tensor) -> None:

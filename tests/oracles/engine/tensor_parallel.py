@@ -274,7 +274,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--texts", type=int, default=210, help="of the random model")
     parser.add_argument("--tokens", type=int, default=16, help="of each text")
-    parser.add_argument("--random-alone", action="store_true")
+    parser.add_argument("--model", choices=["random", "embedded"], help="default both")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -288,9 +288,11 @@ def main() -> int:
             " off | drafted, accepted | tokens from host | MiB of a rank, at most |"
         )
         print("|---|---|---|---|---|---|---|---|")
-        one = OneProcess(random_model)
-        results = [compare(one, 2), compare(one, 4)]
-        if not options.random_alone:
+        results = []
+        if options.model != "embedded":
+            one = OneProcess(random_model)
+            results += [compare(one, 2), compare(one, 4)]
+        if options.model != "random":
             print(f"one process, embedded: {memory_of_one(embedded)}")
             results.append(compare(OneProcess(embedded), 3))
     return 0 if all(results) else 1
