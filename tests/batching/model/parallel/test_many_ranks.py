@@ -26,7 +26,10 @@ from batching.events import Failed, Finished
 from batching.remote.engine_client import EngineClient
 from batching.remote.engine_process import OwnedProcess, python_command
 
-pytestmark = [pytest.mark.fleet, pytest.mark.timeout(300)]
+# Of processes that import torch beside others.
+START_S = 150.0
+
+pytestmark = [pytest.mark.fleet, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +82,12 @@ def test_a_rank_that_cannot_load_says_why(model_dir: Path, tmp_path: Path) -> No
 
 def test_an_engine_whose_rank_is_killed_comes_back(model_dir: Path) -> None:
     settings = Settings(
-        model=str(model_dir), device="cpu", dtype="float32", threads=1, tensor_parallel=2
+        model=str(model_dir),
+        device="cpu",
+        dtype="float32",
+        threads=1,
+        draft_budget="fixed",
+        tensor_parallel=2,
     )
     links: list[OwnedProcess] = []
 
@@ -100,7 +108,7 @@ def test_an_engine_whose_rank_is_killed_comes_back(model_dir: Path) -> None:
         for end in ends.ends.values():
             assert isinstance(end, Failed)
             assert isinstance(end.error, EngineLostError)
-        wait_until(lambda: len(links) == 2 and client.is_up)
+        wait_until(lambda: len(links) == 2 and client.is_up, limit_s=START_S)
         assert links[0].process.poll() is not None
         (rank,) = rank_ids(links[1].process.pid)
         client.submit(make_request("again"))
