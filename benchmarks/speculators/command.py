@@ -45,6 +45,7 @@ def add_speculators_command(subparsers: Any) -> None:
     add("--temperature", type=float, default=0.0)
     add("--dtype", choices=("float32", "bfloat16"), default="float32", help="of our engine")
     add("--transformers", action="store_true", help="transformers and its prompt lookup as well")
+    add("--llama-python", type=Path, metavar="PATH", help="llama.cpp too, by a Python that has it")
 
 
 def run_speculators(args: argparse.Namespace) -> int:
@@ -57,6 +58,7 @@ def run_speculators(args: argparse.Namespace) -> int:
         dtype=args.dtype,
         tokens=profile.tokenizer,
         has_transformers=args.transformers,
+        llama_python=args.llama_python,
     )
     try:
         for kind in args.kind or KINDS:

@@ -1,14 +1,18 @@
-"""Who writes the answers: our engine with and without drafters, and transformers' prompt lookup."""
+"""Who writes the answers: our engine with and without drafters, and others with prompt lookup."""
 
 from __future__ import annotations
 
 import queue
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol
+
+import torch
 
 from batching.config import DrafterConfig, Dtype, EngineConfig, SchedulerConfig, parse_drafters
 from batching.engine import Engine, build_engine
@@ -17,12 +21,14 @@ from batching.recipes import TokenText
 from batching.request import EngineRequest, SamplingParams
 from batching.stats import DrafterStats
 from benchmarks.speculators.tasks import Task
-from benchmarks.speed.contenders import RivalProcess
+from benchmarks.speed.contenders import RivalProcess, SpeedProcess, check_llama, start_llama
+from benchmarks.speed.gguf_export import cached_gguf
 from benchmarks.speed.run import RivalRequest
 
 OFF, NGRAM = "off", "n-gram"
-TRANSFORMERS, LOOKUP = "transformers", "transformers prompt lookup"
+TRANSFORMERS, LLAMA = "transformers", "llama.cpp"
 _LOOKUP_TOKENS = 10
+_LLAMA_CONTEXT_TOKENS = 2048
 _WAIT_S = 600.0
 
 
@@ -131,15 +137,15 @@ class EngineContender:
 
 
 @dataclass(slots=True)
-class TransformersContender:
-    """Transformers' own `generate`, greedy, with prompt lookup or without."""
+class RivalContender:
+    """Another engine in a process of its own, greedy, with prompt lookup or without."""
 
     name: str
-    process: RivalProcess
-    num_lookup_tokens: int | None
+    process: SpeedProcess
+    num_lookup_tokens: int | None = None
 
     def write(self, task: Task, *, temperature: float, seed: int) -> Answer | None:
-        """One call of `generate`."""
+        """One generation."""
         if temperature:
             return None
         run = self.process.run(
@@ -164,8 +170,12 @@ def make_contenders(
     dtype: Dtype,
     tokens: TokenText,
     has_transformers: bool,
+    llama_python: Path | None = None,
 ) -> list[Contender]:
-    """Off and n-gram, then one for each of `drafters` (`KIND[:FOLDER]`, more with commas)."""
+    """Off and n-gram, one for each of `drafters` (`KIND[:FOLDER]`, more with commas), and rivals.
+
+    Raises LlamaMissingError, GgufExportError.
+    """
 
     def engine(
         name: str, configs: tuple[DrafterConfig, ...], *, has_drafts: bool = True
@@ -182,11 +192,35 @@ def make_contenders(
     contenders = [engine(OFF, (), has_drafts=False), engine(NGRAM, ())]
     contenders += [engine(f"{NGRAM} + {_short(text)}", parse_drafters(text)) for text in drafters]
     if has_transformers:
-        for name, num_lookup_tokens in ((TRANSFORMERS, None), (LOOKUP, _LOOKUP_TOKENS)):
-            process = RivalProcess(model_dir, num_threads=None)
-            process.__enter__()
-            contenders.append(TransformersContender(name, process, num_lookup_tokens))
+        for num_lookup_tokens in (None, _LOOKUP_TOKENS):
+            process = RivalProcess(model_dir, num_threads=None).__enter__()
+            name = _rival_name(TRANSFORMERS, num_lookup_tokens)
+            contenders.append(RivalContender(name, process, num_lookup_tokens))
+    if llama_python is not None:
+        contenders += _llama_contenders(model_dir, llama_python)
     return contenders
+
+
+def _llama_contenders(model_dir: Path, python: Path) -> list[Contender]:
+    """llama.cpp on the same weights in float32, without drafts and with its prompt lookup."""
+    check_llama(python)
+    settings = {
+        "path": str(cached_gguf(model_dir, "F32", report=partial(print, file=sys.stderr))),
+        "dtype": "F32",
+        "num_context_tokens": _LLAMA_CONTEXT_TOKENS,
+        "num_threads": torch.get_num_threads(),
+    }
+    return [
+        RivalContender(
+            _rival_name(LLAMA, count),
+            start_llama({**settings, "num_pred_tokens": count or 0}, python).__enter__(),
+        )
+        for count in (None, _LOOKUP_TOKENS)
+    ]
+
+
+def _rival_name(engine: str, num_lookup_tokens: int | None) -> str:
+    return engine if num_lookup_tokens is None else f"{engine} prompt lookup"
 
 
 def _short(text: str) -> str:

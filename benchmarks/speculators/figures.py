@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from batching.answer_counters import START_TOKENS
-from benchmarks.speculators.contenders import OFF, TRANSFORMERS, Answer
+from benchmarks.speculators.contenders import LLAMA, OFF, TRANSFORMERS, Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +38,8 @@ def figures_of(answers: Mapping[str, Sequence[Answer]]) -> list[Figures]:
 
 
 def _figures(name: str, own: Sequence[Answer], answers: Mapping[str, Sequence[Answer]]) -> Figures:
-    # Transformers' prompt lookup is compared with transformers.
-    base = answers[TRANSFORMERS if name.startswith(TRANSFORMERS) else OFF]
+    # Another engine's prompt lookup is compared with that engine.
+    base = answers[next((rival for rival in (TRANSFORMERS, LLAMA) if rival in name), OFF)]
     pairs = [(one.seconds, other.seconds) for one, other in zip(own, base, strict=True)]
     low, high = _bootstrap(pairs)
     stats = [answer.stats for answer in own if answer.stats is not None]
