@@ -14,12 +14,13 @@ from drafter_checkpoints import make_drafter_config
 from drafter_texts import make_requests, texts
 from engine_runs import running_engine
 from rank_processes import rank_ids
+from redis_process import RedisProcess, find_redis_server
 from remote_engines import Ends, make_request, wait_until
 from tiny_model import write_tiny_model
 
 from apply_service.config import Settings
 from apply_service.prompts.tokenizer import PromptTokenizer
-from batching.config import DrafterConfig, EngineConfig, SchedulerConfig
+from batching.config import CacheConfig, DrafterConfig, EngineConfig, SchedulerConfig
 from batching.engine import build_engine
 from batching.errors import EngineLostError, ModelLoadError
 from batching.events import Failed, Finished
@@ -61,6 +62,32 @@ def test_drafters_that_ask_for_embeddings_and_logits_change_no_text(
     with running_engine(replace(plain, drafters=drafters), tokens=tokens) as running:
         assert texts(running, make_requests("sampled", count=16, has_drafts=True)) == expected
         assert {"eagle", "hydra"} & running.engine.stats().by_reference.keys()
+
+
+@pytest.mark.redis
+@pytest.mark.skipif(find_redis_server() is None, reason="no redis-server")
+def test_ranks_share_chunks_with_as_many_ranks_alone(model_dir: Path) -> None:
+    redis = RedisProcess()
+    cache = CacheConfig(
+        memory_bytes=8 << 20, chunk_tokens=32, redis_url=redis.url, timeout_s=20.0, secret=b"ours"
+    )
+
+    def run(num_ranks: int) -> tuple[list[list[int]], int]:
+        """The texts, and the tokens that came from Redis."""
+        config = make_config(model_dir, tensor_parallel=num_ranks, cache=cache)
+        with running_engine(config) as running:
+            written = texts(running, make_requests("greedy", count=12, has_drafts=True))
+            assert running.engine.wait_for_stores(20.0)
+            _, of_redis = running.engine.stats().tiers
+            return written, of_redis.hit_tokens
+
+    try:
+        first, second, one = run(2), run(2), run(1)
+    finally:
+        redis.kill()
+    assert first[0] == second[0] == one[0]
+    assert first[1] == one[1] == 0
+    assert second[1] > 0
 
 
 def test_layer_skip_is_refused_and_leaves_no_rank_behind(model_dir: Path) -> None:
