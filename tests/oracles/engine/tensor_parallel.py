@@ -58,10 +58,10 @@ class Model:
 
     def config(self, num_ranks: int) -> EngineConfig:
         """So few blocks that prompts come back from host memory."""
-        per_token = 45 << 10 if self.name == "embedded" else 512
+        num_bytes = 1024 * (45 << 10) if self.name == "embedded" else 4096 * 512
         return EngineConfig(
             model_path=self.path,
-            kv_memory_bytes=4096 * per_token // num_ranks,
+            kv_memory_bytes=num_bytes // num_ranks,
             num_threads=1,
             cache=CacheConfig(memory_bytes=128 * MIB, chunk_tokens=32),
             scheduler=SchedulerConfig(max_running=64, max_waiting=len(self.prompts)),
