@@ -208,6 +208,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     threads: Annotated[
         int | None, Meta(description="CPU threads of the model; unset: one per core.")
     ] = None
+    tensor_parallel: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=64,
+            description="Processes that share one model, on GPUs one for each; must divide its"
+            " heads and KV heads. `threads` and `kv_memory` are those of each.",
+        ),
+    ] = 1
     max_running: Annotated[
         int, Meta(ge=1, le=1024, description="Requests computed at the same time.")
     ] = 32
