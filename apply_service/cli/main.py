@@ -27,6 +27,7 @@ from apply_service.config import (
     load_settings,
     setting_fields,
 )
+from apply_service.models.torch_environment import set_torch_defaults
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
 
@@ -84,17 +85,6 @@ _PLUGGED_COMMANDS = {
     "cache": "count or clear the prompts in Redis",
     "bench": "measure accuracy, latency and settings on your own code",
 }
-# OpenMP's threads spin while they wait, by default for milliseconds. Beside another busy process
-# they keep each other from running, and a step takes twenty times as long.
-_OPENMP_SPIN_COUNT = "1000"
-# oneDNN keeps what it has compiled for up to 1,024 shapes of products, twice, and a step has a
-# shape of its own for each number of rows: hundreds of megabytes over a day.
-_PRIMITIVE_CACHE_CAPACITY = "64"
-_TORCH_VARIABLES = {
-    "GOMP_SPINCOUNT": _OPENMP_SPIN_COUNT,
-    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": _PRIMITIVE_CACHE_CAPACITY,
-    "LRU_CACHE_CAPACITY": _PRIMITIVE_CACHE_CAPACITY,
-}
 _BENCHES = {
     "accuracy": "how often the merged file is right, and how often it says so",
     "latency": "time whole edits: without a model, cold, and with the prompt cached",
@@ -121,8 +111,7 @@ def _introduce() -> int:
 
 def run_to_exit_code(run: Callable[[], int]) -> int:
     """Run a command with the environment that torch needs; say what went wrong on stderr."""
-    for name, value in _TORCH_VARIABLES.items():
-        os.environ.setdefault(name, value)  # read when torch is loaded
+    set_torch_defaults(os.environ)
     prepare_streams()
     try:
         code = run()
