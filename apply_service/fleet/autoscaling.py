@@ -1,10 +1,11 @@
-"""Chooses the number of replicas by the tokens that wait in them."""
+"""Chooses the number of replicas by the tokens that wait in them. Needs no Ray."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ray.serve.config import AutoscalingContext
+if TYPE_CHECKING:
+    from ray.serve.config import AutoscalingContext
 
 QUEUED_TOKENS = "queued_tokens"
 
