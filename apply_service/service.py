@@ -222,6 +222,11 @@ class ApplyService:
         for helper in self._helpers:
             helper.prepare()
 
+    def start_without_model(self) -> None:
+        """Start what edits without a model need; others fail with ModelFailedError."""
+        self._text_work.start()
+        self._model.fail(model_failed)
+
     async def stop(self) -> None:
         """Take no more requests and let those under way end, for a while."""
         if self._loading is not None:

@@ -2,5 +2,6 @@
 
 `serve_app` is the Ray Serve application; `routing` sends a file's edits to one replica by the
 `affinity_header`, `autoscaling` counts replicas by queued tokens.
+`batch` does many edits at once.
 Ray comes with the extra `ray`, and is imported by nothing else.
 """

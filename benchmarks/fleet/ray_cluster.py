@@ -10,11 +10,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import yaml
 
 from apply_service.fleet.affinity_header import AFFINITY_HEADER, HEADER_VARIABLE
@@ -60,12 +61,14 @@ class RayCluster:
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
             yaml.safe_dump(config, file)
             file.flush()
-            subprocess.run(
+            deployed = subprocess.run(
                 [_BIN / "serve", "deploy", file.name, "--address", self._api_url],
-                check=True,
-                capture_output=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
                 env=dict(self.environment),
             )
+            assert deployed.returncode == 0, deployed.stdout
         self._wait_until_running(options.get("num_replicas"))
 
     def application(self) -> dict[str, Any]:
@@ -82,6 +85,18 @@ class RayCluster:
             for replica in deployment["replicas"]
             if replica["state"] == "RUNNING"
         }
+
+    def workers(self, word: str) -> list[int]:
+        """The process ids of this cluster's workers that have the word in their title."""
+        token = self.environment[_TOKEN_VARIABLE]
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                title = " ".join(process.cmdline())
+                is_named = title.startswith("ray::") and word in title
+                if is_named and process.environ().get(_TOKEN_VARIABLE) == token:
+                    found.append(process.pid)
+        return found
 
     def wait_for_replicas(self, num_replicas: int, *, other_than: int | None = None) -> None:
         """Wait until so many run, without the process `other_than` among them."""

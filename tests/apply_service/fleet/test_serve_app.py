@@ -9,7 +9,7 @@ import random
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
-from benchmarks.fleet.ray_cluster import RayCluster, ray_cluster
+from benchmarks.fleet.ray_cluster import RayCluster
 
 pytestmark = [pytest.mark.fleet, pytest.mark.timeout(400)]
 
@@ -29,10 +29,9 @@ LIMIT_S = 120.0
 
 
 @pytest.fixture(scope="module")
-def cluster(settings: dict[str, Any]) -> Iterator[RayCluster]:
-    with ray_cluster() as cluster:
-        cluster.deploy(settings, num_replicas=2)
-        yield cluster
+def cluster(ray_node: RayCluster, settings: dict[str, Any]) -> RayCluster:
+    ray_node.deploy(settings, num_replicas=2)
+    return ray_node
 
 
 @pytest.fixture(scope="module")
