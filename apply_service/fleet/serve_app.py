@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, Receive, Scope, Send
 from ray import serve
 from ray.serve import Application
 from ray.serve.config import RequestRouterConfig
@@ -58,7 +58,8 @@ def build(arguments: Mapping[str, Any]) -> Application:
             f" leave it out and set {_SETTINGS_OF_SERVE[name]} of Ray Serve"
         )
     settings = load_settings(flags={}, environment=os.environ, arguments=arguments).settings
-    return ApplyReplica.options(graceful_shutdown_timeout_s=settings.drain_s).bind(settings)
+    deployment: Any = ApplyReplica
+    return deployment.options(graceful_shutdown_timeout_s=settings.drain_s).bind(settings)
 
 
 @serve.deployment(
@@ -123,7 +124,7 @@ class _ReplicaApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request or the lifespan on."""
 
-        async def send_start(message: Message) -> None:
+        async def send_start(message: Any) -> None:
             if message["type"] == "lifespan.startup.complete":
                 message = await self._model_outcome(message)
             elif message["type"] == "http.response.start":
@@ -134,10 +135,9 @@ class _ReplicaApp:
 
         await self._app(scope, receive, send_start)
 
-    async def _model_outcome(self, complete: Message) -> Message:
+    async def _model_outcome(self, complete: Any) -> Any:
         try:
             await self._service.wait_for_model(is_patient=True)
         except ApplyError as error:
-            failed: Any = {"type": "lifespan.startup.failed", "message": str(error)}
-            return failed  # type: ignore[no-any-return]
+            return {"type": "lifespan.startup.failed", "message": str(error)}
         return complete

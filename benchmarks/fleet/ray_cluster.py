@@ -127,6 +127,8 @@ def ray_cluster(*, num_cpus: int = 4) -> Iterator[RayCluster]:
         **os.environ,
         HEADER_VARIABLE: AFFINITY_HEADER,
         "RAY_USAGE_STATS_ENABLED": "0",
+        # By default workers give way to everything else on the machine (niceness 15).
+        "RAY_worker_niceness": "0",
         "RAY_AUTH_MODE": "token",
         _TOKEN_VARIABLE: secrets.token_hex(32),
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),

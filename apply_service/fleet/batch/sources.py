@@ -25,7 +25,7 @@ class _Slice(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     root: str
 
 
-class JsonLines(_Slice):
+class JsonLines(_Slice, frozen=True, kw_only=True):
     """Lines of a file, from a byte on; `line` is the number of the first."""
 
     path: str
@@ -34,7 +34,7 @@ class JsonLines(_Slice):
     num_lines: int
 
 
-class ParquetRows(_Slice):
+class ParquetRows(_Slice, frozen=True, kw_only=True):
     """Rows of one row group of a file."""
 
     path: str
@@ -43,13 +43,13 @@ class ParquetRows(_Slice):
     stop: int
 
 
-class FolderFiles(_Slice):
+class FolderFiles(_Slice, frozen=True, kw_only=True):
     """Updates beside their files: `a.py.update` is of `a.py`."""
 
     names: tuple[str, ...]
 
 
-class GitFiles(_Slice):
+class GitFiles(_Slice, frozen=True, kw_only=True):
     """Files that differ between two commits; the root is the repository."""
 
     before: str

@@ -68,14 +68,15 @@ class BatchWorker:
     async def _answer(self, edit: Edit) -> EditResult:
         if edit.problem is not None:
             return _failed(edit, _unusable(edit.problem))
-        for number in range(1, _NUM_TRIES + 1):
+        num_left = _NUM_TRIES
+        while True:
             answer = await self._try(edit)
+            num_left -= 1
             if isinstance(answer, ApplyResult):
                 return _done(edit, answer)
-            if answer.status not in _PASSING or number == _NUM_TRIES:
-                break
+            if answer.status not in _PASSING or not num_left:
+                return _failed(edit, answer)
             await asyncio.sleep(_PAUSE_S)
-        return _failed(edit, answer)
 
     async def _try(self, edit: Edit) -> ApplyResult | Problem:
         try:
