@@ -126,6 +126,7 @@ def ray_cluster(*, num_cpus: int = 4) -> Iterator[RayCluster]:
     environment = {
         **os.environ,
         HEADER_VARIABLE: AFFINITY_HEADER,
+        "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": "apply_service.fleet.lost_replicas.middlewares",
         "RAY_USAGE_STATS_ENABLED": "0",
         # By default workers give way to everything else on the machine (niceness 15).
         "RAY_worker_niceness": "0",

@@ -28,12 +28,12 @@ def source(tmp_path: Path) -> Path:
     path = tmp_path / "edits.jsonl"
     with path.open("w") as stream:
         for number in range(NUM_EDITS):
-            before = f"def f_{number}():\n    return {number}\n"
             row = {
                 "id": f"edit-{number}",
                 "path": f"file_{number % 40}.py",
-                "original": before + "\n\ndef g():\n    return 'g'\n",
-                "update": before.replace("return", "return 1 +") + "\n# ... existing code ...\n",
+                "original": f"def f():\n    return {number}\n\n\ndef g():\n    return 'g'\n",
+                "update": f"<<<<<<< SEARCH\n    return {number}\n=======\n    return -1\n"
+                ">>>>>>> REPLACE\n",
             }
             stream.write(json.dumps(row) + "\n")
     return path
