@@ -218,6 +218,7 @@ class Engine:
                 num_batch_running=num_batch_running,
                 num_waiting=max(0, num_live - num_running),
                 num_running=num_running,
+                num_queued_tokens=self._scheduler.num_queued_tokens,
                 num_blocks=self._block_pool.num_blocks,
                 num_free_blocks=self._block_pool.num_free_blocks,
                 preemptions=self._scheduler.num_preemptions,
