@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from apply_service.apply.run import PipelineLimits
 from apply_service.config import Settings
 from apply_service.http.compat.settings import CompatSettings, parse_aliases
 from apply_service.models.found_model import FoundModel
+from apply_service.observe.progress import Progress
 from apply_service.service import ApplyService, BatchLimits, LoadedModel
 
 if TYPE_CHECKING:
@@ -75,6 +77,15 @@ def _make_writer(settings: Settings, observe: ObserveWriter) -> Writer | None:
 
 
 def _load_model(settings: Settings, found: FoundModel | None) -> LoadedModel:
+    progress = Progress(sys.stderr)
+    progress.show_stage(f"loading the model {settings.model}; other edits are served meanwhile")
+    try:
+        return _loaded_model(settings, found)
+    finally:
+        progress.clear()
+
+
+def _loaded_model(settings: Settings, found: FoundModel | None) -> LoadedModel:
     if not settings.in_process:
         from apply_service.models.remote_engine import launch_model
 

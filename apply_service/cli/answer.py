@@ -54,9 +54,14 @@ def answer_edit(
                 progress.show_stage("asking the judge")
                 outcome = hear_judge(plan, outcome, settings, environment)
             return answer_of(body, outcome, model=settings.model, fingerprint=None)
+        # A model that is not there is said before torch is imported, which takes seconds.
+        from apply_service.models.found_model import find_model
+
+        progress.show_stage(f"looking for the model {settings.model}")
+        found = find_model(settings, report=progress.show_stage)
         from apply_service.cli.local import apply_locally
 
-        return apply_locally(settings, body, plan, progress=progress)
+        return apply_locally(settings, body, plan, found=found, progress=progress)
     except RejectedError as error:
         return error.problem
     except ChoiceError as error:

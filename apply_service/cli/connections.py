@@ -28,26 +28,33 @@ def prepare_and_show(settings: Settings, listener: socket.socket) -> None:
     Raises ModelStoreError, ModelLoadError or KeyFileError.
     """
     from apply_service.http.guard.from_settings import key_file_of
+    from apply_service.http.page.page_files import PageFiles
     from apply_service.http.server.listener import url_of
     from apply_service.models.store import EMBEDDED_NAME, open_store
     from apply_service.observe.progress import Progress
 
     # Fetching and merging a model take a while; a server would log them and nothing else.
     progress = Progress(sys.stderr)
-    store = open_store(progress.show_stage)
-    if settings.model == EMBEDDED_NAME:
-        store.prepare_embedded()
-    else:
-        store.resolve(settings.model, settings.revision)
-    progress.clear()
+    store = open_store(progress.show_stage, progress.show_share)
+    try:
+        if settings.model == EMBEDDED_NAME:
+            store.prepare_embedded()
+        else:
+            store.resolve(settings.model, settings.revision)
+    finally:
+        progress.clear()
     needs_key = bool(key_file_of(settings).read())
-    print("\n".join(connection_lines(url_of(listener), needs_key=needs_key)), flush=True)
+    has_page = PageFiles().try_read("index.html") is not None
+    lines = connection_lines(url_of(listener), needs_key=needs_key, has_page=has_page)
+    print("\n".join(lines), flush=True)
 
 
-def connection_lines(url: str, *, needs_key: bool) -> Iterator[str]:
+def connection_lines(url: str, *, needs_key: bool, has_page: bool) -> Iterator[str]:
     """A line for each kind of client."""
     yield f"apply-service listens at {url}; Ctrl-C ends it."
     yield ""
+    if has_page:
+        yield f"  a browser              {url}/ has a page to try edits on"
     yield f"  OpenAI's packages      base_url {url}/v1"
     yield f"  Anthropic's packages   base_url {url}"
     yield f"  Morph's SDK            morphApiUrl {url}"

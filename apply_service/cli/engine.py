@@ -13,6 +13,7 @@ from apply_service.apply.errors import UsageError
 from apply_service.config import Settings
 from apply_service.observe.free_memory import keep_giving_back
 from apply_service.observe.log_format import configure_logging
+from apply_service.observe.progress import Progress
 from batching.remote.engine_listener import listen_at, serve_shared
 
 if TYPE_CHECKING:  # it brings torch
@@ -30,9 +31,7 @@ def run_engine(settings: Settings) -> int:
     """
     if settings.engine_socket is None:
         raise UsageError("an engine needs a socket; give --engine-socket PATH")
-    configure_logging(
-        settings.log_level, settings.log_format, shows_text=settings.log_text, stream=sys.stderr
-    )
+    configure_logging(settings.log_level, settings.log_format, shows_text=settings.log_text)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     keep_giving_back()
     is_ending = threading.Event()
@@ -42,7 +41,12 @@ def run_engine(settings: Settings) -> int:
     with listen_at(Path(settings.engine_socket)) as listener:
         from apply_service.models.loading import load_to_stay
 
-        loaded = load_to_stay(settings, report=_LOGGER.info)
+        progress = Progress(sys.stderr)
+        progress.show_stage(f"loading the model {settings.model}")
+        try:
+            loaded = load_to_stay(settings, report=_LOGGER.info)
+        finally:
+            progress.clear()
         _LOGGER.info("%s is served at %s", loaded.name, settings.engine_socket)
         engine = cast("Engine", loaded.engine)
         serve_shared(listener, engine, until=is_ending, drain_s=settings.drain_s)

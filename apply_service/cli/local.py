@@ -14,6 +14,7 @@ from apply_service.apply.run import ApplyPipeline, PipelineLimits
 from apply_service.config import Settings
 from apply_service.http.problems import answer_of
 from apply_service.http.schemas import ApplyBody, ApplyResult
+from apply_service.models.found_model import FoundModel
 from apply_service.models.loading import load_served_model
 from apply_service.observe.progress import Progress
 from apply_service.service import LoadedModel
@@ -21,14 +22,19 @@ from batching.async_engine import AsyncEngine
 
 
 def apply_locally(
-    settings: Settings, body: ApplyBody, plan: EditPlan, *, progress: Progress
+    settings: Settings,
+    body: ApplyBody,
+    plan: EditPlan,
+    *,
+    found: FoundModel,
+    progress: Progress,
 ) -> ApplyResult:
     """The result of a planned edit.
 
-    Raises RejectedError, ModelStoreError, ApplyError, PromptError or EngineError.
+    Raises RejectedError, ApplyError, PromptError or EngineError.
     """
     progress.show_stage(f"loading the model {settings.model}")
-    loaded = load_served_model(settings, report=progress.show_stage)
+    loaded = load_served_model(settings, report=progress.show_stage, found=found)
     progress.show_stage("reading the file")
     outcome = asyncio.run(run_plan(loaded, settings, plan, progress=progress))
     fingerprint = loaded.engine.model_info.fingerprint

@@ -18,7 +18,7 @@ from apply_service.apply.errors import DiskFullError, UsageError
 from apply_service.cli.completion import add_completion_command, print_completion
 from apply_service.cli.manual import add_manual_command, print_manual
 from apply_service.cli.standard_streams import drop_output, prepare_streams
-from apply_service.cli.suggesting_parser import SuggestingParser
+from apply_service.cli.suggesting_parser import ShowVersion, SuggestingParser
 from apply_service.config import (
     ConfigError,
     LoadedSettings,
@@ -158,6 +158,7 @@ def build_parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentPar
         description="Merges lazy edits of coding agents into files and says whether to trust the"
         " result.",
     )
+    parser.add_argument("--version", action=ShowVersion)
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     serve = subparsers.add_parser("serve", usage=_USAGE, help="serve edits over HTTP")
     _add_setting_flags(serve, setting_fields())

@@ -9,7 +9,8 @@ from typing import Any
 
 from apply_service.models.info import ModelDescription, model_info
 from apply_service.models.manifest import ModelStoreError
-from apply_service.models.store import EMBEDDED_NAME, open_store
+from apply_service.models.store import EMBEDDED_NAME, ModelStore, open_store
+from apply_service.observe.progress import Progress
 from batching.errors import ModelLoadError
 
 _MODEL_HELP = "embedded (the default), the folder of a model, a GGUF file, or a name on the hub"
@@ -53,7 +54,19 @@ def _report(message: str) -> None:
 
 
 def _prepare(args: argparse.Namespace) -> int:
-    store = open_store(_report)
+    progress = Progress(sys.stderr)
+
+    def report(stage: str) -> None:
+        _report(stage)  # a log has the stages as well
+        progress.show_stage(stage)
+
+    try:
+        return _prepare_in(open_store(report, progress.show_share), args)
+    finally:
+        progress.clear()
+
+
+def _prepare_in(store: ModelStore, args: argparse.Namespace) -> int:
     if args.model == EMBEDDED_NAME:
         location = store.prepare_embedded(args.from_file)
     elif args.from_file is not None:

@@ -52,7 +52,6 @@ def serve(
         settings.log_level,
         settings.log_format,
         shows_text=settings.log_text,
-        stream=sys.stderr,
     )
     make_room_for(settings.max_connections)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)

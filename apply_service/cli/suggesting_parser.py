@@ -35,6 +35,24 @@ class SuggestingParser(argparse.ArgumentParser):
             raise
 
 
+class ShowVersion(argparse.Action):
+    """Prints the version that is installed of the program, and ends."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(
+            option_strings, dest=dest, nargs=0, default=argparse.SUPPRESS, help="print the version"
+        )
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(f"{parser.prog} {version(parser.prog)}")
+        except PackageNotFoundError:
+            print(f"{parser.prog} is not installed")
+        parser.exit()
+
+
 def _nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that `word` is a typo of, such as two letters swapped."""
     return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=_LIKENESS)), None)

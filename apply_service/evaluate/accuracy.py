@@ -34,7 +34,7 @@ from apply_service.evaluate.contenders.remote import (
     split_url,
 )
 from apply_service.evaluate.contenders.wire_formats import Api
-from apply_service.observe.progress import Progress
+from apply_service.observe.progress import tracked
 
 DEFAULT_GIT_LIMIT = 200
 DEFAULT_FAILURES = Path("accuracy-failures")
@@ -145,19 +145,14 @@ def _make_contender(options: AccuracyOptions) -> Contender:
 
 
 def _answer_all(contender: Contender, cases: Sequence[Case]) -> Iterator[CaseResult]:
-    progress = Progress(sys.stderr)
-    try:
-        for number, case in enumerate(cases, start=1):
-            progress.show_stage(f"case {number} of {len(cases)}: {case.id}")
-            planned = plan_case(case)
-            yield CaseResult(
-                case,
-                contender.answer(case),
-                language=planned.language or case.language or "unknown",
-                is_certain=planned.is_certain,
-            )
-    finally:
-        progress.clear()
+    for case in tracked(cases, name=lambda case: case.id):
+        planned = plan_case(case)
+        yield CaseResult(
+            case,
+            contender.answer(case),
+            language=planned.language or case.language or "unknown",
+            is_certain=planned.is_certain,
+        )
 
 
 def _format_head(report: Mapping[str, Any]) -> Iterable[str]:

@@ -40,7 +40,7 @@ from apply_service.edit.read.snippet_error import SnippetError
 from apply_service.evaluate.case_statistics import wilson_interval
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.cases.planned_case import edit_of_case
-from apply_service.observe.progress import Progress
+from apply_service.observe.progress import tracked
 
 _ACCURACIES = tuple(hundredths / 100 for hundredths in range(50, 100))
 _ANY_CHOICE = "-"
@@ -226,19 +226,14 @@ async def ask_about(
     say = (
         _JudgeWitness(server, ears) if isinstance(server, Judge) else _WriterWitness(server, ears)
     ).say
-    progress = Progress(sys.stderr)
     try:
         try:
             form = await server.meet()
         except RemoteError as error:
             raise UsageError(f"the {role} cannot be asked: {error}") from error
-        judged = []
-        for number, doubt in enumerate(doubts, start=1):
-            progress.show_stage(f"doubt {number} of {len(doubts)}")
-            judged.append(await say(doubt))
-        return form, judged
+        asked = tracked(doubts, name=lambda doubt: doubt.plan.edit.path or "")
+        return form, [await say(doubt) for doubt in asked]
     finally:
-        progress.clear()
         await server.close()
 
 

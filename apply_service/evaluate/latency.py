@@ -44,6 +44,7 @@ from apply_service.evaluate.latency_report import (
     summarise_latency,
 )
 from apply_service.evaluate.run_log import RunLog
+from apply_service.observe.progress import Progress, tracked
 
 # Sent before a warm run: with an instruction of its own a prompt differs behind the code.
 _EARLIER_INSTRUCTION = "Apply an earlier change of the same code."
@@ -108,22 +109,23 @@ def _measure(
         return row_by_key[job.key]
 
     rows = []
-    for number, case in enumerate(cases[: options.limit], start=1):
-        print(f"edit {number} of {min(options.limit, len(cases))}: {case.id}", file=sys.stderr)
+    for case in tracked(cases[: options.limit], name=lambda case: case.id):
         rows.append(row_of(_Job(case, "auto")))
     pairs: list[tuple[LatencyRow, LatencyRow]] = []
     num_too_long = 0
+    progress = Progress(sys.stderr, has_clock=False)
     for case in cases:
         if len(pairs) == options.long_limit:
             break
         if case.original.count("\n") <= options.min_lines:
             continue
-        print(f"long file {len(pairs) + 1} of {options.long_limit}: {case.id}", file=sys.stderr)
+        progress.show_item(f"long file {case.id}", len(pairs) + 1, options.long_limit)
         whole = row_of(_Job(case, "file"))
         if whole.runs["file_cold"].timing.target_passes:
             pairs.append((row_of(_Job(case, "auto")), whole))
         else:
             num_too_long += whole.runs["file_cold"].timing.problem == "prompt-too-long"
+    progress.clear()
     return {
         "limit": options.limit,
         "min_lines": options.min_lines,

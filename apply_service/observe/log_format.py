@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import traceback
 from collections.abc import MutableMapping
 from typing import Any, Literal, TextIO
@@ -17,24 +18,34 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 _EventDict = MutableMapping[str, Any]
 # What they catch came out of a request as well.
 _PRIVATE_LOGGERS = ("uvicorn.error", "asyncio")
+_ERASE_LINE = "\r\x1b[2K"
 _NEVER = logging.CRITICAL + 1
 
 
 def configure_logging(
-    level: LogLevel, log_format: LogFormat, *, shows_text: bool, stream: TextIO
+    level: LogLevel,
+    log_format: LogFormat,
+    *,
+    shows_text: bool,
+    stream: TextIO | None = None,
+    is_beside_bar: bool = False,
 ) -> None:
-    """Send all logging to `stream`; `auto` is for people if the stream is a terminal.
+    """Send all logging to `stream`, by default stderr; `auto` is for people at a terminal.
 
-    Unless `shows_text`, nothing of users' files is written: messages of errors that may quote them
+    `is_beside_bar` where another process may show a bar on the same terminal. Unless `shows_text`,
+    nothing of users' files is written: messages of errors that may quote them
     are left out, and TEXT_LOGGER is silent.
     """
-    is_console = log_format == "console" or (log_format == "auto" and stream.isatty())
+    handler = _StderrHandler() if stream is None else logging.StreamHandler(stream)
+    is_terminal = handler.stream.isatty()
+    if is_terminal and is_beside_bar and isinstance(handler, _StderrHandler):
+        handler.before_line = _ERASE_LINE
+    is_console = log_format == "console" or (log_format == "auto" and is_terminal)
     renderer: Any
     if is_console:
-        renderer = structlog.dev.ConsoleRenderer(colors=stream.isatty(), pad_event_to=0)
+        renderer = structlog.dev.ConsoleRenderer(colors=is_terminal, pad_event_to=0)
     else:
         renderer = structlog.processors.JSONRenderer(ensure_ascii=False)
-    handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[
@@ -55,6 +66,23 @@ def configure_logging(
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it has a line for every request
     TEXT_LOGGER.setLevel(logging.INFO if shows_text else _NEVER)
+
+
+class _StderrHandler(logging.StreamHandler[TextIO]):
+    """Writes to what stderr is by now: while a bar is shown, lines stand above it."""
+
+    before_line = ""
+
+    @property
+    def stream(self) -> TextIO:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, _stream: TextIO) -> None:
+        """Stays stderr."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self.before_line + super().format(record)
 
 
 class _ExceptionText:

@@ -20,6 +20,7 @@ import msgspec
 from apply_service.apply.errors import ApplyError
 from apply_service.config import parse_size
 from apply_service.evaluate.cases.case_file import Case, read_cases
+from apply_service.observe.progress import tracked
 from batching.cache.redis_url import parse_redis_url
 from batching.config import DEFAULT_CHUNK_TOKENS
 from benchmarks.cache.edits import LineEdit, files_of, line_edits, marker_for, spread
@@ -116,7 +117,8 @@ def _repeat(bench: Bench) -> dict[str, Any]:
     case, edits = next(_edited_files(bench, bench.args.limit))
     with CacheProcess(bench.settings()) as process:
         process.run(bench.job(case, edits[0], salt="warm-up"))
-        runs = [process.run(bench.job(case, edit, salt="repeat")) for edit in edits]
+        jobs = [bench.job(case, edit, salt="repeat") for edit in edits]
+        runs = [process.run(job) for job in tracked(jobs, name=lambda job: job.path)]
     first, later = runs[0], runs[1:]
     computed = [run.prompt_tokens - run.cached_tokens for run in runs]
     return {
@@ -140,12 +142,12 @@ def _fleet(bench: Bench) -> dict[str, Any]:
         for case, edits in _some(_edited_files(bench, 1), bench.args.limit)
     ]
     with CacheProcess(bench.settings(url=bench.redis_url)) as process:
-        for job in jobs:
+        for job in tracked(jobs, name=lambda job: job.path):
             process.run(job)
     with CacheProcess(bench.settings(has_tiers=False)) as process:
-        cold = [process.run(job) for job in jobs]
+        cold = [process.run(job) for job in tracked(jobs, name=lambda job: job.path)]
     with CacheProcess(bench.settings(url=bench.redis_url)) as process:
-        warm = [process.run(job) for job in jobs]
+        warm = [process.run(job) for job in tracked(jobs, name=lambda job: job.path)]
     return {
         "files": len(jobs),
         "prompt_tokens": sum(run.prompt_tokens for run in cold),
@@ -175,7 +177,7 @@ def _gate(bench: Bench) -> dict[str, Any]:
     ]
     address = parse_redis_url(bench.redis_url)
     with CacheProcess(bench.settings(url=bench.redis_url)) as process:
-        for job in jobs:
+        for job in tracked(jobs, name=lambda job: job.path):
             process.run(job)
     unflushed = [msgspec.structs.replace(job, flush=False) for job in jobs]
     rounds: dict[str, list[CacheRun]] = {"without": [], "slow": [], "fast": []}

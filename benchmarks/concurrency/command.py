@@ -27,6 +27,7 @@ from apply_service.evaluate.machine import describe_machine
 from apply_service.evaluate.run_log import RunLog
 from apply_service.models.loading import resolve_dtype
 from apply_service.models.store import ModelLocation, cache_dir, resolve_model
+from apply_service.observe.progress import tracked
 from apply_service.prompts.profile import load_profile
 from batching.config import Dtype, EngineConfig, ModelInfo, SchedulerConfig
 from batching.engine import build_engine
@@ -220,22 +221,25 @@ def _run_workload(
     """Run the pairs that the log lacks; the batch sizes take turns."""
     finished = {(pair.workload, pair.concurrency, pair.number) for pair in log.rows}
     is_warm = False
-    for number in range(options.num_pairs):
-        for concurrency in options.concurrencies:
-            if (workload, concurrency, number) in finished:
-                continue
-            if not is_warm:
-                runner.run(workload, tasks, concurrency=_WARM_UP_CONCURRENCY, number=-1)
-                is_warm = True
-            pair = runner.run(workload, tasks, concurrency=concurrency, number=number)
-            log.add(pair)
-            print(
-                f"{workload}, {concurrency} at once, pair {number + 1} of {options.num_pairs}:"
-                f" off {pair.off.seconds:.2f} s, budgeted {pair.budgeted.seconds:.2f} s,"
-                f" ratio {pair.ratio:.3f}",
-                file=sys.stderr,
-                flush=True,
-            )
+    wanted = [
+        (concurrency, number)
+        for number in range(options.num_pairs)
+        for concurrency in options.concurrencies
+        if (workload, concurrency, number) not in finished
+    ]
+    for concurrency, number in tracked(wanted, name=lambda pair: f"{workload}, {pair[0]} at once"):
+        if not is_warm:
+            runner.run(workload, tasks, concurrency=_WARM_UP_CONCURRENCY, number=-1)
+            is_warm = True
+        pair = runner.run(workload, tasks, concurrency=concurrency, number=number)
+        log.add(pair)
+        print(
+            f"{workload}, {concurrency} at once, pair {number + 1} of {options.num_pairs}:"
+            f" off {pair.off.seconds:.2f} s, budgeted {pair.budgeted.seconds:.2f} s,"
+            f" ratio {pair.ratio:.3f}",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _engine_config(options: ConcurrencyOptions, location: ModelLocation) -> EngineConfig:

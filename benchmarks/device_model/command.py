@@ -27,6 +27,7 @@ from typing import Any, cast
 
 from apply_service.apply.errors import UsageError
 from apply_service.evaluate.machine import describe_machine
+from apply_service.observe.progress import tracked
 from batching.config import SchedulerConfig
 from batching.engine import Engine
 from batching.model.runner import ModelRunner
@@ -190,7 +191,7 @@ def run_device_model(args: argparse.Namespace) -> int:
     print(f"{len(edits)} edits, mean prompt {num_prompt} tokens, answer {num_answer}")
     print("| requests | busy | step ms | host ms | rows | padding | tokens/s | edits/s | alone |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for num_requests in args.requests:
+    for num_requests in tracked(args.requests, name=lambda number: f"{number} requests"):
         loads = [
             run_load(edits, num_requests, device=device, max_rows=args.rows, has_time=has_time)
             for has_time in (True, False)
@@ -208,7 +209,7 @@ def _run_measured(args: argparse.Namespace, edits: Sequence[Edit]) -> int:
     print("costs, ms: " + ", ".join(f"{n} {ms:.2f}" for n, ms in costs.measured_ms.items()))
     print("| requests | busy | step ms | host ms | rows | steps | graphs | tokens/s | edits/s |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for num_requests in args.requests:
+    for num_requests in tracked(args.requests, name=lambda number: f"{number} requests"):
         runner = MeasuredRunner(model_runner, answers_of(edits))
         load = closed_loop(edits, num_requests, runner=runner, costs=costs, max_rows=args.rows)
         print(

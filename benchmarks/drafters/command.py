@@ -20,6 +20,7 @@ import msgspec
 from apply_service.apply.engine_requests import drafts_of
 from apply_service.evaluate.cases.case_file import Case, CaseFileError, read_cases
 from apply_service.models.store import resolve_model
+from apply_service.observe.progress import tracked
 from apply_service.prompts.errors import TextNotEncodableError
 from apply_service.prompts.profile import Profile, load_profile
 from benchmarks.drafters.ablation import move_block, rename_identifier
@@ -228,7 +229,7 @@ def _replay_all(
 ) -> dict[str, list[ReplayFigures]]:
     return {
         name: [replay(make(case), case.answer, max_draft_tokens=k) for case in cases]
-        for name, make in factories.items()
+        for name, make in tracked(list(factories.items()), name=lambda pair: pair[0])
     }
 
 

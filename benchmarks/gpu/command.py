@@ -25,6 +25,7 @@ import msgspec
 import torch
 
 from apply_service.evaluate.machine import describe_machine
+from apply_service.observe.progress import tracked
 from batching.config import EngineConfig, SchedulerConfig
 from batching.model.loading import ModelShape
 from batching.model.random_model import MAX_POSITION, SHAPE_NAMES, make_random_model
@@ -168,13 +169,12 @@ def _measure(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     bench = StepBench(
         runner, loaded.shape, roofline=roofline, context=args.context, device=device, trace=trace
     )
-    for batch in args.batch:
-        for k in args.k:
-            print(f"batch {batch}, k {k}", file=sys.stderr)
-            times = bench.measure(batch=batch, k=k, num_steps=args.steps)
-            report["steps"].append(_with_ratio(times))
-            report["num_graphs"] = runner.num_graphs
-            yield report
+    sizes = [(batch, k) for batch in args.batch for k in args.k]
+    for batch, k in tracked(sizes, name=lambda size: f"batch {size[0]}, k {size[1]}"):
+        times = bench.measure(batch=batch, k=k, num_steps=args.steps)
+        report["steps"].append(_with_ratio(times))
+        report["num_graphs"] = runner.num_graphs
+        yield report
     report["attention"] = _measure_attention(args, loaded.shape, roofline)
     yield report
     del bench, runner, loaded

@@ -23,6 +23,7 @@ from apply_service.cli.bench import add_session_flags, session_of
 from apply_service.config import Settings
 from apply_service.evaluate.edit_session import EditSession, session_settings
 from apply_service.evaluate.run_log import RunLog
+from apply_service.observe.progress import tracked
 from benchmarks.growth.axes import AXES, GrowthPoint, measure_point
 from benchmarks.growth.plot import check_plot_folder, plot_rows
 
@@ -119,14 +120,13 @@ def _measure_axes(
 ) -> list[GrowthPoint]:
     known = {(point.axis, point.value, point.draft_budget): point for point in log.rows}
     points = []
-    for name in names:
-        for value in args.values or AXES[name].values:
-            key = (name, value, session.settings.draft_budget)
-            if key not in known:
-                print(f"{name} {value}, draft budget {key[2]}", file=sys.stderr)
-                known[key] = measure_point(session, name, value, num_rounds=args.rounds)
-                log.add(known[key])
-            points.append(known[key])
+    mode = session.settings.draft_budget
+    wanted = [(name, value, mode) for name in names for value in args.values or AXES[name].values]
+    for key in tracked(wanted, name=lambda key: f"{key[0]} {key[1]}, draft budget {mode}"):
+        if key not in known:
+            known[key] = measure_point(session, key[0], key[1], num_rounds=args.rounds)
+            log.add(known[key])
+        points.append(known[key])
     return points
 
 

@@ -21,6 +21,7 @@ from time import thread_time
 from typing import Any
 from unittest.mock import patch
 
+from apply_service.observe.progress import tracked
 from batching.engine import Engine
 from batching.request import RequestState
 from batching.scheduler import Scheduler
@@ -130,7 +131,7 @@ def run_host(chosen: argparse.Namespace) -> int:
     edits = read_edits(chosen.cases, limit=chosen.edits, max_tokens=4_096)
     columns = ("requests", "rows", *_PARTS, "together, ms", "with prompts, ms", _BESIDE)
     print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
-    for num_requests in chosen.requests:
+    for num_requests in tracked(chosen.requests, name=lambda number: f"{number} requests"):
         print(_row(num_requests, measure(edits, num_requests, rounds=chosen.rounds)), flush=True)
     return 0
 

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from apply_service.apply.errors import UsageError
+from apply_service.observe.progress import tracked
 from benchmarks.kernels.compiler import CompiledKernel
 
 _NAMED_CONSTANTS = ("HEAD_DIM", "BLOCK_M", "HAS_ALLOWED", "BLOCK")
@@ -36,7 +37,7 @@ def run_kernels(args: argparse.Namespace) -> int:
     """Compile for each capability and print a table; the exit code."""
     print("| kernel | capability | registers | spilled bytes | shared KB |\n|---|---|---|---|---|")
     num_spilling = 0
-    for arch in args.arch:
+    for arch in tracked(args.arch, name=lambda arch: f"capability {arch / 10}"):
         for kernel in compile_all(arch):
             num_spilling += kernel.spilled > 0
             names = [

@@ -29,6 +29,7 @@ from apply_service.evaluate.contenders.endpoint import Endpoint
 from apply_service.evaluate.contenders.remote import API_KEY_VARIABLE
 from apply_service.evaluate.machine import num_cores
 from apply_service.evaluate.run_log import RunLog
+from apply_service.observe.progress import tracked
 from batching.machine_file import processor_name
 from benchmarks.growth.sized_file import PATH, module_of, one_function_update, spread_functions
 from benchmarks.load.open_loop import poisson_arrivals
@@ -200,7 +201,8 @@ async def _run_rate(
 
     modes = list(options.modes)
     arrivals = poisson_arrivals(rate, seconds=options.seconds, seed=options.seed)
-    for mode in modes[turn % len(modes) :] + modes[: turn % len(modes)]:
+    in_turn = modes[turn % len(modes) :] + modes[: turn % len(modes)]
+    for mode in tracked(in_turn, name=lambda mode: f"{mode} at {rate:g} a second"):
         if any((stage.mode, stage.rate) == (mode, rate) for stage in log.rows):
             continue
         bodies = [

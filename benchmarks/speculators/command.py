@@ -8,7 +8,6 @@ all tasks without drafts, over those with them.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from apply_service.evaluate.machine import describe_machine
 from apply_service.models.store import resolve_model
+from apply_service.observe.progress import tracked
 from apply_service.prompts.profile import load_profile
 from benchmarks.speculators.contenders import Answer, Contender, EngineContender, make_contenders
 from benchmarks.speculators.figures import figures_of, format_figures, format_phases
@@ -96,13 +96,13 @@ def _race(
     answers: dict[str, list[Answer]] = {contender.name: [] for contender in contenders}
     for contender in contenders:
         contender.write(tasks[0], temperature=temperature, seed=0)  # what is only done once
-    for turn, task in enumerate(tasks):
+    for turn in tracked(range(len(tasks)), name=lambda turn: f"task {turn + 1}"):
+        task = tasks[turn]
         shift = turn % len(contenders)
         for contender in (*contenders[shift:], *contenders[:shift]):
             answer = contender.write(task, temperature=temperature, seed=turn)
             if answer is not None:
                 answers[contender.name].append(answer)
-        print(f"{turn + 1} of {len(tasks)}", file=sys.stderr, flush=True)
     return answers
 
 

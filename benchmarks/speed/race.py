@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import msgspec
 
+from apply_service.observe.progress import tracked
 from benchmarks.speed.case import SpeedCase
 from benchmarks.speed.contenders import OURS, SpeedContender, SpeedProcess
 from benchmarks.speed.log import RunRecord, SpeedLog
@@ -43,19 +44,15 @@ class Race:
 
     def run(self, cases: Sequence[SpeedCase], *, num_rounds: int) -> None:
         """All runs that the log does not have."""
-        for round_number in range(num_rounds):
-            for number, case in enumerate(cases):
-                missing = [
-                    contender
-                    for contender in self._in_turn(number + round_number)
-                    if self._log.try_find(case.case.id, contender.name, round_number) is None
-                ]
-                if missing:
-                    self._report(
-                        f"round {round_number + 1} of {num_rounds},"
-                        f" case {number + 1} of {len(cases)}: {case.case.id}"
-                    )
-                for contender in missing:
+        turns = [
+            (round_number, number)
+            for round_number in range(num_rounds)
+            for number in range(len(cases))
+        ]
+        for round_number, number in tracked(turns, name=lambda turn: cases[turn[1]].case.id):
+            case = cases[number]
+            for contender in self._in_turn(number + round_number):
+                if self._log.try_find(case.case.id, contender.name, round_number) is None:
                     self._time(case, contender, round_number)
 
     def rounds_of(

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import apply_client.cli
@@ -34,12 +35,22 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_both_share_these_modules() -> None:
-    for name in ("standard_streams.py", "suggesting_parser.py"):
+    shared = ("standard_streams.py", "suggesting_parser.py", "named_files.py", "last_write.py")
+    for name in shared:
         texts = {
             Path(package.__path__[0], name).read_text()
             for package in (apply_service.cli, apply_client.cli)
         }
         assert len(texts) == 1, f"{name} differs between the service and the client"
+
+
+@programs
+def test_the_version_is_printed(main: Main, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    name = next(name for name, one in MAINS.items() if one is main)
+    assert capsys.readouterr().out == f"{name} {version(name)}\n"
 
 
 @programs
@@ -88,6 +99,44 @@ def test_a_flag_that_is_like_no_other_gets_no_guess(
     error = capsys.readouterr().err
     assert "unrecognized arguments: --server" in error
     assert "did you mean" not in error
+
+
+@programs
+@pytest.mark.parametrize(
+    ("files", "update", "said"),
+    [
+        ("a.py", "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a = 1\n+a = 2\n--- a/b.py\n+++ b/b.py\n"
+         "@@ -1 +1 @@\n-b = 1\n+b = 2\n", "name all of them: apply a.py b.py"),
+        ("a.py b.py", "*** Begin Patch\n*** Update File: a.py\n@@\n-a = 1\n+a = 2\n"
+         "*** Update File: gone.py\n@@\n-a = 1\n+a = 2\n*** End Patch\n", "gone.py is not there"),
+        ("a.py", "*** Begin Patch\n*** Update File: a.py\n@@\n-a = 1\n+a = 2\n"
+         "*** Add File: new.py\n+n = 1\n*** End Patch\n", "new.py is new, so create it, empty"),
+    ],
+    ids=["diff", "absent", "new"],
+)  # fmt: skip
+def test_an_update_of_files_that_are_not_named(
+    main: Main, files: str, update: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("b.py").write_text("b = 1\n")
+    Path("update").write_text(update)
+    assert main(["apply", *files.split(), "--update", "update", "--diff"]) == 2
+    error = capsys.readouterr().err
+    assert "the update changes a.py, " in error
+    assert said in error
+    assert "request" not in error
+
+
+def test_a_service_that_does_not_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert client_main(["status", "--url", NOBODY]) == 1
+    assert "`apply-service up` starts one here" in capsys.readouterr().err
+
+
+@programs
+def test_a_file_that_is_not_there(main: Main, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["apply", "nowhere.py", "--update", "a.py"]) == 1
+    error = capsys.readouterr().err
+    assert "nowhere.py does not exist" in error
+    assert "create it, empty" in error
 
 
 @pytest.mark.parametrize(

@@ -294,7 +294,7 @@ def test_errors_are_one_line_and_exit_1(file: Path, capfd: pytest.CaptureFixture
         return output.err
 
     assert main(["apply", str(file.with_name("none.py")), "--update", str(file)]) == 1
-    assert "does not exist; create it" in failure()
+    assert "does not exist; see to its name and folder; for a new file, create it" in failure()
     assert main(["apply", str(file), "--update", str(file.with_name("none.py"))]) == 1
     assert "none.py does not exist; name the file of the update" in failure()
     assert main(["apply", str(file.parent), "--update", str(file)]) == 1

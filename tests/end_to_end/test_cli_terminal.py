@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -109,6 +111,33 @@ def test_a_diff_has_colours_at_a_terminal(run: Run, environment: dict[str, str])
     if not environment:
         assert f"{RED}-line_10 = 10" in shown
         assert f"{CYAN}@@ -" in shown
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_shown"), [({}, True), ({"NO_COLOR": "1"}, True), ({"TERM": "dumb"}, False)]
+)
+def test_a_batch_shows_how_far_it_is(
+    file: Path, embedded_url: str, environment: dict[str, str], is_shown: bool
+) -> None:
+    folder = file.parent
+    edits = [{"path": f"{name}.py", "update": "a = 2\n"} for name in "xyz"]
+    for edit in edits:
+        (folder / edit["path"]).write_text("a = 1\n")
+    (folder / "edits.jsonl").write_text("".join(json.dumps(edit) + "\n" for edit in edits))
+    command = ["batch", str(folder / "edits.jsonl"), "--root", str(folder), "--url", embedded_url]
+    code, shown, _ = run_at_terminal(
+        [sys.executable, "-m", "apply_client", *command],
+        "",
+        environment={
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'clients/python'}",
+            "PATH": os.environ["PATH"],
+            **environment,
+        },
+    )
+    assert code == 0, shown
+    assert ("3/3" in shown) == is_shown
+    assert bool(re.search(r"\x1b\[[0-9;]*3[0-9;]*m", shown)) == (not environment)
+    assert shown.endswith("3 edits: 3 applied\n")
 
 
 def test_a_diff_in_a_pipe_is_for_programs(run: Run) -> None:

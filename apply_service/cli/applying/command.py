@@ -18,6 +18,7 @@ from apply_service.cli.applying.edit_input import (
     STDIN,
     as_text,
     body_of,
+    check_files,
     check_text,
     piped_update,
     read_file,
@@ -59,6 +60,9 @@ def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--update", metavar="SNIPPET_FILE", help="the update, by default stdin, as for -"
+    )
+    parser.add_argument(
+        "--stdin", dest="update", action="store_const", const="-", help="as --update -"
     )
     parser.add_argument(
         "--format",
@@ -108,10 +112,12 @@ def run_apply(args: argparse.Namespace, settings: Settings, environment: Mapping
         _check_stdin(args)
     content = read_file(file)
     check_text(content, file)
+    update = read_update(args.update)
+    check_files(update, args.files)
     body = body_of(
         args,
         content,
-        read_update(args.update),
+        update,
         path=args.path or shown_name(file),
         update_format=args.format,
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from apply_service.apply.errors import UsageError
+from apply_service.cli.named_files import why_incomplete
 from apply_service.edit.forms.form import UpdateFormat
 from apply_service.edit.text.text_file import TextFile, TextFileError
 from apply_service.http.schemas import ApplyBody, Base64Content, SamplingBody
@@ -27,7 +29,7 @@ def piped_update() -> str:
 
 def read_file(path: Path) -> bytes:
     """A file to edit. Raises ApplyCommandError."""
-    return _read(path, remedy="create it, empty for a new file")
+    return _read(path, remedy="see to its name and folder; for a new file, create it, empty")
 
 
 def read_update(name: str) -> str:
@@ -42,6 +44,13 @@ def check_text(content: bytes, name: Path | str) -> str:
         return TextFile.from_bytes(content).decode()
     except TextFileError as error:
         raise ApplyCommandError(f"{'stdin' if str(name) == '-' else name}: {error}") from error
+
+
+def check_files(update: str, files: Sequence[Path]) -> None:
+    """Raise UsageError for an update of several files that are not all named."""
+    reason = why_incomplete(update, [file.as_posix() for file in files])
+    if reason is not None:
+        raise UsageError(reason)
 
 
 def as_text(argument: str) -> str:

@@ -13,7 +13,8 @@ from apply_service.cli.applying.choice_prompt import print_choices
 from apply_service.cli.applying.edit_input import ApplyCommandError
 from apply_service.cli.file_writer import FileWriteError, write_result
 from apply_service.cli.hunk_review import review_changes
-from apply_service.cli.undo import Write, remember_writes
+from apply_service.cli.last_write import LastWrite, Write
+from apply_service.cli.undo import PROGRAM
 from apply_service.http.problems import Problem
 from apply_service.http.schemas import ApplyResult, Base64Content, FindingBody
 
@@ -87,10 +88,7 @@ def write_files(files: Sequence[EditedFile], *, asks: bool) -> None:
         for loss in losses:
             print(f"warning: {one.path}: {loss}", file=sys.stderr)
     if writes:
-        try:
-            remember_writes(writes)
-        except OSError as error:
-            print(f"warning: undo will not know of this: {error}", file=sys.stderr)
+        LastWrite(PROGRAM).remember_and_tell(writes)
 
 
 def _take_back(written: Sequence[Write]) -> list[str]:

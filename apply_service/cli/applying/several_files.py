@@ -18,6 +18,7 @@ from apply_service.cli.applying.edit_input import (
     ApplyCommandError,
     as_text,
     body_of,
+    check_files,
     check_text,
     read_file,
     read_update,
@@ -99,10 +100,10 @@ def _changes_of(
 ) -> Sequence[FileChange]:
     """The change of each file. Raises ApplyCommandError for what is not done here."""
     has_text = {name: bool(content) for name, (_, content) in contents.items()}
+    update = read_update(args.update)
+    check_files(update, args.files)
     try:
-        changes = split_update(
-            read_update(args.update), has_text=has_text, update_format=args.format
-        )
+        changes = split_update(update, has_text=has_text, update_format=args.format)
     except SnippetError as error:
         raise ApplyCommandError(str(error)) from error
     for change in changes:

@@ -1,4 +1,4 @@
-"""The command line: `apply-client apply|batch|status|mcp`."""
+"""The command line: `apply-client apply|undo|batch|status|mcp|completion|man`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from apply_client.cli.apply import add_apply_command
 from apply_client.cli.batch import add_batch_command
 from apply_client.cli.exit_codes import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE
 from apply_client.cli.mcp import add_mcp_command
+from apply_client.cli.shell_files import add_shell_commands
 from apply_client.cli.standard_streams import drop_output, prepare_streams
 from apply_client.cli.status import add_status_command
-from apply_client.cli.suggesting_parser import SuggestingParser
-from apply_client.errors import ApplyClientError, AuthenticationError
+from apply_client.cli.suggesting_parser import ShowVersion, SuggestingParser
+from apply_client.cli.undo import add_undo_command
+from apply_client.errors import APIConnectionError, ApplyClientError, AuthenticationError
 from apply_client.update_text import InputError
 
 
@@ -49,11 +51,14 @@ def build_parser() -> argparse.ArgumentParser:
         description="Has a running apply-service merge lazy edits into files."
         f" An API key is read from {KEY_VARIABLE}.",
     )
+    parser.add_argument("--version", action=ShowVersion)
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_apply_command(subparsers)
+    add_undo_command(subparsers)
     add_batch_command(subparsers)
     add_status_command(subparsers)
     add_mcp_command(subparsers)
+    add_shell_commands(subparsers, build_parser)
     return parser
 
 
@@ -62,6 +67,8 @@ def _fail(error: ApplyClientError | OSError, exit_code: int) -> int:
     suffix = f" (request {request_id})" if request_id else ""
     if isinstance(error, AuthenticationError):
         suffix = f"; the key is read from {KEY_VARIABLE}{suffix}"
+    elif isinstance(error, APIConnectionError):
+        suffix = f"; `apply-service up` starts one here{suffix}"
     print(f"apply-client: {error}{suffix}", file=sys.stderr)
     return exit_code
 

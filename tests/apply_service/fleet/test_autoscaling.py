@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from apply_service.fleet.ray_header import HeaderNotConfiguredError, check_header
 from apply_service.fleet.autoscaling import QueuedTokensPolicy
+from apply_service.fleet.ray_header import HeaderNotConfiguredError, check_header
 
 
 def wanted(reported: dict[str, float] | None, *, target: float = 1000.0) -> float:

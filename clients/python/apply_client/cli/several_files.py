@@ -22,7 +22,7 @@ from apply_client.cli.shown_diff import show_diff
 from apply_client.client import ApplyClient
 from apply_client.edit import ApplyOptions, FileEdit, FilesEdit, PatchFormat
 from apply_client.protocol.wire import FileResult
-from apply_client.update_text import InputError, read_update
+from apply_client.update_text import InputError
 from apply_client.workspace.open_file import OpenFile, open_file
 from apply_client.workspace.write_policy import WritePolicy
 
@@ -30,13 +30,15 @@ _WORST_FIRST = (EXIT_ERROR, EXIT_REJECTED, EXIT_REVIEW, EXIT_OK)
 Answer = FileResult[str | bytes]
 
 
-def apply_to_several(args: argparse.Namespace, options: ApplyOptions, client: ApplyClient) -> int:
+def apply_to_several(
+    args: argparse.Namespace, update: str, options: ApplyOptions, client: ApplyClient
+) -> int:
     """Carry the command out; the exit code is that of the worst file. Raises ApplyClientError."""
     _check_flags(args)
     opened = {name: open_file(name) for name in args.files}
     edit = FilesEdit(
         [FileEdit(name, file.content) for name, file in opened.items()],
-        update=read_update(args.update),
+        update=update,
         format=args.format,
         instruction=args.instruction,
         options=options,

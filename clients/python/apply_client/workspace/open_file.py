@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from apply_client.workspace.errors import FileMissingError
 from apply_client.workspace.folder import DEFAULT_MAX_FILE_BYTES, Workspace, WorkspaceFile
 
 _LOG = logging.getLogger(__name__)
@@ -26,6 +27,11 @@ class OpenFile:
     def content(self) -> bytes:
         """The bytes that were read."""
         return self.file.content
+
+    @property
+    def place(self) -> Path:
+        """Where the file is on this machine."""
+        return self.workspace.root / self.file.path
 
     def replace(self, content: bytes) -> tuple[str, ...]:
         """Replace the file by `content` in one step; return losses in words.
@@ -48,4 +54,8 @@ def open_file(path: PathLike, *, max_file_bytes: int = DEFAULT_MAX_FILE_BYTES) -
     real = Path(os.path.realpath(named))
     workspace = Workspace(real.parent, max_file_bytes=max_file_bytes)
     label = real.name if named.is_absolute() else named.as_posix()
-    return OpenFile(workspace, workspace.read(real.name), label)
+    try:
+        return OpenFile(workspace, workspace.read(real.name), label)
+    except FileMissingError as error:
+        error.args = (f"{error}; for a new file, create it, empty",)
+        raise
