@@ -118,7 +118,7 @@ test-editors: $(VENV)/dev.stamp $(VENV)/model.stamp $(VENV)/node.stamp $(NEOVIM)
 	$(CODE_SERVER)/code-server.stamp clients/vscode/node_modules/vscode.stamp page $(CHROMIUM)
 	$(BIN)/pytest -m editors tests $(ARGS)
 
-test-fleet: $(VENV)/dev.stamp $(VENV)/model.stamp
+test-fleet: $(VENV)/dev.stamp $(VENV)/ray.stamp $(VENV)/model.stamp
 	$(BIN)/pytest -m fleet tests $(ARGS)
 
 # What is installed by name: wheels and sources, the npm package, the extension for VS Code.
@@ -263,6 +263,10 @@ $(VENV)/service.stamp: $(VENV)/torch.stamp pyproject.toml
 $(VENV)/dev.stamp: $(VENV)/torch.stamp pyproject.toml clients/python/pyproject.toml
 	$(PIP_INSTALL) --editable '.[service,training,dev]' --editable 'clients/python[mcp]'
 	@touch $@ $(VENV)/service.stamp $(VENV)/training.stamp
+
+$(VENV)/ray.stamp: $(VENV)/dev.stamp
+	$(PIP_INSTALL) --editable '.[ray]'
+	@touch $@
 
 # Without npm or a network the tests of the TypeScript client are skipped, with the reason.
 $(VENV)/node.stamp: clients/typescript/package-lock.json | $(VENV)/python.stamp

@@ -208,6 +208,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     threads: Annotated[
         int | None, Meta(description="CPU threads of the model; unset: one per core.")
     ] = None
+    tensor_parallel: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=64,
+            description="Processes that share one model, on GPUs one for each; must divide its"
+            " heads and KV heads. `threads` and `kv_memory` are those of each.",
+        ),
+    ] = 1
     max_running: Annotated[
         int, Meta(ge=1, le=1024, description="Requests computed at the same time.")
     ] = 32
@@ -507,18 +516,25 @@ def load_settings(
     flags: Mapping[str, str | None],
     environment: Mapping[str, str],
     config_path: Path | None = None,
+    arguments: Mapping[str, Any] | None = None,
 ) -> LoadedSettings:
-    """Read the settings once. Raises ConfigError; an unknown name comes with the nearest one."""
+    """Read the settings once. Raises ConfigError; an unknown name comes with the nearest one.
+
+    `arguments` are those of a program that starts the service; they go before all others.
+    """
     fields = {field.name: field for field in setting_fields()}
     values: dict[str, Any] = {}
     origins = dict.fromkeys(fields, "default")
     file_values = _read_file(config_path) if config_path is not None else {}
     _check_known(file_values, fields, f"in {config_path}")
+    _check_known(arguments or {}, fields, "among the arguments")
     variables = _own_variables(environment)
     _check_known(variables, fields, "in the environment", prefix=ENVIRONMENT_PREFIX)
     for name, field in fields.items():
         flag = flags.get(name)
-        if flag is not None:
+        if arguments is not None and name in arguments:
+            value, origin = arguments[name], "argument"
+        elif flag is not None:
             value, origin = flag, f"flag {field.flag}"
         elif name in variables:
             value, origin = variables[name], f"environment {field.variable}"
@@ -526,7 +542,8 @@ def load_settings(
             value, origin = file_values[name], f"file {config_path}"
         else:
             continue
-        values[name] = field.parse(value, origin=origin, is_text=not origin.startswith("file"))
+        is_text = origin.startswith(("flag", "environment"))
+        values[name] = field.parse(value, origin=origin, is_text=is_text)
         origins[name] = origin
     return LoadedSettings(Settings(**values), origins)
 

@@ -50,6 +50,9 @@ if TYPE_CHECKING:  # these bring torch and an HTTP client, for which nobody wait
 
 _LOGGER = logging.getLogger(__name__)
 
+# Of code; near enough for a queue.
+_CHARACTERS_PER_TOKEN = 4
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLimits:
@@ -219,6 +222,11 @@ class ApplyService:
         for helper in self._helpers:
             helper.prepare()
 
+    def start_without_model(self) -> None:
+        """Start what edits without a model need; others fail with ModelFailedError."""
+        self._text_work.start()
+        self._model.fail(model_failed)
+
     async def stop(self) -> None:
         """Take no more requests and let those under way end, for a while."""
         if self._loading is not None:
@@ -283,9 +291,18 @@ class ApplyService:
         """What answers come from: the service, and the model if it is loaded."""
         return self.served.fingerprint if self.is_ready else system_fingerprint(None, None)
 
-    async def wait_for_model(self) -> ServedModel:
-        """The loaded model, waited for as long as an edit may take; else as `ModelSlot.wait`."""
-        return await self._model.wait(until=time.monotonic() + self._default_deadline_s)
+    def num_queued_tokens(self) -> int:
+        """Tokens that the engine is to compute, and about those whose text is still worked on."""
+        num_tokens = self.served.engine.stats().num_queued_tokens if self.is_ready else 0
+        return num_tokens + self._text_work.num_characters // _CHARACTERS_PER_TOKEN
+
+    async def wait_for_model(self, *, is_patient: bool = False) -> ServedModel:
+        """The loaded model, waited for as long as an edit may take; else as `ModelSlot.wait`.
+
+        `is_patient` waits as long as the model loads.
+        """
+        until = None if is_patient else time.monotonic() + self._default_deadline_s
+        return await self._model.wait(until=until)
 
     def check_options(
         self,

@@ -92,7 +92,8 @@ class EngineConfig:
     With the draft budget "auto" drafts are as long as they are worth in each step, by costs that
     are measured at start, unless `step_cost_dir` has them; with "fixed" as long as they may be.
     `row_grouping` is the fastest way to compute rows on the CPU that may be taken. `drafters` are
-    asked in their order where copying promises little.
+    asked in their order where copying promises little. `tensor_parallel` processes share the model;
+    `kv_memory_bytes` and `num_threads` are those of each.
     """
 
     model_path: Path
@@ -107,6 +108,7 @@ class EngineConfig:
     scheduler: SchedulerConfig = SchedulerConfig()
     cache: CacheConfig = CacheConfig()
     drafters: tuple[DrafterConfig, ...] = ()
+    tensor_parallel: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

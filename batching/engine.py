@@ -22,7 +22,7 @@ from batching.cost_measurement import StepCostFile
 from batching.drafters.drafter import Drafter
 from batching.drafters.drafting import Drafting
 from batching.drafters.registry import make_drafters
-from batching.errors import EngineError, EngineStoppedError, StepFailedError
+from batching.errors import EngineError, EngineLostError, EngineStoppedError, StepFailedError
 from batching.events import Cancelled, Event, Failed, Finished
 from batching.lanes import Lanes
 from batching.live_requests import LiveRequests
@@ -51,7 +51,14 @@ class _Stop:
     """Ends the loop; live requests fail with EngineStoppedError."""
 
 
-_Command = EngineRequest | _Cancel | _Wake | _Stop
+@dataclass(frozen=True, slots=True)
+class _Fail:
+    """Ends the loop; live requests fail with the error."""
+
+    error: EngineLostError
+
+
+_Command = EngineRequest | _Cancel | _Wake | _Stop | _Fail
 
 
 _DONE = object()
@@ -87,11 +94,12 @@ class Engine:
         keep_costs: Callable[[StepCosts], None] | None = None,
         tokens: TokenText | None = None,
         drafters: Sequence[Drafter] = (),
+        close_device: Callable[[], None] | None = None,
     ) -> None:
         """Without `costs` drafts are as long as they may be; `keep_costs` gets them at the end.
 
         `tokens` is for requests whose constraint or stop texts are about text. `drafters` draft
-        beside what requests bring along, the first first.
+        beside what requests bring along, the first first. `close_device` is called by `stop`.
         """
         self._config = config
         self._runner = runner
@@ -118,6 +126,7 @@ class Engine:
         self._flights: deque[_Flight] = deque()
         self._landed = self._committed = -math.inf
         self._keep_costs = keep_costs
+        self._close_device = close_device or _nothing
         self._put_off: deque[_Command] = deque()
         self._held_events: list[Event] = []
         self._publish: Callable[[Event], None] = _discard
@@ -125,7 +134,7 @@ class Engine:
         self._counters = EngineCounters()
         self._live = LiveRequests(config.max_waiting + config.max_running)
         self._beat = time.monotonic()
-        self._has_failed = False
+        self._has_failed = self._is_lost = False
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
 
     @property
@@ -148,6 +157,11 @@ class Engine:
         """True: this engine ends with its process."""
         return True
 
+    @property
+    def is_lost(self) -> bool:
+        """True if a part of the device has gone, and all requests have been told."""
+        return self._is_lost
+
     def start(
         self, publish: Callable[[Event], None], *, flush: Callable[[], None] | None = None
     ) -> None:
@@ -169,6 +183,10 @@ class Engine:
         """Withdraw a request from any thread; takes effect before the next step."""
         self._commands.put(_Cancel(request_id))
 
+    def lose(self, error: EngineLostError) -> None:
+        """Say from any thread that a part of the device has gone: all requests fail with it."""
+        self._commands.put(_Fail(error))
+
     def refuse_new(self) -> None:
         """Take no new requests from now on; those accepted go on."""
         self._live.refuse_new()
@@ -182,6 +200,7 @@ class Engine:
             if self._costs is not None and self._keep_costs is not None:
                 self._keep_costs(self._costs)
         self._prefix_cache.close()
+        self._close_device()
 
     def stats(self) -> EngineStats:
         """A snapshot of all figures; each is exact, but they may be a step apart.
@@ -199,6 +218,7 @@ class Engine:
                 num_batch_running=num_batch_running,
                 num_waiting=max(0, num_live - num_running),
                 num_running=num_running,
+                num_queued_tokens=self._scheduler.num_queued_tokens,
                 num_blocks=self._block_pool.num_blocks,
                 num_free_blocks=self._block_pool.num_free_blocks,
                 preemptions=self._scheduler.num_preemptions,
@@ -246,6 +266,8 @@ class Engine:
         planned = time.perf_counter()
         try:
             pending = self._runner.launch(plan)
+        except EngineLostError:
+            raise
         except Exception as error:  # one bad step must not end the service
             self._fail_step(plan, error)
             return False
@@ -258,6 +280,8 @@ class Engine:
         self._work_beside(pending)
         try:
             result = pending.wait()
+        except EngineLostError:
+            raise
         except Exception as error:  # as above; a device tells of most errors here
             self._fail_step(plan, error)
             return
@@ -323,6 +347,9 @@ class Engine:
             while self._flights:
                 self._land(self._flights.popleft())
             error = EngineStoppedError("the engine was stopped before the request was done")
+        except EngineLostError as lost:
+            self._has_failed = True
+            error = lost
         except Exception as failure:  # a bug of ours; without this its victims would wait forever
             _LOGGER.exception("the engine thread failed")
             self._has_failed = True
@@ -332,6 +359,7 @@ class Engine:
         self._publish_all(self._scheduler.fail_all(error))
         unseen = sorted(self._live.live)
         self._publish_all(Failed(request_id, error) for request_id in unseen)
+        self._is_lost = isinstance(error, EngineLostError)
 
     def _take_commands(self) -> bool:
         """Apply what came in since the last step, waiting for something if there is no work."""
@@ -342,6 +370,8 @@ class Engine:
             has_work = True
             if isinstance(command, _Stop):
                 return False
+            if isinstance(command, _Fail):
+                raise command.error
             if isinstance(command, _Cancel):
                 self._publish_all(self._scheduler.cancel(command.request_id))
             elif isinstance(command, EngineRequest):
@@ -394,12 +424,40 @@ def build_engine(config: EngineConfig, *, tokens: TokenText | None = None) -> En
 
 
 def _load_engine(config: EngineConfig, tokens: TokenText | None) -> Engine:
-    runner = ModelRunner(config)
+    if config.tensor_parallel == 1:
+        return _engine_of(ModelRunner(config), config, tokens)
+    # Most servers need neither these modules nor torch.distributed.
+    from batching.model.parallel.runner import start_ranks
+
+    lead = start_ranks(config)
+    try:
+        engine = _engine_of(lead, config, tokens, close_device=lead.crew.close)
+    except BaseException:
+        lead.crew.close()
+        raise
+    lead.crew.watch(engine.lose)
+    return engine
+
+
+def _engine_of(
+    runner: ModelRunner,
+    config: EngineConfig,
+    tokens: TokenText | None,
+    *,
+    close_device: Callable[[], None] | None = None,
+) -> Engine:
     drafters = make_drafters(config.drafters, runner.target, tokens)
     runner.attach(drafters)
     runner.warm_up()
     if config.draft_budget == "fixed":
-        return Engine(config.scheduler, runner, config.cache, tokens=tokens, drafters=drafters)
+        return Engine(
+            config.scheduler,
+            runner,
+            config.cache,
+            tokens=tokens,
+            drafters=drafters,
+            close_device=close_device,
+        )
     kept = None
     if config.step_cost_dir is not None:
         kept = StepCostFile(config.step_cost_dir, **runner.identity)
@@ -422,6 +480,7 @@ def _load_engine(config: EngineConfig, tokens: TokenText | None) -> Engine:
         keep_costs=keep,
         tokens=tokens,
         drafters=drafters,
+        close_device=close_device,
     )
 
 

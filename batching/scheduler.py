@@ -99,6 +99,12 @@ class Scheduler:
         return sum(state.request.priority is Priority.BATCH for state in tuple(self._running))
 
     @property
+    def num_queued_tokens(self) -> int:
+        """Known tokens of all requests that are still to be computed."""
+        states = (*tuple(self._waiting), *tuple(self._running))
+        return sum(max(0, state.num_uncomputed_tokens) for state in states)
+
+    @property
     def has_work(self) -> bool:
         """True if a step can do anything before a load ends or a request comes in."""
         is_any_ready = not all(state.is_loading for state in self._waiting)

@@ -65,7 +65,8 @@ class EngineStats:
     device. `accepted_by_position` counts accepted draft tokens by their place in the draft,
     `by_reference` those of finished requests by what they were copied from. Of the seconds of steps
     `schedule_s` went to their plans, drafts included, `execute_s` to the model.
-    `num_batch_waiting` and `num_batch_running` are those in batch priority among them all."""
+    `num_batch_waiting` and `num_batch_running` are those in batch priority among them all.
+    `num_queued_tokens` are to be computed for the requests that are there."""
 
     num_waiting: int
     num_running: int
@@ -92,6 +93,7 @@ class EngineStats:
     tiers: tuple[TierStats, ...] = ()
     num_batch_waiting: int = 0
     num_batch_running: int = 0
+    num_queued_tokens: int = 0
     by_reference: Mapping[str, ReferenceStats] = field(default_factory=dict)
     drafters: Mapping[str, DrafterStats] = field(default_factory=dict)
     answers: tuple[AnswerStats, ...] = ()
@@ -109,6 +111,7 @@ class EngineGauges:
     tiers: tuple[TierStats, ...]
     num_batch_waiting: int = 0
     num_batch_running: int = 0
+    num_queued_tokens: int = 0
     drafters: Mapping[str, DrafterStats] = field(default_factory=dict)
     answers: tuple[AnswerStats, ...] = ()
 
@@ -197,6 +200,7 @@ class EngineCounters:
             answers=gauges.answers,
             num_batch_waiting=gauges.num_batch_waiting,
             num_batch_running=gauges.num_batch_running,
+            num_queued_tokens=gauges.num_queued_tokens,
             by_reference={
                 name: ReferenceStats(count, self._accepted_from[name])
                 for name, count in dict(self._drafted_from).items()

@@ -15,6 +15,7 @@ BENCHMARKS = {
     "concurrency": "whether the draft budget is ever slower than no drafts",
     "device_model": "how busy the host would keep a GPU",
     "drafters": "measure drafters on expected answers, without a model",
+    "fleet": "what several replicas cost and hold",
     "gpu": "time steps and attention on a GPU with random weights",
     "growth": "how cost grows with files, edits, requests at once and drafts",
     "house": "two states of this repository side by side: folders, lines, words, imports",

@@ -25,7 +25,7 @@ _SWITCH_INTERVAL_S = 0.001
 
 
 def run_engine(settings: Settings) -> int:
-    """Serve until SIGTERM or Ctrl-C; the exit code.
+    """Serve until SIGTERM or Ctrl-C, or until a part of the device is lost; the exit code.
 
     Raises UsageError without a socket, ModelStoreError, PromptError or EngineError.
     """
@@ -50,4 +50,4 @@ def run_engine(settings: Settings) -> int:
         _LOGGER.info("%s is served at %s", loaded.name, settings.engine_socket)
         engine = cast("Engine", loaded.engine)
         serve_shared(listener, engine, until=is_ending, drain_s=settings.drain_s)
-    return 0
+    return 1 if engine.is_lost else 0  # whoever watches over it starts it again

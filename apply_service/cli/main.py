@@ -27,6 +27,7 @@ from apply_service.config import (
     load_settings,
     setting_fields,
 )
+from apply_service.models.torch_environment import set_torch_defaults
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
 
@@ -66,6 +67,19 @@ _APPLY_SETTINGS = _MODEL_SETTINGS | {
     "writer_timeout_s",
     "max_file_bytes",
 }
+# Settings of a batch without a server.
+_BATCH_SETTINGS = _APPLY_SETTINGS | {
+    "in_process",
+    "engine_socket",
+    "max_running",
+    "max_waiting",
+    "text_workers",
+    "batch_deadline_s",
+    "max_batch_in_flight",
+    "log_level",
+    "log_format",
+    "log_text",
+}
 # Settings of an engine that has no server of its own.
 _ENGINE_SETTINGS = _MODEL_SETTINGS | {
     "engine_socket",
@@ -83,17 +97,6 @@ _PLUGGED_COMMANDS = {
     "model": "prepare, list, inspect and remove models",
     "cache": "count or clear the prompts in Redis",
     "bench": "measure accuracy, latency and settings on your own code",
-}
-# OpenMP's threads spin while they wait, by default for milliseconds. Beside another busy process
-# they keep each other from running, and a step takes twenty times as long.
-_OPENMP_SPIN_COUNT = "1000"
-# oneDNN keeps what it has compiled for up to 1,024 shapes of products, twice, and a step has a
-# shape of its own for each number of rows: hundreds of megabytes over a day.
-_PRIMITIVE_CACHE_CAPACITY = "64"
-_TORCH_VARIABLES = {
-    "GOMP_SPINCOUNT": _OPENMP_SPIN_COUNT,
-    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": _PRIMITIVE_CACHE_CAPACITY,
-    "LRU_CACHE_CAPACITY": _PRIMITIVE_CACHE_CAPACITY,
 }
 _BENCHES = {
     "accuracy": "how often the merged file is right, and how often it says so",
@@ -121,8 +124,7 @@ def _introduce() -> int:
 
 def run_to_exit_code(run: Callable[[], int]) -> int:
     """Run a command with the environment that torch needs; say what went wrong on stderr."""
-    for name, value in _TORCH_VARIABLES.items():
-        os.environ.setdefault(name, value)  # read when torch is loaded
+    set_torch_defaults(os.environ)
     prepare_streams()
     try:
         code = run()
@@ -176,6 +178,7 @@ def build_parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentPar
         "lsp", usage=_USAGE, help="a language server on stdin and stdout, for editors"
     )
     _add_setting_flags(lsp, [field for field in setting_fields() if field.name in _APPLY_SETTINGS])
+    _add_batch_command(subparsers, arguments)
     if _is_wanted("doctor", arguments):
         from apply_service.cli.doctor.command import add_doctor_command
 
@@ -249,6 +252,10 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
         from apply_service.cli.key import run_key_command
 
         return run_key_command(args, loaded.settings.keys_file)
+    if args.command == "batch":
+        from apply_service.cli.batch import run_batch
+
+        return run_batch(args, loaded.settings)
     if args.command == "apply":
         from apply_service.cli.applying.command import run_apply
 
@@ -296,6 +303,19 @@ def _add_apply_command(subparsers: Any) -> None:
     parser = add_apply_command(subparsers)
     fields = [field for field in setting_fields() if field.name in _APPLY_SETTINGS]
     _add_setting_flags(parser, fields)
+
+
+def _add_batch_command(subparsers: Any, arguments: Sequence[str] | None) -> None:
+    text = "many edits without a server, on this machine or on Ray"
+    if not _is_wanted("batch", arguments):
+        subparsers.add_parser("batch", help=text)
+        return
+    from apply_service.cli.batch import __doc__ as description
+    from apply_service.cli.batch import add_batch_arguments
+
+    batch = subparsers.add_parser("batch", help=text, description=description)
+    add_batch_arguments(batch)
+    _add_setting_flags(batch, [one for one in setting_fields() if one.name in _BATCH_SETTINGS])
 
 
 def _add_plugged_command(subparsers: Any, command: str, arguments: Sequence[str] | None) -> None:

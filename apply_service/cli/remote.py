@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from apply_service.apply.errors import UsageError
+from apply_service.fleet.affinity import AFFINITY_HEADER, affinity_of
 from apply_service.http.problems import Problem
-from apply_service.http.schemas import ApplyBody, ApplyResult, TokenEvent
+from apply_service.http.schemas import ApplyBody, ApplyResult, Base64Content, TokenEvent
 
 # The server has a deadline of its own; this ends a wait for one that is gone.
 READ_TIMEOUT_S = 120.0
@@ -35,7 +36,13 @@ def apply_remotely(
     answer.
     """
     _check_address(url, api_key)
-    headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+    original = body.original
+    content = original.base64 if isinstance(original, Base64Content) else original
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "text/event-stream",
+        AFFINITY_HEADER: affinity_of(path=body.path, original=content, api_key=api_key),
+    }
     if api_key:
         headers["Authorization"] = f"Bearer {api_key}"
     request = urllib.request.Request(

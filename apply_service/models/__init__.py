@@ -4,4 +4,5 @@
 `manifest` describes a prepared folder, `info` prints it; `adapter` is the shipped adapter.
 `found_model` names a model without torch, `loading` brings it into memory, `remote_engine` into
 that of another process (`engine_main`), and requests wait at `slot`.
+`torch_environment` has the variables that torch reads.
 """

@@ -51,6 +51,7 @@ def load_served_model(
             draft_budget=settings.draft_budget,
             row_grouping=settings.row_grouping,
             drafters=parse_drafters(settings.drafters or ""),
+            tensor_parallel=settings.tensor_parallel,
             step_cost_dir=cache_dir() / "step-costs",
             scheduler=SchedulerConfig(
                 max_tokens_per_step=settings.max_tokens_per_step,

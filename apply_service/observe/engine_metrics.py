@@ -18,6 +18,7 @@ from batching.stats import AnswerPart, EngineStats, Histogram
 _GAUGES = {
     "num_requests_running": ("num_running", "Requests in computation."),
     "num_requests_waiting": ("num_waiting", "Requests waiting for their first step."),
+    "num_queued_tokens": ("num_queued_tokens", "Tokens of requests that are to be computed."),
     "kv_cache_blocks": ("num_blocks", "Blocks of the KV cache."),
 }
 _TOTALS = {

@@ -39,6 +39,11 @@ class LayerSkip:
     def __init__(self, target: TargetModel, exit_layer: int | None = None) -> None:
         """Raises ModelLoadError if the model has no such layer, or none behind it."""
         num_layers = target.shape.num_layers
+        if not hasattr(target.model.model, "layers"):
+            raise ModelLoadError(
+                "layer-skip drafts with the model's own layers, and several ranks share them; take"
+                " another drafter, or one process"
+            )
         if exit_layer is None:
             exit_layer = max(1, num_layers // _DEFAULT_SHARE)
         if not 0 < exit_layer < num_layers:

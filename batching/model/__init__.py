@@ -6,4 +6,5 @@
 `verifier`.
 `cuda_graphs` replays steps in a `static_batch`; `turning_buffers` lie on the host;
 `taps` are hidden rows that drafters read; `row_bits_choice` picks kernels with stable bits.
+`parallel` has one model in several processes.
 """

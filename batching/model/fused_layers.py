@@ -22,7 +22,7 @@ from batching.model.loading import PagedKV, attend_paged
 from kernels.op_set import FusedOps, Ops
 
 # Exact types: a subclass computes something else.
-_FUSABLE_LAYERS = (LlamaDecoderLayer, Qwen2DecoderLayer, Qwen3DecoderLayer, MistralDecoderLayer)
+KNOWN_LAYERS = (LlamaDecoderLayer, Qwen2DecoderLayer, Qwen3DecoderLayer, MistralDecoderLayer)
 
 
 def fuse_decoder(model: nn.Module, fused: FusedOps) -> bool:
@@ -32,7 +32,7 @@ def fuse_decoder(model: nn.Module, fused: FusedOps) -> bool:
     """
     decoder = cast(Any, model).model
     is_known = all(
-        type(layer) in _FUSABLE_LAYERS and layer.mlp.config.hidden_act == "silu"
+        type(layer) in KNOWN_LAYERS and layer.mlp.config.hidden_act == "silu"
         for layer in getattr(decoder, "layers", [None])
     )
     if is_known:

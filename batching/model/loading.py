@@ -76,13 +76,13 @@ def load_model(
     Raises ModelLoadError for a missing or damaged folder and for families whose state cannot be
     rolled back or whose attention is not plain causal attention.
     """
-    if not (path / "config.json").is_file():
-        raise ModelLoadError(f"{path} holds no config.json; give a folder with a prepared model")
     if dtype == "int8" and device.type != "cpu":
         raise ModelLoadError(
             f"int8 is computed only on a CPU, and the device is {device.type}; choose bfloat16"
         )
-    weight_format = _check_weight_format(path, dtype=dtype, device=device)
+    weight_format = read_weight_format(path)
+    if weight_format is not None:
+        weight_format.check(dtype=dtype, device="cpu" if device.type == "cpu" else "cuda")
     model, config = _read_weights(path, weight_format, dtype=dtype, device=device)
     model, shape = model.eval(), read_shape(config)
     is_as_loaded = weight_format is not None and is_quantised(model)
@@ -105,16 +105,15 @@ def is_quantised(model: nn.Module) -> bool:
     return getattr(model.config, "quantization_config", None) is not None
 
 
-def _check_weight_format(path: Path, *, dtype: Dtype, device: torch.device) -> WeightFormat | None:
+def read_weight_format(path: Path) -> WeightFormat | None:
     """The format of weights that are not stored as they are; raises ModelLoadError."""
+    if not (path / "config.json").is_file():
+        raise ModelLoadError(f"{path} holds no config.json; give a folder with a prepared model")
     try:
         settings = json.loads((path / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ModelLoadError(f"{path} could not be loaded: {error}") from error
-    weight_format = WeightFormat.read(settings) if isinstance(settings, dict) else None
-    if weight_format is not None:
-        weight_format.check(dtype=dtype, device="cpu" if device.type == "cpu" else "cuda")
-    return weight_format
+    return WeightFormat.read(settings) if isinstance(settings, dict) else None
 
 
 def _read_weights(

@@ -14,7 +14,13 @@ from torch import Tensor, nn
 
 from batching.cache.kv_namespace import kv_namespace
 from batching.cache.kv_transfer import KVTransfer
-from batching.config import EngineConfig, ModelInfo, resolve_kv_memory, resolve_num_blocks
+from batching.config import (
+    CachePayload,
+    EngineConfig,
+    ModelInfo,
+    resolve_kv_memory,
+    resolve_num_blocks,
+)
 from batching.cost_measurement import StepPlans, measure_step_costs
 from batching.drafters.drafter import Drafter
 from batching.drafters.target import TargetModel
@@ -98,18 +104,7 @@ class ModelRunner:
         is_fused = self._ops.fused is not None and _fuse(self._model, self._ops.fused)
         dtype = torch_dtype(config.dtype)
         kv_bytes_per_token = shape.kv_bytes_per_token(dtype)
-        free_bytes = None
-        if self._device.type == "cuda":
-            free_bytes = int(torch.cuda.mem_get_info(self._device)[0])
-        self.num_blocks = resolve_num_blocks(
-            resolve_kv_memory(
-                config.kv_memory_bytes,
-                free_bytes=free_bytes,
-                kv_bytes_per_token=kv_bytes_per_token,
-            ),
-            kv_bytes_per_token=kv_bytes_per_token,
-            block_size=self._block_size,
-        )
+        self.num_blocks = self._count_blocks(config, kv_bytes_per_token)
         cache_shape = (
             shape.num_layers,
             self.num_blocks,
@@ -160,6 +155,21 @@ class ModelRunner:
             if config.step_cost_dir is not None:
                 self._known_graphs = MachineFile(config.step_cost_dir, captured=1, **self.identity)
 
+    def _count_blocks(self, config: EngineConfig, kv_bytes_per_token: int) -> int:
+        """How many blocks the KV cache has."""
+        free_bytes = None
+        if self._device.type == "cuda":
+            free_bytes = int(torch.cuda.mem_get_info(self._device)[0])
+        return resolve_num_blocks(
+            resolve_kv_memory(
+                config.kv_memory_bytes,
+                free_bytes=free_bytes,
+                kv_bytes_per_token=kv_bytes_per_token,
+            ),
+            kv_bytes_per_token=kv_bytes_per_token,
+            block_size=self._block_size,
+        )
+
     def _make_graphs(self, config: EngineConfig, *, max_position: int) -> CudaGraphs:
         return CudaGraphs(
             self._decode,
@@ -206,9 +216,12 @@ class ModelRunner:
                 f" {self._block_size}"
             )
         chunk_blocks = cache.chunk_tokens // self._block_size
-        return KVTransfer(
-            self._paged_kv, *of_drafters, chunk_blocks=chunk_blocks, payload=cache.payload
-        )
+        return self._transfer_of(*of_drafters, chunk_blocks=chunk_blocks, payload=cache.payload)
+
+    def _transfer_of(
+        self, *of_drafters: PagedKV, chunk_blocks: int, payload: CachePayload
+    ) -> KVTransfer:
+        return KVTransfer(self._paged_kv, *of_drafters, chunk_blocks=chunk_blocks, payload=payload)
 
     def _make_namespace(self) -> bytes:
         """What keys in shared tiers begin with; for a process alone weights are not read."""
@@ -287,11 +300,9 @@ class ModelRunner:
     def _verify(self, rows: Tensor, part: VerifiedRows) -> Tensor:
         """The outcome of some rows. rows: [num_rows, hidden_size]"""
         greedy_head = self._ops.greedy_head
-        has_candidates = self._taps is not None and self._taps.has_candidates
-        wants_logits = part.wants_logits or has_candidates
-        if greedy_head is None or wants_logits or not self._has_plain_head:
+        if greedy_head is None or self._wants_logits(part) or not self._has_plain_head:
             logits = compute_logits(self._model, rows)
-            if self._taps is not None and has_candidates:
+            if self._taps is not None and self._taps.has_candidates:
                 self._taps.see(logits)
             return verify_logits(logits, part, ops=self._ops)
         weight = cast(Tensor, cast(nn.Module, self._model.lm_head).weight)
@@ -303,6 +314,11 @@ class ModelRunner:
             writes_logits=not self._head_choice.is_fused(rows.shape[0]),
         )
         return pack_outcome(verification, is_number=rows.isfinite().all(dim=1))
+
+    def _wants_logits(self, part: VerifiedRows) -> bool:
+        """True if somebody needs more of the logits than their argmax."""
+        has_candidates = self._taps is not None and self._taps.has_candidates
+        return part.wants_logits or has_candidates
 
     def _hidden_rows(self, batch: ForwardBatch) -> tuple[Tensor, tuple[VerifiedRows, ...]]:
         """Hidden rows [num_rows, hidden_size] of `logits_rows`, in a graph where there is one.

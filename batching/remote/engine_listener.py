@@ -77,7 +77,7 @@ def serve_shared(
     path = Path(listener.getsockname())
     listener.settimeout(_POLL_S)
     try:
-        while not until.is_set():
+        while not (until.is_set() or engine.is_lost):
             with suppress(TimeoutError):
                 client, _ = listener.accept()
                 client.settimeout(None)

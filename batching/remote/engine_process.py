@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from batching.errors import EngineLostError
 from batching.remote.frame_socket import ConnectionLostError, FrameSocket
@@ -28,12 +29,7 @@ class OwnedProcess:
     @classmethod
     def start(cls, command: Sequence[str], settings: bytes) -> OwnedProcess:
         """Run `command` with the number of its end of the socket behind it, and configure it."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            process = subprocess.Popen(
-                [*command, str(theirs.fileno())], pass_fds=(theirs.fileno(),)
-            )
-        started = cls(process, FrameSocket(ours, EngineFrame))
+        started = cls(*spawn(command, EngineFrame))
         with suppress(ConnectionLostError):  # whoever waits for its greeting is told how it ended
             started.connection.send(Configure(settings))
         return started
@@ -41,12 +37,7 @@ class OwnedProcess:
     def close(self) -> str:
         """End the connection, and with it the process."""
         self.connection.close()
-        try:
-            code = self.process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            code = self.process.wait()
-        return f"ended by signal {-code}" if code < 0 else f"ended with exit status {code}"
+        return how_it_ended(self.process)
 
 
 @dataclass(frozen=True)
@@ -73,6 +64,29 @@ class SharedEngine:
         """End the connection; the engine withdraws what is unfinished."""
         self.connection.close()
         return "closed the connection"
+
+
+def spawn(
+    command: Sequence[str], incoming: Any
+) -> tuple[subprocess.Popen[bytes], FrameSocket[Any]]:
+    """Run `command` with the number of its end of a socket behind it; the process and our end.
+
+    incoming: the type of the frames that it sends
+    """
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen([*command, str(theirs.fileno())], pass_fds=(theirs.fileno(),))
+    return process, FrameSocket(ours, incoming)
+
+
+def how_it_ended(process: subprocess.Popen[bytes]) -> str:
+    """Wait for a process whose connection has ended, or kill it; in words."""
+    try:
+        code = process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        code = process.wait()
+    return f"ended by signal {-code}" if code < 0 else f"ended with exit status {code}"
 
 
 def python_command(module: str) -> list[str]:

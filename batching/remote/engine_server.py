@@ -160,10 +160,12 @@ class _Client:
     def _run(self) -> None:
         with suppress(ConnectionLostError):
             self._send_all()
+        if self._engine.is_lost:
+            self._connection.close()  # whoever reads from it ends the process or its service
 
     def _send_all(self) -> None:
         pulsed_at, is_open = 0.0, True
-        while is_open:
+        while is_open and not self._engine.is_lost:
             # News that come between these two lines wake the thread, or are seen by it.
             self._is_resting = True
             self._is_resting = not self._has_news
@@ -224,7 +226,7 @@ def serve_engine(fd: int, load: Callable[[bytes], Engine]) -> int:
         pass
     finally:
         engine.stop()
-    return 0
+    return 1 if engine.is_lost else 0
 
 
 def _give_up(connection: FrameSocket[ClientFrame], kind: str, message: str) -> int:

@@ -59,6 +59,9 @@ NOT_RUN = {
     ("docs/integrations.md", "To change an existing file"): "words for a model",
     ("docs/integrations.md", "(require 'eglot)"): "needs Emacs, where it was tried",
     ("docs/integrations.md", "[language-server.apply-service]"): "needs Helix; not tried",
+    ("docs/batch.md", "apply-service batch"): "needs a cluster; tests/apply_service/fleet/batch has"
+    " its parts",
+    ("docs/operations.md", "export RAY_SERVE"): "starts a cluster, as tests/apply_service/fleet do",
     ("docs/judge.md", "apply-service serve"): "needs a judge; tests/apply_service/http/routes/"
     "test_judged_edits.py has one of recorded shape",
     ("docs/writer.md", "apply-service bench"): "needs a writer; tests/apply_service/evaluate/"

@@ -135,6 +135,7 @@ class TextWork:
         self._threads = (
             ThreadPoolExecutor(num_workers, thread_name_prefix="text-work") if num_workers else None
         )
+        self._num_characters = 0
         self._last_work_s = LONG_WORK_S
         self._start_error: BaseException | None = None
         self._is_closed = False
@@ -144,6 +145,11 @@ class TextWork:
         """The ids of the processes that were started and are not known to have ended."""
         ids = [seat.worker.process_id for seat in self._seats]
         return [process_id for process_id in ids if process_id is not None]
+
+    @property
+    def num_characters(self) -> int:
+        """Characters of the edits whose text is waiting or being worked on."""
+        return self._num_characters
 
     def start(self) -> None:
         """Start the first process, so that no edit has to wait for it; on the event loop."""
@@ -230,11 +236,13 @@ class TextWork:
         if self._is_closed:
             raise _shutting_down()
         job = _Job(terms, call)
+        self._num_characters += terms.num_characters
         self._queue_of(terms).push(terms.owner, job)
         self._fill_seats()
         try:
             return await job.answer
         finally:
+            self._num_characters -= terms.num_characters
             self._withdraw(job)
 
     def _queue_of(self, terms: WorkTerms) -> FairQueue[_Job]:

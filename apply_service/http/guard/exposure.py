@@ -43,18 +43,19 @@ def open_key_ring(
     *,
     is_private: bool,
     allows_anonymous: bool,
-    is_in_container: bool,
+    makes_first_key: bool,
     show: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
 ) -> KeyRing:
     """Open the server's keys; a server that others can reach must have one.
 
-    In a container, which is reached from outside or not at all, the first key is made and shown.
+    With `makes_first_key` it is made and shown; that is for containers, which are reached from
+    outside or not at all.
     Raises ExposedWithoutKeysError or KeyFileError.
     """
     keys = KeyRing(file)
     if is_private or allows_anonymous or keys.has_keys:
         return keys
-    if not is_in_container:
+    if not makes_first_key:
         raise ExposedWithoutKeysError(
             "others can reach this address, and there are no API keys: everybody could use the"
             f" server. Make a key with `apply-service key create --name NAME` (kept in"

@@ -1,12 +1,11 @@
-"""Builds the guard of a server from its settings and its socket."""
+"""Builds the guard of a server from its settings."""
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 from apply_service.config import Settings
-from apply_service.http.guard.exposure import is_in_container, is_private, open_key_ring
+from apply_service.http.guard.exposure import open_key_ring
 from apply_service.http.guard.hosts import AllowedHosts
 from apply_service.http.guard.keys.authentication import AccessRules
 from apply_service.http.guard.keys.key_file import KeyFile, default_key_path
@@ -22,17 +21,19 @@ def key_file_of(settings: Settings) -> KeyFile:
     return KeyFile(Path(settings.keys_file) if settings.keys_file else default_key_path())
 
 
-def protection_of(settings: Settings, listener: socket.socket, drain: Drain) -> Protection:
-    """The protection of a server with these settings on this socket.
+def protection_of(
+    settings: Settings, drain: Drain, *, is_private: bool, makes_first_key: bool
+) -> Protection:
+    """The protection of a server with these settings; `is_private` if only this machine reaches it.
 
+    `makes_first_key` has a server without keys make one, where it would not be safe otherwise.
     Raises ExposedWithoutKeysError or KeyFileError if it would not be safe.
     """
-    private = is_private(listener)
     keys = open_key_ring(
         key_file_of(settings),
-        is_private=private,
+        is_private=is_private,
         allows_anonymous=settings.allow_anonymous,
-        is_in_container=is_in_container(),
+        makes_first_key=makes_first_key,
     )
     shared = None
     if settings.redis_url is not None:
@@ -41,7 +42,7 @@ def protection_of(settings: Settings, listener: socket.socket, drain: Drain) -> 
     return Protection(
         keys=keys,
         rules=AccessRules(
-            is_private=private,
+            is_private=is_private,
             allows_anonymous=settings.allow_anonymous,
             metrics_need_key=settings.metrics_need_key,
         ),
@@ -55,7 +56,7 @@ def protection_of(settings: Settings, listener: socket.socket, drain: Drain) -> 
             timeout_s=settings.cache_timeout_s,
         ),
         drain=drain,
-        allowed_hosts=_hosts_of(settings, is_private=private),
+        allowed_hosts=_hosts_of(settings, is_private=is_private),
         allowed_origins=_words(settings.allow_origins),
         root_path="/" + settings.root_path.strip("/"),
         receive_timeout_s=settings.receive_timeout_s,

@@ -16,7 +16,10 @@ _MAX_AGE_S = 600
 _EXPOSED = b"retry-after, x-request-id, x-apply-status, x-apply-confidence"
 _PREFLIGHT_HEADERS = [
     (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
-    (b"access-control-allow-headers", b"authorization, content-type, x-api-key, x-request-id"),
+    (
+        b"access-control-allow-headers",
+        b"authorization, content-type, x-api-key, x-apply-affinity, x-request-id",
+    ),
     (b"access-control-max-age", str(_MAX_AGE_S).encode()),
     (b"content-length", b"0"),
 ]

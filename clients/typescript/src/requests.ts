@@ -1,16 +1,18 @@
 /** Requests as values: what is sent where, before anything is sent. */
 
+import { subjectOf, type Subject } from "./affinity.js";
 import { bodyOf, filesBodyOf, type Edit, type FilesEdit } from "./edit.js";
 
 const JSON_TYPE = "application/json";
 const EVENT_STREAM = "text/event-stream";
 
-/** One HTTP request; `path` follows the address of the service. */
+/** One HTTP request; `path` follows the address of the service, `subject` is its file. */
 export interface ApiRequest {
   method: "GET" | "POST";
   path: string;
   headers: Record<string, string>;
   content?: string;
+  subject?: Subject | undefined;
 }
 
 /** Ask for the whole answer to an edit. */
@@ -20,7 +22,9 @@ export function applyRequest(edit: Edit): ApiRequest {
 
 /** Ask for the answer to edits of several files. */
 export function filesRequest(edit: FilesEdit): ApiRequest {
-  return postRequest(filesBodyOf(edit), JSON_TYPE);
+  const body = filesBodyOf(edit);
+  const [first] = edit.files;
+  return postRequest(body, JSON_TYPE, first && subjectOf(first.path, first.original));
 }
 
 /** Ask for the events of an edit. */
@@ -39,14 +43,17 @@ export function healthRequest(name: "live" | "ready"): ApiRequest {
 }
 
 function editRequest(edit: Edit, stream: boolean): ApiRequest {
-  return postRequest(bodyOf(edit, stream), stream ? EVENT_STREAM : JSON_TYPE);
+  // The body is made first: it says what is wrong with an original.
+  const body = bodyOf(edit, stream);
+  return postRequest(body, stream ? EVENT_STREAM : JSON_TYPE, subjectOf(edit.path, edit.original));
 }
 
-function postRequest(body: object, accepted: string): ApiRequest {
+function postRequest(body: object, accepted: string, subject?: Subject): ApiRequest {
   return {
     method: "POST",
     path: "/v1/apply",
     headers: { "Content-Type": JSON_TYPE, Accept: `${accepted}, */*;q=0.5` },
     content: JSON.stringify(body),
+    subject,
   };
 }

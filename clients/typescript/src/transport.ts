@@ -1,5 +1,6 @@
 /** Requests sent by `fetch`, and what its errors mean. */
 
+import { AFFINITY_HEADER, affinityOf } from "./affinity.js";
 import type { Address } from "./address.js";
 import type { CallTime } from "./call_time.js";
 import type { APIConnectionError } from "./errors.js";
@@ -45,14 +46,20 @@ export class Transport {
     return { status: response.status, headers: response.headers, content, body: null };
   }
 
-  #send(request: ApiRequest, time: CallTime): Promise<Response> {
+  async #send(request: ApiRequest, time: CallTime): Promise<Response> {
     const { url, apiKey } = this.#address;
-    const key: Record<string, string> =
-      apiKey === null ? {} : { Authorization: `Bearer ${apiKey}` };
+    const headers = { ...request.headers };
+    if (apiKey !== null) {
+      headers["Authorization"] = `Bearer ${apiKey}`;
+    }
+    const affinity = request.subject && (await affinityOf(request.subject, apiKey));
+    if (affinity) {
+      headers[AFFINITY_HEADER] = affinity;
+    }
     const fetch = this.#fetch;
     return fetch(url + request.path, {
       method: request.method,
-      headers: { ...request.headers, ...key },
+      headers,
       body: request.content ?? null,
       redirect: "manual",
       signal: time.signal,

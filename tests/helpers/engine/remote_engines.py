@@ -34,8 +34,8 @@ def make_request(name: str, *, max_tokens: int = 24, **options: Any) -> EngineRe
     )
 
 
-def wait_until(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LIMIT_S
+def wait_until(is_true: Callable[[], bool], *, limit_s: float = LIMIT_S) -> None:
+    deadline = time.monotonic() + limit_s
     while not is_true():
         assert time.monotonic() < deadline, "what was waited for did not happen"
         time.sleep(0.002)

@@ -15,7 +15,13 @@ VOCAB_SIZE = len(SPECIAL_TOKENS) + 256
 
 
 def write_tiny_model(
-    path: Path, *, seed: int, max_position: int = 4096, tokenizer: Tokenizer | None = None
+    path: Path,
+    *,
+    seed: int,
+    max_position: int = 4096,
+    tokenizer: Tokenizer | None = None,
+    num_heads: int = 6,
+    num_kv_heads: int = 2,
 ) -> None:
     """Fill `path` with config.json, model.safetensors, tokenizer.json and tokenizer_config.json.
 
@@ -25,11 +31,11 @@ def write_tiny_model(
         tokenizer = _make_tokenizer()
     config = LlamaConfig(
         vocab_size=tokenizer.get_vocab_size(),
-        hidden_size=48,
+        hidden_size=8 * num_heads,
         intermediate_size=64,
         num_hidden_layers=2,
-        num_attention_heads=6,
-        num_key_value_heads=2,
+        num_attention_heads=num_heads,
+        num_key_value_heads=num_kv_heads,
         head_dim=8,
         max_position_embeddings=max_position,
         bos_token_id=1,

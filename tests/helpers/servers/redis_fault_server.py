@@ -26,7 +26,6 @@ from apply_service.http.app import create_app
 from apply_service.http.guard.from_settings import protection_of
 from apply_service.http.guard.keys.key_file import KeyFile
 from apply_service.http.server.draining import Drain
-from apply_service.http.server.listener import listen
 from apply_service.models.found_model import FoundModel, find_model
 from apply_service.models.loading import resolve_device, resolve_dtype
 from apply_service.service import ApplyService, LoadedModel
@@ -96,8 +95,7 @@ def _serving(
         auto_use_model=settings.auto_use_model,
         text_work=TextWork(num_workers=1),
     )
-    with listen("127.0.0.1", 0) as listener:
-        protection = protection_of(settings, listener, Drain())
+    protection = protection_of(settings, Drain(), is_private=True, makes_first_key=False)
     app = create_app(service, max_body_bytes=settings.max_body_bytes, protection=protection)
     with serving_app(app) as url:
         yield url

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from apply_client.edit import Edit, FilesEdit, files_members_of, members_of
+from apply_client.protocol.affinity import Subject, subject_of
 from apply_client.protocol.wire import Content
 
 JSON = "application/json"
@@ -17,12 +18,13 @@ EVENT_STREAM = "text/event-stream"
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """One HTTP request; `path` follows the address of the service."""
+    """One HTTP request; `path` follows the address of the service, `subject` is its file."""
 
     method: Literal["GET", "POST"]
     path: str
     content: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+    subject: Subject | None = None
 
 
 def apply_request(edit: Edit[Content]) -> ApiRequest:
@@ -32,7 +34,12 @@ def apply_request(edit: Edit[Content]) -> ApiRequest:
 
 def files_request(edit: FilesEdit) -> ApiRequest:
     """The request for the answer to edits of several files. Raises ValueError as above."""
-    return _apply_request(files_members_of(edit) | {"response": "both"}, JSON)
+    first = edit.files[0] if edit.files else None
+    return _apply_request(
+        files_members_of(edit) | {"response": "both"},
+        JSON,
+        subject=None if first is None else subject_of(first.path, first.original),
+    )
 
 
 def stream_request(edit: Edit[Content]) -> ApiRequest:
@@ -52,9 +59,15 @@ def health_request(name: Literal["live", "ready"]) -> ApiRequest:
 
 def _edit_request(edit: Edit[Content], *, stream: bool) -> ApiRequest:
     members = members_of(edit) | {"stream": stream, "response": "both"}
-    return _apply_request(members, EVENT_STREAM if stream else JSON)
+    return _apply_request(
+        members,
+        EVENT_STREAM if stream else JSON,
+        subject=subject_of(edit.path, edit.original),
+    )
 
 
-def _apply_request(members: dict[str, Any], accepted: str) -> ApiRequest:
+def _apply_request(
+    members: dict[str, Any], accepted: str, *, subject: Subject | None
+) -> ApiRequest:
     headers = {"Content-Type": JSON, "Accept": f"{accepted}, */*;q=0.5"}
-    return ApiRequest("POST", "/v1/apply", msgspec.json.encode(members), headers)
+    return ApiRequest("POST", "/v1/apply", msgspec.json.encode(members), headers, subject)

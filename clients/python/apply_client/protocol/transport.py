@@ -8,6 +8,7 @@ import httpx
 
 from apply_client.address import Address
 from apply_client.errors import APITimeoutError
+from apply_client.protocol.affinity import AFFINITY_HEADER, affinity_of
 from apply_client.protocol.exchange import Answer, ConnectionFailure
 from apply_client.protocol.requests import ApiRequest
 
@@ -42,9 +43,17 @@ def build_request(
         request.method,
         request.path,
         content=request.content or None,
-        headers=dict(request.headers),
+        headers=_headers_of(http, request),
         timeout=httpx.Timeout(timeout_s, connect=min(connect_timeout_s, timeout_s)),
     )
+
+
+def _headers_of(http: httpx.Client | httpx.AsyncClient, request: ApiRequest) -> dict[str, str]:
+    headers = dict(request.headers)
+    if request.subject is not None:
+        api_key = http.headers.get("Authorization", "").removeprefix("Bearer ")
+        headers[AFFINITY_HEADER] = affinity_of(request.subject, api_key)
+    return headers
 
 
 def failure_of(

@@ -27,7 +27,7 @@ def file(tmp_path: Path) -> KeyFile:
 
 
 def open_ring(file: KeyFile, shown: list[str], **changes: bool) -> KeyRing:
-    situation = {"is_private": False, "allows_anonymous": False, "is_in_container": False}
+    situation = {"is_private": False, "allows_anonymous": False, "makes_first_key": False}
     return open_key_ring(file, show=shown.append, **{**situation, **changes})
 
 
@@ -64,21 +64,21 @@ def test_it_starts_with_a_key(file: KeyFile) -> None:
     created = file.create("ci", ("apply",))
     shown: list[str] = []
     assert open_ring(file, shown).find(created.text) == created.record
-    assert open_ring(file, shown, is_in_container=True).find(created.text) == created.record
+    assert open_ring(file, shown, makes_first_key=True).find(created.text) == created.record
     assert shown == []
     assert len(file.read()) == 1
 
 
 def test_a_container_makes_a_key_and_shows_it_once(file: KeyFile) -> None:
     shown: list[str] = []
-    ring = open_ring(file, shown, is_in_container=True)
+    ring = open_ring(file, shown, makes_first_key=True)
     text = shown[0].splitlines()[-1]
     assert has_key_form(text)
     record = ring.find(text)
     assert record is not None
     assert (record.name, record.scopes) == (FIRST_KEY_NAME, ("apply", "batch", "admin"))
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
-    again = open_ring(file, shown, is_in_container=True)
+    again = open_ring(file, shown, makes_first_key=True)
     assert len(shown) == 1
     assert again.find(text) is not None
 
@@ -86,7 +86,7 @@ def test_a_container_makes_a_key_and_shows_it_once(file: KeyFile) -> None:
 def test_a_container_that_cannot_write_keeps_its_key_in_memory() -> None:
     unwritable = KeyFile(Path("/proc/no-such-folder/keys.json"))
     shown: list[str] = []
-    ring = open_ring(unwritable, shown, is_in_container=True)
+    ring = open_ring(unwritable, shown, makes_first_key=True)
     assert "ends with this process" in shown[0]
     assert ring.find(shown[0].splitlines()[-1]) is not None
     assert ring.has_keys
