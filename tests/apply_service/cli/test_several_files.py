@@ -141,7 +141,7 @@ def test_nothing_is_undone_if_one_file_has_changed_since(
 @pytest.mark.parametrize(
     ("patch", "files", "more", "code", "said"),
     [
-        (PATCH, ("one.py", "two.py"), ("--write",), 2, "three.py is new, so create it"),
+        (PATCH, ("one.py", "two.py"), ("--write",), 2, "apply one.py two.py three.py"),
         (DIFF, ("one.py", "other.py"), ("--write",), 2, "apply one.py two.py"),
         (
             "*** Begin Patch\n*** Delete File: one.py\n*** End Patch\n",

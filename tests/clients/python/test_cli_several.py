@@ -117,7 +117,7 @@ def test_a_file_that_cannot_be_written_takes_the_others_back(
 @pytest.mark.parametrize(
     ("patch", "files", "more", "code", "said"),
     [
-        (DIFF, ("one.py", "other.py"), ("--write",), 1, "changes two.py, which is none of the"),
+        (DIFF, ("one.py", "other.py"), ("--write",), 2, "apply one.py two.py"),
         (
             "*** Begin Patch\n*** Delete File: one.py\n*** End Patch\n",
             ("one.py", "two.py"),

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from typing import Any, get_args
 
 import msgspec
 
 from apply_client.cli.choice_prompt import ask_which, can_ask, print_choices
-from apply_client.cli.edit_report import print_findings, write_files
+from apply_client.cli.edit_report import check_files, print_findings, write_files
 from apply_client.cli.exit_codes import DESCRIPTION, EXIT_REJECTED, exit_code_of
-from apply_client.cli.named_files import why_incomplete
 from apply_client.cli.service_flags import add_edit_flags, retry_policy_of
 from apply_client.cli.shown_diff import show_diff
 from apply_client.cli.suggesting_parser import positive_int
@@ -112,7 +110,7 @@ def run_apply(args: argparse.Namespace) -> int:
     opened = None if file == "-" else open_file(file)
     original = read_bytes("-") if opened is None else opened.content
     update = read_update(args.update)
-    _check_files(update, args.files)
+    check_files(update, args.files)
     edit = Edit(
         original,
         update,
@@ -134,10 +132,8 @@ def run_apply(args: argparse.Namespace) -> int:
 def _apply_to_several(args: argparse.Namespace) -> int:
     from apply_client.cli.several_files import apply_to_several
 
-    update = read_update(args.update)
-    _check_files(update, args.files)
     with _client(args) as client:
-        return apply_to_several(args, update, _options(args), client)
+        return apply_to_several(args, _options(args), client)
 
 
 def _client(args: argparse.Namespace) -> ApplyClient:
@@ -156,13 +152,6 @@ def _ask(client: ApplyClient, edit: Edit[bytes], *, may_ask: bool) -> ApplyResul
         return client.resolve(edit, chosen)
     chosen = ask_which(result.choices) if may_ask and result.choices else None
     return result if chosen is None else client.resolve(edit, chosen)
-
-
-def _check_files(update: str, files: Sequence[str]) -> None:
-    """Raise InputError for an update of several files that are not all named."""
-    reason = why_incomplete(update, files)
-    if reason is not None:
-        raise InputError(reason)
 
 
 def _is_text(argument: str) -> bool:

@@ -8,11 +8,20 @@ from typing import Any
 
 from apply_client.cli.hunk_review import review_changes
 from apply_client.cli.last_write import LastWrite, Write
+from apply_client.cli.named_files import why_incomplete
 from apply_client.cli.undo import PROGRAM
 from apply_client.protocol.wire import ApplyResult, Finding
+from apply_client.update_text import InputError
 from apply_client.workspace.errors import WorkspaceError
 from apply_client.workspace.folder import sha256_of
 from apply_client.workspace.open_file import OpenFile
+
+
+def check_files(update: str, files: Sequence[str]) -> None:
+    """Raise InputError for an update of several files that are not all named."""
+    reason = why_incomplete(update, files)
+    if reason is not None:
+        raise InputError(reason)
 
 
 def print_findings(findings: Sequence[Finding]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import msgspec
 
 from apply_client.cli.choice_prompt import ask_which, can_ask, print_choices
-from apply_client.cli.edit_report import print_findings, write_files
+from apply_client.cli.edit_report import check_files, print_findings, write_files
 from apply_client.cli.exit_codes import (
     EXIT_ERROR,
     EXIT_OK,
@@ -22,7 +22,7 @@ from apply_client.cli.shown_diff import show_diff
 from apply_client.client import ApplyClient
 from apply_client.edit import ApplyOptions, FileEdit, FilesEdit, PatchFormat
 from apply_client.protocol.wire import FileResult
-from apply_client.update_text import InputError
+from apply_client.update_text import InputError, read_update
 from apply_client.workspace.open_file import OpenFile, open_file
 from apply_client.workspace.write_policy import WritePolicy
 
@@ -30,11 +30,11 @@ _WORST_FIRST = (EXIT_ERROR, EXIT_REJECTED, EXIT_REVIEW, EXIT_OK)
 Answer = FileResult[str | bytes]
 
 
-def apply_to_several(
-    args: argparse.Namespace, update: str, options: ApplyOptions, client: ApplyClient
-) -> int:
+def apply_to_several(args: argparse.Namespace, options: ApplyOptions, client: ApplyClient) -> int:
     """Carry the command out; the exit code is that of the worst file. Raises ApplyClientError."""
     _check_flags(args)
+    update = read_update(args.update)
+    check_files(update, args.files)
     opened = {name: open_file(name) for name in args.files}
     edit = FilesEdit(
         [FileEdit(name, file.content) for name, file in opened.items()],
