@@ -18,7 +18,12 @@ import httpx
 import psutil
 import yaml
 
-from apply_service.fleet.affinity_header import AFFINITY_HEADER, HEADER_VARIABLE
+from apply_service.fleet.affinity_header import (
+    AFFINITY_HEADER,
+    HEADER_VARIABLE,
+    PROXY_MIDDLEWARES,
+    PROXY_VARIABLE,
+)
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "deploy" / "ray" / "serve.yaml"
@@ -126,7 +131,7 @@ def ray_cluster(*, num_cpus: int = 4) -> Iterator[RayCluster]:
     environment = {
         **os.environ,
         HEADER_VARIABLE: AFFINITY_HEADER,
-        "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": "apply_service.fleet.lost_replicas.middlewares",
+        PROXY_VARIABLE: PROXY_MIDDLEWARES,
         "RAY_USAGE_STATS_ENABLED": "0",
         # By default workers give way to everything else on the machine (niceness 15).
         "RAY_worker_niceness": "0",
