@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from batching.machine_file import MachineFile
+from batching.machine_file import MachineFile, processor_name
 from batching.request import SamplingParams
 from batching.step_costs import CostRates, StepCosts, StepSize
 from batching.step_plan import ScheduledRequest, StepPlan
@@ -168,6 +170,32 @@ class StepCostFile:
                 },
             }
         )
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCosts:
+    """Costs that a server has kept, and what they were measured on."""
+
+    identity: Mapping[str, Any]
+    costs: StepCosts
+
+
+def read_newest_costs(folder: Path) -> KeptCosts | None:
+    """What was measured last by this version on this machine's processor; None if nothing was."""
+    newest: tuple[float, KeptCosts] | None = None
+    for path in folder.glob("*.json"):
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            identity = stored["identity"]
+            kept = KeptCosts(identity, _read_costs(stored))
+            changed_at = path.stat().st_mtime
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            continue
+        is_own = identity.get("processor") == processor_name()
+        is_own = is_own and identity.get("version") == str(_COMPUTATION_VERSION)
+        if is_own and (newest is None or changed_at > newest[0]):
+            newest = changed_at, kept
+    return None if newest is None else newest[1]
 
 
 def _read_costs(stored: Mapping[str, Any]) -> StepCosts:

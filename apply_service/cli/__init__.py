@@ -1,8 +1,8 @@
 """The command line: one file a command.
 
 `main` parses and dispatches to `serve` (`up` shows `connections` first), `engine`, `apply`,
-`undo`, `batch`, `lsp`, `key`, `model`, `cache`, `bench`, `doctor`, `completion`, `manual` and
-`config_docs`.
+`batch`, `undo`, `lsp`, `key`, `model`, `cache`, `bench`, `plan`, `doctor`, `completion`, `manual`
+and `config_docs`.
 `answer` answers an edit here (`local`) or on a server (`remote`); `asked` asks judge and writer.
 `applying` is `apply`. `named_files` holds its update against its files; it writes with
 `file_writer`, whose promises `careful_files` keeps, and remembers for `undo` in `last_write`.

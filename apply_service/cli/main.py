@@ -96,6 +96,7 @@ _PLUGGED_COMMANDS = {
     "key": "create, list and revoke API keys",
     "model": "prepare, list, inspect and remove models",
     "cache": "count or clear the prompts in Redis",
+    "plan": "how many replicas a load needs, and what they cost",
     "bench": "measure accuracy, latency and settings on your own code",
 }
 _BENCHES = {
@@ -212,6 +213,10 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
         from apply_service.cli.model import run_model_command
 
         return int(run_model_command(args))
+    if args.command == "plan":
+        from apply_service.cli.plan import run_plan
+
+        return run_plan(args)
     if args.command == "bench":
         return int(_bench_function("run", args.bench)(args))
     if args.command == "config" and args.markdown:
@@ -328,6 +333,11 @@ def _add_plugged_command(subparsers: Any, command: str, arguments: Sequence[str]
         from apply_service.cli.key import add_key_commands
 
         add_key_commands(subparsers)
+        return
+    if command == "plan":
+        from apply_service.cli.plan import add_plan_command
+
+        add_plan_command(subparsers)
         return
     if command == "cache":
         from apply_service.cli.cache import add_cache_commands

@@ -8,6 +8,9 @@ from apply_service.fleet.affinity import AFFINITY_HEADER
 
 # Ray Serve's proxies read it when they start; it names the header that they hash.
 HEADER_VARIABLE = "RAY_SERVE_SESSION_ID_HEADER_KEY"
+# So do these, which answer for replicas that died.
+PROXY_VARIABLE = "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH"
+PROXY_MIDDLEWARES = "apply_service.fleet.lost_replicas.middlewares"
 
 
 class HeaderNotConfiguredError(Exception):

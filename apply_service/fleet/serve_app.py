@@ -19,6 +19,7 @@ from ray.serve.config import RequestRouterConfig
 from apply_service.apply.errors import ApplyError, UsageError
 from apply_service.config import Settings, load_settings
 from apply_service.fleet.autoscaling import QUEUED_TOKENS
+from apply_service.fleet.host_program import prepare_host
 from apply_service.fleet.ray_header import check_header
 from apply_service.fleet.routing import AffinityRouter
 from apply_service.http.app import create_app
@@ -26,7 +27,6 @@ from apply_service.http.guard.from_settings import protection_of
 from apply_service.http.guard.request_ids import HEADER as REQUEST_ID_HEADER
 from apply_service.http.server.draining import Drain
 from apply_service.models.found_model import try_find_model
-from apply_service.models.torch_environment import set_torch_defaults
 from apply_service.observe.free_memory import keep_giving_back
 from apply_service.observe.log_format import configure_logging
 from apply_service.observe.tracing import open_tracing
@@ -75,7 +75,7 @@ class ApplyReplica:
 
     def __init__(self, settings: Settings) -> None:
         """Raises ExposedWithoutKeysError, KeyFileError, ModelStoreError or PromptError."""
-        set_torch_defaults(os.environ)
+        prepare_host()
         configure_logging(
             settings.log_level, settings.log_format, shows_text=settings.log_text, stream=sys.stderr
         )

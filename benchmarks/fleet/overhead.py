@@ -17,7 +17,7 @@ import httpx
 from benchmarks.fleet.ray_cluster import ray_cluster
 
 _LIMIT_S = 120.0
-_NUM_WARM_UP = 50
+_NUM_WARM_UP = 20
 _SETTINGS: dict[str, Any] = {
     "use_model": "never",
     "allow_anonymous": True,
@@ -84,10 +84,11 @@ def _alone() -> Iterator[str]:
 
 
 def _seconds(client: httpx.Client, number: int) -> float:
-    lines = [f"    value_{line} = compute({line})\n" for line in range(120)]
+    lines = "".join(f"    value_{line} = compute({line})\n" for line in range(120))
     body = {
-        "original": f"def file_{number}():\n{''.join(lines)}",
-        "update": f"def file_{number}():\n{lines[0]}    # ... existing code ...\n    x = 1\n",
+        "original": f"def file_{number}():\n{lines}",
+        "update": "<<<<<<< SEARCH\n    value_60 = compute(60)\n=======\n    value_60 = 0\n"
+        ">>>>>>> REPLACE\n",
     }
     start = time.perf_counter()
     client.post("/v1/apply", json=body).raise_for_status()

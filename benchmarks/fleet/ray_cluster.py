@@ -19,13 +19,12 @@ import psutil
 import yaml
 
 from apply_service.fleet.affinity import AFFINITY_HEADER
-from apply_service.fleet.ray_header import HEADER_VARIABLE
+from apply_service.fleet.ray_header import HEADER_VARIABLE, PROXY_MIDDLEWARES, PROXY_VARIABLE
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "deploy" / "ray" / "serve.yaml"
 _BIN = Path(sys.executable).parent
 _OBJECT_STORE_BYTES = 80 << 20
-_CALLBACKS = "apply_service.fleet.lost_replicas.middlewares"
 _TOKEN_VARIABLE = "RAY_AUTH_TOKEN"
 _START_LIMIT_S = 90.0
 _REST_LIMIT_S = 30.0
@@ -128,7 +127,7 @@ def ray_cluster(*, num_cpus: int = 4) -> Iterator[RayCluster]:
     environment = {
         **os.environ,
         HEADER_VARIABLE: AFFINITY_HEADER.lower(),
-        "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": _CALLBACKS,
+        PROXY_VARIABLE: PROXY_MIDDLEWARES,
         "RAY_USAGE_STATS_ENABLED": "0",
         # By default workers give way to everything else on the machine (niceness 15).
         "RAY_worker_niceness": "0",

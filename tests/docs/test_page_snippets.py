@@ -61,6 +61,8 @@ NOT_RUN = {
     ("docs/integrations.md", "[language-server.apply-service]"): "needs Helix; not tried",
     ("docs/batch.md", "apply-service batch"): "needs a cluster; tests/apply_service/fleet/batch has"
     " its parts",
+    ("docs/capacity.md", "apply-service plan"): "the second line needs a machine that has served;"
+    " tests/apply_service/fleet/test_capacity.py runs the first",
     ("docs/operations.md", "export RAY_SERVE"): "starts a cluster, as tests/apply_service/fleet do",
     ("docs/judge.md", "apply-service serve"): "needs a judge; tests/apply_service/http/routes/"
     "test_judged_edits.py has one of recorded shape",

@@ -6,7 +6,6 @@ them their slices again; `results` sees to it that each edit is answered once.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +22,7 @@ from apply_service.fleet.batch.edit import Edit
 from apply_service.fleet.batch.results import ResultFolder, part_name
 from apply_service.fleet.batch.sources import Slice, read_slice
 from apply_service.fleet.batch.worker import BatchWorker
-from apply_service.models.torch_environment import set_torch_defaults
+from apply_service.fleet.host_program import prepare_host
 
 # A reader waits for files more than it computes.
 _READER_CPUS = 0.25
@@ -105,7 +104,7 @@ class _Actor:
     """A worker that lives as long as its actor."""
 
     def __init__(self, settings: Settings, folder: Path) -> None:
-        set_torch_defaults(os.environ)
+        prepare_host()
         self._worker = BatchWorker(settings)
         self._results = ResultFolder(folder)
 

@@ -28,10 +28,6 @@ class BatchWorker:
 
     def __init__(self, settings: Settings) -> None:
         """Start it. Raises ModelStoreError or PromptError; `close` ends it."""
-        # Nobody waits: an edit has the time of a batch, and the processes are all for these edits.
-        settings = msgspec.structs.replace(
-            settings, deadline_s=settings.batch_deadline_s, max_deadline_s=settings.batch_deadline_s
-        )
         use_model = settings.use_model
         if use_model == "auto":
             use_model = settings.auto_use_model
@@ -93,8 +89,13 @@ def _body_of(edit: Edit) -> ApplyBody:
         original = edit.original.decode("utf-8")
     except UnicodeDecodeError:
         original = Base64Content(edit.original)
+    # In this priority no edit is put off for a smaller one, which would cost a process each time.
     return ApplyBody(
-        original=original, update=edit.update, path=edit.path, instruction=edit.instruction
+        original=original,
+        update=edit.update,
+        path=edit.path,
+        instruction=edit.instruction,
+        priority="batch",
     )
 
 
