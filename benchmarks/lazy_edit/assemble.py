@@ -1,7 +1,7 @@
 """Builds the data of the package from the case files of this repository.
 
-`python benchmarks/lazy_edit/assemble.py` writes `edits.jsonl.xz`, `fetched.jsonl.xz`, `small.jsonl`
-and `unconfirmed.jsonl`. Users of the package do not need it: they have its output.
+`python benchmarks/lazy_edit/assemble.py` writes `edits.jsonl.xz`, `fetched.jsonl.xz`,
+`small.jsonl.xz` and `unconfirmed.jsonl`. Users of the package do not need it: they have its output.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def main() -> None:
     small = draw_small(fair, SMALL_SIZE)
     write_jsonl(DATA / "edits.jsonl.xz", edits)
     write_jsonl(DATA / "fetched.jsonl.xz", fetched)
-    write_jsonl(DATA / "small.jsonl", ({"id": task.id} for task in small))
+    write_jsonl(DATA / "small.jsonl.xz", small)
     write_jsonl(
         DATA / "unconfirmed.jsonl",
         ({"id": task.id, "made_by": task.made_by} for task in tasks if not task.checked),

@@ -3,7 +3,7 @@
 Every edit gives its own update and one in another dialect; an edit without an update of its own
 gives two. Some give a trap: a file that has changed since it was read (`shifted`, `gone`), a block
 that stands in several places (`repeated`), or another encoding or line ending. All is a function
-of the edits, so a split is a list of ids.
+of the edits.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from lazy_edit_bench.dialects import num_places, write_update
 from lazy_edit_bench.kinds import hunks_of, kind_of
 from lazy_edit_bench.languages import syntax_of
 from lazy_edit_bench.near_duplicates import without_duplicates
-from lazy_edit_bench.readers import Undecided, apply_strictly, is_expansion
-from lazy_edit_bench.task import DIALECTS, BenchError, Dialect, Edit, Task, read_edits, read_jsonl
+from lazy_edit_bench.readers import UndecidedError, apply_strictly, is_expansion
+from lazy_edit_bench.task import DIALECTS, BenchError, Dialect, Edit, Task, read_edits, read_tasks
 
 DATA = Path(str(files("lazy_edit_bench"))) / "data"
 NUM_LINES_SHIFTED = 4
@@ -38,12 +38,7 @@ def load_split(name: str, more: Sequence[Edit] = ()) -> list[Task]:
     Raises BenchError for another name, or where `full` lacks its fetched part.
     """
     if name == "small":
-        tasks = {task.id: task for task in tasks_of(written_edits(), keep_unchecked=False)}
-        chosen = [line["id"] for line in read_jsonl(DATA / "small.jsonl")]
-        lost = [task_id for task_id in chosen if task_id not in tasks]
-        if lost:
-            raise BenchError(f"small names {lost[0]}, which the edits do not give; build it anew")
-        return [tasks[task_id] for task_id in chosen]
+        return read_tasks(DATA / "small.jsonl.xz")
     if name == "written":
         return tasks_of(written_edits())
     if name == "full":
@@ -128,7 +123,7 @@ def _check(task: Task) -> str:
     try:
         if apply_strictly(task.dialect, task.original, task.update) in task.results:
             return "merged"
-    except (Undecided, ValueError, KeyError, TypeError, AttributeError):
+    except (UndecidedError, ValueError, KeyError, TypeError, AttributeError):
         pass
     if task.dialect == "markers" and any(
         is_expansion(task.original, task.update, result) for result in task.results
@@ -245,7 +240,7 @@ def _unended(task: Task) -> Task | None:
 
 
 def draw_small(tasks: Sequence[Task], size: int) -> list[Task]:
-    """A part in which languages, dialects, kinds and traps all have a place, the same every time."""
+    """A part in which all languages, dialects, kinds and traps have a place, always the same."""
     groups: dict[tuple[str, str, str], list[Task]] = defaultdict(list)
     for task in sorted(tasks, key=lambda task: turn_of(f"{task.id} small", 1 << 40)):
         cell = task.trap if task.treat != "apply" or task.trap in _HARD else task.kind

@@ -28,7 +28,7 @@ def write_update(dialect: Dialect, path: str, original: str, result: str) -> str
 
 
 def line_hash(line: str) -> str:
-    """The hash that names a line: four hexadecimal digits of SHA-256, white space at its end cut."""
+    """The name of a line: four hexadecimal digits of its SHA-256, white space at its end cut."""
     return hashlib.sha256(line.rstrip().encode()).hexdigest()[:4]
 
 

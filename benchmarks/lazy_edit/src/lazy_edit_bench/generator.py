@@ -222,7 +222,7 @@ def _several(draft: _Draft) -> list[str] | None:
 
 
 def _run(draft: _Draft, *, least: int, most: int) -> tuple[int, int] | None:
-    """A run of whole statements of one depth: deeper lines between them are inside, brackets even."""
+    """A run of whole statements of one depth, with the deeper lines that belong to them."""
     starts = [at for at, line in enumerate(draft.lines) if line.strip() and _depth(line)]
     for _ in range(NUM_TRIES if starts else 0):
         start = draft.rng.choice(starts)

@@ -1,4 +1,4 @@
-"""Which of eight kinds an edit is, told from the two texts alone, so every source has one measure."""
+"""Which of eight kinds an edit is, told from the two texts alone."""
 
 from __future__ import annotations
 

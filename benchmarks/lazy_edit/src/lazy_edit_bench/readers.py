@@ -2,7 +2,7 @@
 
 It shares nothing with the writers of `dialects`: search and replace works on the text and not on
 lines, diffs are read by their numbers, hashes are computed while lines are counted, and markers are
-read by kept runs. It is strict: what it cannot place without doubt is `Undecided`.
+read by kept runs. It is strict: what it cannot place without doubt is `UndecidedError`.
 
 `is_expansion` asks less, of updates that agents wrote: whether a result is the update with each
 marker replaced by one run of the original.
@@ -26,12 +26,12 @@ _MARKER = re.compile(
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 
 
-class Undecided(Exception):
+class UndecidedError(Exception):
     """The strict reader finds no place, or several."""
 
 
 def apply_strictly(dialect: Dialect, original: str, update: str) -> str:
-    """The file after the update. Raises Undecided."""
+    """The file after the update. Raises UndecidedError."""
     return _READERS[dialect](original, update)
 
 
@@ -75,11 +75,11 @@ def _search_replace(original: str, update: str) -> str:
         r"^<<<<<<< SEARCH\n(.*?)^=======\n(.*?)^>>>>>>> REPLACE$", update, re.DOTALL | re.MULTILINE
     )
     if not blocks:
-        raise Undecided("no block")
+        raise UndecidedError("no block")
     for search, replace in blocks:
         places = [match.start() for match in re.finditer(f"^(?={re.escape(search)})", text, re.M)]
         if not search or len(places) != 1:
-            raise Undecided(f"a block stands in {len(places)} places")
+            raise UndecidedError(f"a block stands in {len(places)} places")
         text = text[: places[0]] + replace + text[places[0] + len(search) :]
     return text if original.endswith("\n") else text.removesuffix("\n")
 
@@ -99,7 +99,7 @@ def _diff(original: str, update: str) -> str:
             made.append(line[1:])
         elif wanted and line[:1] in ("-", " ") and not line.startswith("--- a/"):
             if at >= len(source) or source[at] != line[1:]:
-                raise Undecided(f"line {at + 1} is another one")
+                raise UndecidedError(f"line {at + 1} is another one")
             if line[0] == " ":
                 made.append(source[at])
             at, wanted = at + 1, wanted - 1
@@ -113,9 +113,9 @@ def _hashline(original: str, update: str) -> str:
         number, _, hashed = name.partition(":")
         index = int(number) - 1
         if not 0 <= index < len(lines):
-            raise Undecided(f"no line {number}")
+            raise UndecidedError(f"no line {number}")
         if hashlib.sha256(lines[index].rstrip().encode()).hexdigest()[:4] != hashed:
-            raise Undecided(f"line {number} is another one")
+            raise UndecidedError(f"line {number} is another one")
         return index
 
     places = []
@@ -130,7 +130,7 @@ def _hashline(original: str, update: str) -> str:
             places.append((first, index_of(edit.get("end", edit["pos"])) + 1, edit["lines"]))
     places.sort(key=lambda place: place[:2])
     if any(one[1] > other[0] for one, other in pairwise(places)):
-        raise Undecided("edits overlap")
+        raise UndecidedError("edits overlap")
     for start, end, new in reversed(places):
         lines[start:end] = new or []
     return "\n".join(lines) + ("\n" if original.endswith("\n") and lines else "")
@@ -158,7 +158,7 @@ def _markers(original: str, update: str) -> str:
         last = number == len(segments) - 1
         end = len(old) if last else len(old) - _place(old[::-1], segment[::-1])
         if not at <= start <= end:
-            raise Undecided("segments overlap")
+            raise UndecidedError("segments overlap")
         made += old[at:start] + segment
         at = end
     rest = old[at:]
@@ -166,7 +166,7 @@ def _markers(original: str, update: str) -> str:
 
 
 def _place(old: list[str], segment: list[str]) -> int:
-    """Where the longest kept run at the segment's front stands. Raises Undecided."""
+    """Where the longest kept run at the segment's front stands. Raises UndecidedError."""
     places = [at for at, line in enumerate(old) if line == segment[0]]
     for length in range(2, len(segment) + 1):
         longer = [at for at in places if old[at : at + length] == segment[:length]]
@@ -174,7 +174,7 @@ def _place(old: list[str], segment: list[str]) -> int:
             break
         places = longer
     if len(places) != 1:
-        raise Undecided(f"kept lines stand in {len(places)} places")
+        raise UndecidedError(f"kept lines stand in {len(places)} places")
     return places[0]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import pairwise
 
 from lazy_edit_bench import __version__
 from lazy_edit_bench.figures import Share, compare, is_right, summarise
@@ -66,9 +67,9 @@ def leaderboard_page(results: Sequence[Result], tasks: Sequence[Task]) -> str:
     ordered = ranked(results)
     parts = [
         "<h1>Lazy edits: who applies them right, and who is wrong in silence</h1>",
-        f'<p class="muted">{len(tasks)} tasks of lazy-edit-bench {__version__}. Ordered by the share'
-        " of all tasks that are right less the share that are silently harmful; a dialect that a"
-        " system does not speak is not offered. Shares are of the tasks offered, with 95 %"
+        f'<p class="muted">{len(tasks)} tasks, lazy-edit-bench {__version__}. Ordered by the'
+        " share of all tasks that are right less the share that are silently harmful; a dialect"
+        " that a system does not speak is not offered. Shares are of the tasks offered, with 95 %"
         " intervals.</p>",
         _legend(),
     ]
@@ -80,7 +81,7 @@ def leaderboard_page(results: Sequence[Result], tasks: Sequence[Task]) -> str:
     parts.append(_table(HEADINGS, [cells(result, figures) for result, figures in ordered]))
     parts.append("<h2>Neighbours, task by task</h2>")
     pairs = []
-    for (one, _), (other, _) in zip(ordered, ordered[1:], strict=False):
+    for (one, _), (other, _) in pairwise(ordered):
         found = compare(one.rows, other.rows)
         if found.num_tasks:
             pairs.append([
@@ -136,9 +137,10 @@ def _bar(rows: Sequence[Row]) -> str:
         x += width
     frame = f'<rect width="{BAR_WIDTH}" height="16" fill="none" stroke="#c9cdd2"/>'
     label = f"{counts['right']} right, {counts['harmful']} harmful of {len(rows)}"
+    shown = f'<text x="{BAR_WIDTH + 8}" y="13" font-size="12">{label}</text>'
     return (
         f'<svg width="{BAR_WIDTH + 230}" height="18" role="img" aria-label="{label}">'
-        f'{"".join(drawn)}{frame}<text x="{BAR_WIDTH + 8}" y="13" font-size="12">{label}</text></svg>'
+        f"{''.join(drawn)}{frame}{shown}</svg>"
     )
 
 
@@ -187,7 +189,8 @@ def _failures(result: Result, tasks: Sequence[Task]) -> Iterable[str]:
     )
     missed = [row for row in result.rows if row.judgement.outcome in order]
     missed.sort(key=lambda row: order.index(row.judgement.outcome))
-    yield f"<p>{len(missed)} tasks were missed; the first {min(MAX_FAILURES, len(missed))} follow.</p>"
+    num_shown = min(MAX_FAILURES, len(missed))
+    yield f"<p>{len(missed)} tasks were missed; the first {num_shown} follow.</p>"
     for row in missed[:MAX_FAILURES]:
         task = by_id[row.id]
         original = file_text(task)

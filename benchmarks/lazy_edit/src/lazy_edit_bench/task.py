@@ -27,7 +27,7 @@ class BenchError(Exception):
 class Edit:
     """An edit before it is put into dialects. `update` is the one with markers, if there is one.
 
-    `results` has the right text and others that are as right; for `ask` the readings to choose from.
+    `results` has the right text and others that are as right; for `ask` all readings.
     `form` is the dialect of `update`. `source` names the file's package, or is empty for files that
     were written for the purpose.
     """

@@ -70,8 +70,8 @@ class HttpSystem:
         for choice_id in choice_ids:
             body = {**self._send(task, self._endpoint.model), "resolve": choice_id}
             _, reply, _ = self._exchange(body)
-            if isinstance(reply.get("text"), str):
-                texts.append(reply["text"])
+            if isinstance(reply.get("merged"), str):
+                texts.append(reply["merged"])
         return tuple(texts)
 
     def close(self) -> None:
@@ -105,16 +105,16 @@ def _object(content: bytes) -> dict[str, Any]:
 
 def _apply_send(task: Task, model: str) -> dict[str, Any]:
     update: Any = task.update
-    formats = {"markers": "lazy", "whole_file": "lazy"}
     if task.dialect == "hashline":
         update = json.loads(task.update)
     body = {
         "original": file_text(task),
         "update": update,
-        "format": formats.get(task.dialect, task.dialect),
         "path": task.path,
         "response": "file",
     }
+    if task.dialect not in ("markers", "whole_file"):
+        body["format"] = task.dialect
     return {**body, "instruction": task.instruction} if task.instruction else body
 
 
@@ -258,7 +258,7 @@ def _apply_read(task: Task, status: int, reply: dict[str, Any], seconds: float) 
     if said in ("applied", "unchanged"):
         return Answer(
             status="applied" if said == "applied" else "refused",
-            text=reply["text"],
+            text=reply["merged"],
             seconds=seconds,
             tokens_in=tokens_in,
             tokens_out=tokens_out,

@@ -34,6 +34,7 @@ class Library:
 
 _AIDER = (
     "aider-chat==0.86.1",
+    "packaging==25.0",
     "diff-match-patch==20241021",
     "oslex==0.1.3",
     "mslex==1.3.0",
@@ -49,11 +50,6 @@ LIBRARIES = {
     "fastedits": Library("markers", ("fastedits==0.5.0",), "text_match.deterministic_edit"),
     "whatthepatch": Library("diff", ("whatthepatch==1.0.7",), "whatthepatch.apply_diff"),
     "patch-ng": Library("diff", ("patch-ng==1.19.1",), "fromstring(update).apply(strip=1)"),
-    "patch-fixer": Library(
-        "diff",
-        ("patch-fixer==0.5.1", "GitPython==3.1.45", "gitdb==4.0.12", "smmap==5.0.2"),
-        "fix_patch, then git apply",
-    ),
     "jsdiff": Library("diff", ("diff@9.0.0",), "applyPatch", "npm"),
 }
 
@@ -105,7 +101,8 @@ class Worker:
     def answer(self, task: Task) -> Answer:
         """Send the task and wait for the line that answers it."""
         asked = {"path": task.path, "original": file_text(task), "update": task.update}
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         with self._lock:
             started = time.perf_counter()
             try:

@@ -10,7 +10,6 @@ import contextlib
 import io
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import types
@@ -30,7 +29,8 @@ def _without_package_init(package: str, folder_of: str, *stubs: str) -> None:
     import importlib.util
 
     spec = importlib.util.find_spec(folder_of)
-    assert spec is not None and spec.submodule_search_locations
+    assert spec is not None
+    assert spec.submodule_search_locations
     bare = types.ModuleType(package)
     inner = package.removeprefix(folder_of).strip(".").split(".") if package != folder_of else []
     bare.__path__ = [os.path.join(next(iter(spec.submodule_search_locations)), *inner)]
@@ -142,34 +142,12 @@ def patch_ng() -> Any:
     return apply
 
 
-def patch_fixer() -> Any:
-    from patch_fixer import fix_patch
-
-    def apply(path: str, original: str, update: str) -> str:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_bytes(original.encode())
-        try:
-            fixed = fix_patch(update.splitlines(keepends=True), ".")
-        except Exception as error:  # its own errors have no common class
-            raise NotAppliedError(f"{type(error).__name__}: {error}") from error
-        Path("fixed.diff").write_text("".join(fixed), encoding="utf-8", newline="")
-        done = subprocess.run(
-            ["git", "apply", "fixed.diff"], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise NotAppliedError(done.stderr[:300])
-        return Path(path).read_bytes().decode(errors="replace")
-
-    return apply
-
-
 SYSTEMS = {
     "aider-edit-block": aider_edit_block,
     "aider-udiff": aider_udiff,
     "fastedits": fastedits,
     "whatthepatch": whatthepatch,
     "patch-ng": patch_ng,
-    "patch-fixer": patch_fixer,
 }
 
 
