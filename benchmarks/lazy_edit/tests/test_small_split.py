@@ -13,7 +13,7 @@ from lazy_edit_bench.near_duplicates import without_duplicates
 from lazy_edit_bench.run import run_tasks
 from lazy_edit_bench.systems.degenerate import Degenerate
 from lazy_edit_bench.systems.registry import DEGENERATE
-from lazy_edit_bench.task import DIALECTS, BenchError, read_tasks, write_jsonl
+from lazy_edit_bench.task import DIALECTS, read_tasks, write_jsonl
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +85,7 @@ def test_bad_input_says_what_to_do(arguments, said, tmp_path, capsys, monkeypatc
     assert said in capsys.readouterr().err
 
 
-def test_full_needs_its_files(tmp_path):
-    with pytest.raises(BenchError, match="fetch"):
-        load_split("full")
+def test_full_needs_its_files(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("lazy_edit_bench.generator.written_edits", list)
+    assert main(["--home", str(tmp_path), "list", "--split", "full"]) == 2
+    assert "lazy-edit-bench fetch" in capsys.readouterr().err

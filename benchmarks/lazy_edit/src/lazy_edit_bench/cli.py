@@ -13,11 +13,11 @@ from pathlib import Path
 from lazy_edit_bench import __version__
 from lazy_edit_bench.corpus import load_split
 from lazy_edit_bench.figures import compare, summarise
-from lazy_edit_bench.generator import generate
+from lazy_edit_bench.generator import full_split, generate
 from lazy_edit_bench.report import leaderboard_page, report_page
 from lazy_edit_bench.result_file import Result, read_result, write_result
 from lazy_edit_bench.run import run_tasks
-from lazy_edit_bench.sources import fetch, folder_files, package_files, read_fetched
+from lazy_edit_bench.sources import fetch, folder_files, package_files
 from lazy_edit_bench.speed import measure
 from lazy_edit_bench.systems.endpoints import Endpoint
 from lazy_edit_bench.systems.registry import NAMES, open_system
@@ -112,8 +112,9 @@ def _tasks(chosen: argparse.Namespace) -> list[Task]:
     path = Path(chosen.split)
     if path.suffix in (".jsonl", ".xz"):
         return read_tasks(path)
-    more = read_fetched(chosen.home / "files") if chosen.split == "full" else []
-    return load_split(chosen.split, more)
+    if chosen.split == "full":
+        return full_split(chosen.home / "files")
+    return load_split(chosen.split)
 
 
 def _endpoint(chosen: argparse.Namespace) -> Endpoint | None:

@@ -32,19 +32,12 @@ def written_edits() -> list[Edit]:
     return read_edits(DATA / "edits.jsonl.xz")
 
 
-def load_split(name: str, more: Sequence[Edit] = ()) -> list[Task]:
-    """The tasks of `small`, `written` or `full`, the last with edits of fetched files (`more`).
-
-    Raises BenchError for another name, or where `full` lacks its fetched part.
-    """
+def load_split(name: str) -> list[Task]:
+    """The tasks of `small` or `written`. Raises BenchError for another name."""
     if name == "small":
         return read_tasks(DATA / "small.jsonl.xz")
     if name == "written":
         return tasks_of(written_edits())
-    if name == "full":
-        if not more:
-            raise BenchError("full needs files of others: run `lazy-edit-bench fetch` first")
-        return tasks_of([*written_edits(), *more])
     raise BenchError(f"no split {name!r}: small, written, full or a file of tasks")
 
 

@@ -172,7 +172,7 @@ def compare(one: Sequence[Row], other: Sequence[Row], *, seed: int = 0) -> Diffe
 def _sign_test(wins: int, losses: int) -> float:
     total, fewer = wins + losses, min(wins, losses)
     tail = sum(math.comb(total, count) for count in range(fewer + 1)) / 2**total
-    return min(1.0, 2 * tail)
+    return float(min(1.0, 2 * tail))
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:

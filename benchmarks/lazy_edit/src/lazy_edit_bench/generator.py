@@ -10,13 +10,17 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from lazy_edit_bench.corpus import tasks_of
+from lazy_edit_bench.corpus import tasks_of, written_edits
 from lazy_edit_bench.kinds import KINDS, Kind, hunks_of, kind_of
 from lazy_edit_bench.languages import Syntax, is_import, syntax_of
-from lazy_edit_bench.sources import SourceFile
+from lazy_edit_bench.sources import SourceFile, package_files, read_fetched
 from lazy_edit_bench.task import Edit, Task
 
+# The seed of the public split; a hidden one is chosen by whoever keeps it.
+PUBLIC_SEED = "public 1"
+NUM_PUBLIC_EDITS = 600
 MAX_HUNKS_OF_A_VERSION = 6
 MAX_LINES_CHANGED = 80
 NUM_TRIES = 12
@@ -57,6 +61,16 @@ def generate(files: Sequence[SourceFile], *, seed: str, count: int) -> list[Task
         number = len(edits)
         edits.append(replace(made, id=f"generated/{number:05d}"))
     return tasks_of(edits, keep_unchecked=False)
+
+
+def full_split(folder: Path) -> list[Task]:
+    """All public tasks: written ones, those of fetched files, and generated ones.
+
+    Raises BenchError where `folder` lacks a file.
+    """
+    tasks = tasks_of([*written_edits(), *read_fetched(folder)])
+    files = list(package_files(folder))
+    return tasks + generate(files, seed=PUBLIC_SEED, count=NUM_PUBLIC_EDITS)
 
 
 def _edit(file: SourceFile, kind: Kind, rng: random.Random) -> Edit | None:

@@ -53,7 +53,7 @@ def report_page(result: Result, tasks: Sequence[Task]) -> str:
     ]
     for by in ("dialect", "kind", "language", "size", "trap", "made_by"):
         parts.append(f"<h2>By {by.replace('_', ' ')}</h2>")
-        rows = []
+        rows: list[list[str | Share]] = []
         for value, one in breakdown(result, tasks, by).items():
             if one.num_offered:
                 rows.append([value, str(one.num_offered), one.right, one.silent_harmful])
@@ -73,11 +73,11 @@ def leaderboard_page(results: Sequence[Result], tasks: Sequence[Task]) -> str:
         " intervals.</p>",
         _legend(),
     ]
-    rows = [
+    bars = [
         f"<tr><td>{escape(result.system)}</td><td>{_bar(result.rows)}</td></tr>"
         for result, _ in ordered
     ]
-    parts.append(f"<table>{''.join(rows)}</table><h2>Figures</h2>")
+    parts.append(f"<table>{''.join(bars)}</table><h2>Figures</h2>")
     parts.append(_table(HEADINGS, [cells(result, figures) for result, figures in ordered]))
     parts.append("<h2>Neighbours, task by task</h2>")
     pairs = []
