@@ -66,7 +66,11 @@ def main() -> None:
     write_jsonl(DATA / "small.jsonl.xz", small)
     write_jsonl(
         DATA / "unconfirmed.jsonl",
-        ({"id": task.id, "made_by": task.made_by} for task in tasks if not task.checked),
+        (
+            {"id": task.id, "made_by": task.made_by, "checked": task.checked or "none"}
+            for task in tasks
+            if task.checked in ("", "disputed")
+        ),
     )
     print(f"{len(edits)} edits, {len(fetched)} of fetched files; {len(tasks)} tasks")
     for name in ("dialect", "kind", "language", "treat", "trap", "checked", "made_by"):

@@ -3,10 +3,11 @@
 import random
 
 import pytest
+from lazy_edit_bench.corpus import tasks_of
 from lazy_edit_bench.dialects import write_update
 from lazy_edit_bench.kinds import KINDS, kind_of
 from lazy_edit_bench.readers import UndecidedError, apply_strictly, is_expansion
-from lazy_edit_bench.task import DIALECTS
+from lazy_edit_bench.task import DIALECTS, Edit, Treatment
 
 
 def _pair(seed: int) -> tuple[str, str]:
@@ -97,3 +98,22 @@ def test_kinds(kind, old, new):
 def test_all_dialects_have_a_writer():
     for dialect in DIALECTS:
         assert write_update(dialect, "a.py", "a = 1\nb = 2\nc = 3\n", "a = 1\nb = 5\nc = 3\n")
+
+
+def test_checks_tell_confirmed_from_disputed_and_unconfirmed():
+    original = "".join(f"line {n}\n" for n in range(8)) + "}\nend\n}\n"
+    update = "line 2\nnew\nline 3\n"
+    right = original.replace("line 2\n", "line 2\nnew\n")
+
+    def check(result: str, sent: str = update, treat: Treatment = "apply") -> str:
+        edit = Edit(
+            id="x", path="a.py", original=original, results=(result,), update=sent, treat=treat
+        )
+        return tasks_of([edit])[0].checked
+
+    assert check(right) == "merged"
+    assert check(right, treat="ask") == "stated"
+    assert check(right.replace("line 3", "other")) == ""
+    assert check(original.replace("line 4\n", "x\n}\n", 1), "line 3\nx\n}\n") == "expanded"
+    without_lines = original.replace("line 4\nline 5\n", "")
+    assert check(without_lines, "line 3\n# ... existing code ...\nline 6\n") == "disputed"

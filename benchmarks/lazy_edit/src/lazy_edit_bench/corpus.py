@@ -16,13 +16,14 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
-from lazy_edit_bench.dialects import num_places, write_update
+from lazy_edit_bench.dialects import MARKER_TEXT, num_places, write_update
 from lazy_edit_bench.kinds import hunks_of, kind_of
 from lazy_edit_bench.languages import syntax_of
 from lazy_edit_bench.near_duplicates import without_duplicates
 from lazy_edit_bench.readers import UndecidedError, apply_strictly, is_expansion
 from lazy_edit_bench.task import DIALECTS, BenchError, Dialect, Edit, Task, read_edits, read_tasks
 
+NEWLINE = "\n"
 DATA = Path(str(files("lazy_edit_bench"))) / "data"
 NUM_LINES_SHIFTED = 4
 
@@ -110,19 +111,33 @@ def _derived(base: Task, dialect: Dialect) -> Task | None:
 
 
 def _check(task: Task) -> str:
-    """`merged`, `expanded`, `stated` (nothing is to be applied), or nothing if neither confirms."""
+    """How far the second merger confirms the results.
+
+    `merged`: it reads the same. `expanded`: it does not decide, yet a result is an expansion of the
+    update. `disputed`: so it is, but the merger reads something else. `stated`: nothing is to be
+    applied. Nothing: unconfirmed.
+    """
     if task.treat != "apply":
         return "stated"
-    try:
-        if apply_strictly(task.dialect, task.original, task.update) in task.results:
-            return "merged"
-    except (UndecidedError, ValueError, KeyError, TypeError, AttributeError):
-        pass
+    read = [_strictly(task, task.update)]
+    if task.dialect == "markers" and read[0] not in task.results:
+        # A fragment begins and ends at kept lines, as if markers stood around it.
+        marker = syntax_of(task.path).comment.format(MARKER_TEXT)
+        read.append(_strictly(task, f"{marker}\n{task.update.strip(NEWLINE)}\n{marker}\n"))
+    if any(text in task.results for text in read):
+        return "merged"
     if task.dialect == "markers" and any(
         is_expansion(task.original, task.update, result) for result in task.results
     ):
-        return "expanded"
+        return "expanded" if read[-1] is None else "disputed"
     return ""
+
+
+def _strictly(task: Task, update: str) -> str | None:
+    try:
+        return apply_strictly(task.dialect, task.original, update)
+    except (UndecidedError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def _traps(task: Task) -> Iterator[Task]:
