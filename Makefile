@@ -92,6 +92,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file benchmarks/lazy_edit/pyproject.toml
 	$(BIN)/lint-imports
 
 # Tests start many processes: without bytecode each would compile all modules again.
