@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -63,7 +64,11 @@ def vscode(folder: Path, service_url: str) -> Iterator[str]:
     with (
         (folder / "log").open("w") as log,
         subprocess.Popen(
-            command, stdout=log, stderr=log, env={**os.environ, "HOME": str(folder)}
+            command,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "HOME": str(folder)},
+            start_new_session=True,  # its node is started by another program, and ends with it
         ) as process,
     ):
         try:
@@ -74,7 +79,7 @@ def vscode(folder: Path, service_url: str) -> Iterator[str]:
                 time.sleep(0.1)
             yield f"http://{address}"
         finally:
-            process.terminate()
+            os.killpg(process.pid, signal.SIGTERM)
 
 
 def _answers(url: str) -> bool:
