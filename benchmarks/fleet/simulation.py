@@ -33,7 +33,7 @@ class Fleet:
     num_replicas: int = 1000
     num_files: int = 20_000
     files_per_replica: int = 20
-    num_edits: int = 60_000
+    num_edits: int = 20_000
     zipf: float = 1.0
     edits_per_s: float = 13_000.0
     hit_s: float = 0.15
