@@ -31,9 +31,9 @@ class Fleet:
     """The assumptions of a run; seconds of an edit by whether its file is kept."""
 
     num_replicas: int = 1000
-    num_files: int = 40_000
-    files_per_replica: int = 40
-    num_edits: int = 200_000
+    num_files: int = 20_000
+    files_per_replica: int = 20
+    num_edits: int = 20_000
     zipf: float = 1.0
     edits_per_s: float = 13_000.0
     hit_s: float = 0.15
