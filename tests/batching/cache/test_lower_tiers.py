@@ -409,7 +409,7 @@ def test_small_payloads_are_loaded_too(redis: RedisProcess, tiny_model_dir: Path
         ),
         ({"memory_bytes": 0}, CacheConfigError, "0 bytes, and values from Redis"),
         ({"chunk_tokens": 40}, CacheConfigError, "40 tokens; take a multiple of 16"),
-        ({"redis_url": "redis+cluster://a"}, RedisUrlError, "Cluster is not supported"),
+        ({"redis_url": "redis+sentinel://a"}, RedisUrlError, "names no master"),
     ],
 )
 def test_what_cannot_work_is_refused(

@@ -72,7 +72,7 @@ def test_what_a_url_says(url: str, address: RedisAddress) -> None:
         ("redis://a/x", "database of the Redis URL is 'x'"),
         ("redis://a:99999", "no usable host"),
         ("redis://a..b", "no usable host"),
-        ("redis://a?retry=1", "has the option 'retry'; it may have db, ssl_ca_certs"),
+        ("redis://a?retry=1", "has the option 'retry'; it may have db, sentinel_password"),
         ("rediss://a?ssl_ca_certs=/no/such.pem", "'/no/such.pem', not a file"),
         ("rediss://a?ssl_cert_reqs=maybe", "may be required or none"),
     ],
