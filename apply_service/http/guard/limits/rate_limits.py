@@ -261,7 +261,7 @@ class RateLimits:
     async def _release(self, admission: RateAdmission) -> None:
         if self._settings.max_concurrent:
             await self._ask(
-                lambda shared: shared.release(f"running:{admission.name}", admission.lease_id)
+                lambda shared: shared.release(f"running:{{{admission.name}}}", admission.lease_id)
             )
 
     def _stop_running(self, name: str) -> None:
