@@ -25,8 +25,8 @@ ENVIRONMENT_PREFIX = "APPLY_SERVICE_"
 # Read elsewhere: the server that the command line talks to, and the folder of prepared models.
 OTHER_VARIABLES = frozenset({"APPLY_SERVICE_URL", "APPLY_SERVICE_CACHE"})
 
-# Values must carry a code made with it; read apart, because command lines can be seen by others.
-SECRET_VARIABLE = "APPLY_CACHE_SECRET"
+# Keys that values in Redis are signed with; read apart, since command lines can be seen by others.
+CACHE_KEY_VARIABLE = "APPLY_CACHE_KEY"
 # The servers of judge and writer are sent them; read apart for the same reason.
 JUDGE_KEY_VARIABLE = "APPLY_JUDGE_API_KEY"
 WRITER_KEY_VARIABLE = "APPLY_WRITER_API_KEY"
@@ -201,6 +201,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cache_ttl_s: Annotated[
         int, Meta(ge=1, description="Seconds until Redis deletes a prompt, used or not.")
     ] = 86_400
+    cache_key: Annotated[
+        str | None,
+        Meta(
+            description="File of keys that sign the prompts in Redis, one a line: the first signs,"
+            " prompts of all are used. Or APPLY_CACHE_KEY has the keys, with spaces between."
+        ),
+    ] = None
     cache_sharing: Annotated[
         Literal["key", "all"],
         Meta(description="Who reuses a stored prompt: callers with the same API key, or all."),

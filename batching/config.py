@@ -46,15 +46,16 @@ class CacheConfig:
     """The tiers of the prefix cache below the device; without memory there are none.
 
     `memory_bytes` is host memory, through which everything from and to Redis goes. `timeout_s`
-    bounds what a request may wait for Redis. With a `secret` values carry a code that only its
-    owners can make. Only the payload "exact" keeps every token.
+    bounds what a request may wait for Redis. With `secrets` values carry a code that only their
+    owners can make: the first makes it, all are accepted. Only the payload "exact" keeps every
+    token.
     """
 
     memory_bytes: int = 0
     chunk_tokens: int = DEFAULT_CHUNK_TOKENS
     payload: CachePayload = "exact"
     redis_url: str | None = field(default=None, repr=False)
-    secret: bytes = field(default=b"", repr=False)
+    secrets: tuple[bytes, ...] = field(default=(), repr=False)
     timeout_s: float = 1.0
     connect_timeout_s: float = 0.5
     ttl_s: int = 86_400

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from apply_service.apply.errors import ApplyError
-from batching.cache.redis_inventory import Inventory, RedisInventory
-from batching.cache.redis_url import parse_redis_url
+from batching.cache.redis.inventory import Inventory, RedisInventory
+from batching.cache.redis.url import parse_redis_url
 from batching.errors import RedisError
 
 

@@ -31,7 +31,7 @@ Six more variables exist:
 - `APPLY_SERVICE_URL`: `apply-service apply` uses this server and loads no model.
 - `APPLY_API_KEY`: the key that it sends there ([security](security.md)).
 - `APPLY_SERVICE_CACHE`: the folder of prepared models.
-- `APPLY_CACHE_SECRET`: the secret that signs values in Redis ([prefix cache](cache.md)).
+- `APPLY_CACHE_KEY`: keys that sign values in Redis, as of `cache_key` ([prefix cache](cache.md)).
 - `APPLY_JUDGE_API_KEY`: the key that the judge's server is sent ([judge](judge.md)).
 - `APPLY_WRITER_API_KEY`: the key that the writer's server is sent ([writer](writer.md)).
 

@@ -47,6 +47,7 @@ _MODEL_SETTINGS = frozenset(
         "cache_payload",
         "cache_timeout_s",
         "cache_ttl_s",
+        "cache_key",
         "max_tokens_per_step",
         "max_draft_tokens",
         "draft_budget",
@@ -279,13 +280,15 @@ def _run(args: argparse.Namespace, environment: Mapping[str, str]) -> int:
 def _serve(settings: Settings, *, shows_clients: bool) -> int:
     from apply_service.http.server.listener import listen
     from apply_service.http.server.process import check_single_process
-    from batching.cache.redis_url import parse_redis_url
+    from apply_service.models.cache_keys import read_cache_keys
+    from batching.cache.redis.url import parse_redis_url
 
     check_single_process(settings.workers, os.environ)
     if settings.in_process and settings.engine_socket is not None:
         raise UsageError("in_process and engine_socket exclude each other; leave one out")
     if settings.redis_url is not None:
         parse_redis_url(settings.redis_url)  # a wrong one is said before the model is loaded
+        read_cache_keys(settings, os.environ)
     with listen(settings.host, settings.port) as listener:
         announce = None
         if shows_clients:

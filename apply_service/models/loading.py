@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import torch
 
-from apply_service.config import SECRET_VARIABLE, Settings
+from apply_service.config import Settings
+from apply_service.models.cache_keys import read_cache_keys
 from apply_service.models.found_model import FoundModel, find_model
 from apply_service.models.store import cache_dir
 from apply_service.service import LoadedModel
@@ -91,7 +92,7 @@ def _cache_of(settings: Settings) -> CacheConfig:
         chunk_tokens=settings.cache_chunk_tokens,
         payload=settings.cache_payload,
         redis_url=settings.redis_url,
-        secret=os.environ.get(SECRET_VARIABLE, "").encode(),
+        secrets=read_cache_keys(settings, os.environ),
         timeout_s=settings.cache_timeout_s,
         connect_timeout_s=min(0.5, settings.cache_timeout_s),
         ttl_s=settings.cache_ttl_s,

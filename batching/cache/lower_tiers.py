@@ -9,15 +9,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from batching.cache.circuit_breaker import CircuitBreaker
 from batching.cache.gate import PrefillSpeed, TierGate
 from batching.cache.host_tier import HostTier
-from batching.cache.known_keys import KnownKeys
 from batching.cache.prefix_load import PrefixLoad
-from batching.cache.redis_loader import RedisLoader
-from batching.cache.redis_tier import RedisTier
-from batching.cache.redis_url import RedisAddress, parse_redis_url
-from batching.cache.redis_writer import RedisWriter
+from batching.cache.redis.circuit_breaker import CircuitBreaker
+from batching.cache.redis.known_keys import KnownKeys
+from batching.cache.redis.loader import RedisLoader
+from batching.cache.redis.tier import RedisTier
+from batching.cache.redis.url import RedisAddress, parse_redis_url
+from batching.cache.redis.writer import RedisWriter
 from batching.cache.stats import (
     Decision,
     PrefixLookup,
@@ -80,7 +80,7 @@ class LowerTiers:
             namespace,
             num_tokens=config.chunk_tokens,
             payload_bytes=payload_bytes,
-            secret=config.secret,
+            secrets=config.secrets,
         )
         value_bytes = value_format.value_bytes
         if config.memory_bytes < value_bytes:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from batching.cache.circuit_breaker import BreakerState
+from batching.cache.redis.circuit_breaker import BreakerState
 
 TierName = Literal["host", "redis"]
 Decision = Literal["load", "compute", "miss"]

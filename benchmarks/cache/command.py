@@ -21,7 +21,7 @@ from apply_service.apply.errors import ApplyError
 from apply_service.config import parse_size
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.observe.progress import tracked
-from batching.cache.redis_url import parse_redis_url
+from batching.cache.redis.url import parse_redis_url
 from batching.config import DEFAULT_CHUNK_TOKENS
 from benchmarks.cache.edits import LineEdit, files_of, line_edits, marker_for, spread
 from benchmarks.cache.job import CacheJob, CacheProcess, CacheRun, WorkerSettings

@@ -10,8 +10,8 @@ from typing import Any
 
 from batching.cache.gate import PrefillSpeed, TierGate
 from batching.cache.host_tier import HostTier
-from batching.cache.redis_tier import RedisTier
-from batching.cache.redis_url import RedisAddress
+from batching.cache.redis.tier import RedisTier
+from batching.cache.redis.url import RedisAddress
 from batching.cache.value import ChunkName, ValueFormat
 
 NUM_CHUNKS = 32

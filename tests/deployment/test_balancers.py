@@ -45,6 +45,16 @@ def pair(tiny_model_dir: Path) -> Iterator[Replicas]:
         yield started
 
 
+@pytest.mark.skipif(all(map(missing_reason, KINDS)), reason="neither nginx nor haproxy")
+def test_two_replicas_answer_and_each_file_has_one(tiny_model_dir: Path) -> None:
+    kind = next(kind for kind in KINDS if missing_reason(kind) is None)
+    with replicas(tiny_model_dir, 2, num_files=4) as pair:
+        urls = [url for _, url in pair]
+        with balancer(kind, urls) as front:
+            first = asyncio.run(home_of_files(front, urls[0], num_files=4))
+            assert asyncio.run(home_of_files(front, urls[0], num_files=4)) == first
+
+
 @pytest.mark.fleet
 def test_files_keep_their_replica_and_its_cache(kind: str, pair: Replicas) -> None:
     urls = [url for _, url in pair]

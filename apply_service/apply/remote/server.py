@@ -22,7 +22,7 @@ from apply_service.apply.remote.endpoint import (
     RemoteUnavailableError,
     RemoteUnreadableError,
 )
-from batching.cache.circuit_breaker import MAX_FAILURES, CircuitBreaker
+from batching.cache.redis.circuit_breaker import MAX_FAILURES, CircuitBreaker
 from batching.request import Priority
 
 _LOGGER = logging.getLogger(__name__)

@@ -6,9 +6,10 @@ import os
 from collections.abc import Mapping
 
 from apply_service.cli.doctor.check import Check, failed, passed, skipped, warned
-from apply_service.config import SECRET_VARIABLE, Settings
-from batching.cache.redis_inventory import RedisInventory, ServerFacts
-from batching.cache.redis_url import RedisAddress, parse_redis_url
+from apply_service.config import CACHE_KEY_VARIABLE, ConfigError, Settings
+from apply_service.models.cache_keys import read_cache_keys
+from batching.cache.redis.inventory import RedisInventory, ServerFacts
+from batching.cache.redis.url import RedisAddress, parse_redis_url
 from batching.errors import RedisError, RedisUrlError
 
 _SLOW_ROUND_TRIP_S = 0.005
@@ -20,7 +21,8 @@ def check_redis(settings: Settings, environment: Mapping[str, str] = os.environ)
         return [skipped("redis", "no redis_url is set; computed prompts stay in this process")]
     try:
         address = parse_redis_url(settings.redis_url)
-    except RedisUrlError as error:
+        keys = read_cache_keys(settings, environment)
+    except (RedisUrlError, ConfigError) as error:
         return [failed("redis", str(error))]
     try:
         inventory = RedisInventory(address)
@@ -30,7 +32,7 @@ def check_redis(settings: Settings, environment: Mapping[str, str] = os.environ)
             inventory.close()
     except (OSError, RedisError) as error:
         return [failed("redis", f"{address}: {error}", remedy=_remedy_of(error, address))]
-    return [_reached(address, facts), *_weaknesses(address, facts, environment)]
+    return [_reached(address, facts), *_weaknesses(address, facts, is_signed=bool(keys))]
 
 
 def _remedy_of(error: OSError | RedisError, address: RedisAddress) -> str:
@@ -44,7 +46,7 @@ def _remedy_of(error: OSError | RedisError, address: RedisAddress) -> str:
     if "SSL" in text and address.has_tls:
         return "the server seems to speak without TLS: write redis:// instead of rediss://"
     if "UNSUPPORTED" in text:
-        return "name one standalone server"
+        return "use the URL that the message names"
     return "start the server, or correct host and port; until then edits are served without it"
 
 
@@ -64,17 +66,15 @@ def _reached(address: RedisAddress, server: ServerFacts) -> Check:
     return passed("redis", text, **facts)
 
 
-def _weaknesses(
-    address: RedisAddress, server: ServerFacts, environment: Mapping[str, str]
-) -> list[Check]:
+def _weaknesses(address: RedisAddress, server: ServerFacts, *, is_signed: bool) -> list[Check]:
     checks = []
     weakness = address.find_weakness()
     if weakness is not None:
         remedy = "use rediss:// with a password, on a network of its own"
         checks.append(warned("redis safety", weakness, remedy=remedy))
-    elif not address.is_local and not environment.get(SECRET_VARIABLE):
+    elif not address.is_local and not is_signed:
         text = "values are not signed, so whoever can write to it can change answers"
-        remedy = f"set {SECRET_VARIABLE} to the same long random text on every replica"
+        remedy = f"give every replica the same {CACHE_KEY_VARIABLE} or cache_key"
         checks.append(warned("redis safety", text, remedy=remedy))
     if server.policy is None:
         text = "the account may not ask for INFO; limit and policy are unknown"

@@ -13,7 +13,7 @@ from apply_service.http.guard.limits.count_store import RedisCounts
 from apply_service.http.guard.limits.rate_limits import RateLimits, RateLimitSettings
 from apply_service.http.guard.stack import Protection
 from apply_service.http.server.draining import Drain
-from batching.cache.redis_url import parse_redis_url
+from batching.cache.redis.url import parse_redis_url
 
 
 def key_file_of(settings: Settings) -> KeyFile:

@@ -257,13 +257,74 @@ def test_other_weights_numbers_and_payloads_do_not_share(
         replace(config, dtype="bfloat16" if has_bfloat16() else "int8"),
         make_config(tiny_model_dir, redis.url, payload="float16"),
         make_config(tiny_model_dir, redis.url, payload="int8"),
-        make_config(tiny_model_dir, redis.url, secret=b"key"),
+        make_config(tiny_model_dir, redis.url, secrets=(b"key",)),
         make_config(tiny_model_dir, redis.url, chunk_tokens=64),
     ]
     for other in others:
         assert run_alone(other)[1].num_cached_tokens == 0
         assert run_alone(other)[1].num_cached_tokens > 0
     assert run_alone(config)[1].num_cached_tokens == CACHED
+
+
+@needs_redis
+@pytest.mark.redis
+def test_what_others_plant_in_redis_is_refused_and_counted(
+    redis: RedisProcess, tiny_model_dir: Path, cold: list[int]
+) -> None:
+    config = make_config(tiny_model_dir, redis.url, secrets=(b"ours",))
+    run_alone(config)
+    ours = {key: redis.get(key) for key in redis.all_keys()}
+    redis.call("FLUSHALL")
+    run_alone(make_config(tiny_model_dir, redis.url, secrets=(b"forger's",)))
+    forged = {redis.get(key) for key in redis.all_keys()}
+    redis.call("FLUSHALL")
+    run_alone(config, salt=b"another tenant")
+    of_tenant = {redis.get(key) for key in redis.all_keys()}
+    first, second = list(ours)[:2]
+    header, payload = slice(0, cache_value.HEADER_BYTES), slice(cache_value.HEADER_BYTES, None)
+    planted = {
+        "key": [next(iter(forged)), ours[second], next(iter(of_tenant))],
+        "checksum": [ours[first][header] + ours[second][payload]],
+        "code": [recounted(ours[first][header] + ours[second][payload])],
+    }
+    for reason, values in planted.items():
+        for value in values:
+            for key in ours:
+                redis.call("SET", key, value if key == first else ours[key])
+            with running_engine(config) as running:
+                token_ids, _ = run(running)
+                misses = redis_stats(running).misses
+            assert token_ids == cold
+            # The chunk is not the first of the prompt in every run, and nothing behind it counts.
+            assert misses[reason] == 1
+
+
+def recounted(value: bytes) -> bytes:
+    """The value with the checksum that fits, which needs no secret."""
+    changed = memoryview(bytearray(value))
+    form = cache_value.ValueFormat(b"", num_tokens=1, payload_bytes=1)
+    start = cache_value._CHECKSUM_OFFSET
+    cache_value._CHECKSUM.pack_into(changed, start, form._checksum(changed))
+    return bytes(changed)
+
+
+@needs_redis
+@pytest.mark.redis
+def test_a_secret_can_be_replaced_without_losing_what_is_there(
+    redis: RedisProcess, tiny_model_dir: Path, cold: list[int]
+) -> None:
+    old, both, new = (
+        make_config(tiny_model_dir, redis.url, secrets=secrets)
+        for secrets in ((b"old",), (b"new", b"old"), (b"new",))
+    )
+    run_alone(old)
+    assert run_alone(new)[1].num_cached_tokens == 0
+    redis.call("FLUSHALL")
+    run_alone(old)
+    for config, num_cached in ((both, CACHED), (both, CACHED), (new, CACHED), (old, CACHED)):
+        token_ids, stats = run_alone(config)
+        assert (token_ids, stats.num_cached_tokens) == (cold, num_cached)
+    assert len(redis.all_keys()) == 2 * NUM_CHUNKS
 
 
 @needs_redis
@@ -348,7 +409,7 @@ def test_small_payloads_are_loaded_too(redis: RedisProcess, tiny_model_dir: Path
         ),
         ({"memory_bytes": 0}, CacheConfigError, "0 bytes, and values from Redis"),
         ({"chunk_tokens": 40}, CacheConfigError, "40 tokens; take a multiple of 16"),
-        ({"redis_url": "redis+cluster://a"}, RedisUrlError, "Cluster is not supported"),
+        ({"redis_url": "redis+sentinel://a"}, RedisUrlError, "names no master"),
     ],
 )
 def test_what_cannot_work_is_refused(

@@ -98,6 +98,11 @@ class RedisProcess:
             stream = connection.makefile("rb")
             return stream.read(int(stream.readline()[1:]))
 
+    @property
+    def is_alive(self) -> bool:
+        """True until the server ends."""
+        return self._process.poll() is None
+
     def pause(self) -> None:
         """Stop answering, without closing anything."""
         self._process.send_signal(signal.SIGSTOP)

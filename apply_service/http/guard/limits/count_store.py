@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from litestar.stores.memory import MemoryStore
 from litestar.stores.redis import RedisStore
 from redis.asyncio import Redis
+from redis.asyncio.cluster import ClusterNode, RedisCluster
 from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 
 from apply_service.http.guard.limits.reply_bounds import BoundedParser
-from batching.cache.host_resolver import HostResolver
-from batching.cache.redis_url import RedisAddress
+from batching.cache.redis.host_resolver import HostResolver
+from batching.cache.redis.servers import client_options, sentinel_options
+from batching.cache.redis.url import RedisAddress
 
 _NAMESPACE = "apply-service-limits"
 
@@ -48,7 +50,9 @@ class RedisCounts(RedisStore):
         self._resolver = HostResolver()
         self._is_host_found = False
         self._client = _connect(address, timeout_s)
-        super().__init__(self._client, namespace=_NAMESPACE, handle_client_shutdown=True)
+        super().__init__(
+            cast(Redis, self._client), namespace=_NAMESPACE, handle_client_shutdown=True
+        )
 
     async def find_host(self) -> None:
         """Wait until the system knows the server's name, once, and again after `lose_host`.
@@ -56,13 +60,15 @@ class RedisCounts(RedisStore):
         The client would search on a thread of the event loop's few, and stay there after its time
         is up, while everything else that needs a thread waits.
         """
-        if self._is_host_found or self._address.unix_path is not None:
+        address = self._address
+        if self._is_host_found or address.unix_path is not None:
             return
-        search = self._resolver.begin(self._address.host, self._address.port)
-        try:
-            await asyncio.shield(asyncio.wrap_future(search))
-        finally:
-            self._resolver.forget(search)
+        for host, port in address.seeds or ((address.host, address.port),):
+            search = self._resolver.begin(host, port)
+            try:
+                await asyncio.shield(asyncio.wrap_future(search))
+            finally:
+                self._resolver.forget(search)
         self._is_host_found = True
 
     def lose_host(self) -> None:
@@ -98,28 +104,38 @@ class RedisCounts(RedisStore):
             replies = await pipeline.execute()
         return int(replies[2])
 
+    async def _shutdown(self) -> None:
+        """As of the base, which closes in a way that a cluster's client does not know."""
+        await self._client.aclose()
+        if self._address.kind == "sentinel":
+            pool: Any = cast(Redis, self._client).connection_pool
+            for sentinel in pool.sentinel_manager.sentinels:
+                await sentinel.aclose()
+
     async def release(self, key: str, lease_id: str) -> None:
         """Give a lease back."""
         await self._client.zrem(self._make_key(key), lease_id)
 
 
-def _connect(address: RedisAddress, timeout_s: float) -> Redis:
-    options: dict[str, Any] = {
-        "db": address.db,
-        "username": address.username,
-        "password": address.password,
-        "socket_timeout": timeout_s,
-        "socket_connect_timeout": timeout_s,
-        "retry": Retry(NoBackoff(), 0),
-    }
-    if address.unix_path is None and address.has_tls:
-        options["ssl"] = True
-        options["ssl_ca_certs"] = address.ca_path
-        options["ssl_check_hostname"] = address.checks_certificate
-        options["ssl_cert_reqs"] = (
-            ssl.CERT_REQUIRED if address.checks_certificate else ssl.CERT_NONE
+def _connect(address: RedisAddress, timeout_s: float) -> Redis | RedisCluster:
+    """A client that connects at its first call, and takes no answer that is too large."""
+    options = client_options(address, timeout_s=timeout_s) | {"retry": Retry(NoBackoff(), 0)}
+    if address.kind == "cluster":
+        nodes = [ClusterNode(host, port) for host, port in address.seeds]
+        cluster = RedisCluster(startup_nodes=nodes, require_full_coverage=False, **options)
+        cluster.connection_kwargs["parser_class"] = BoundedParser
+        for node in cluster.nodes_manager.startup_nodes.values():
+            node.connection_kwargs["parser_class"] = BoundedParser
+        return cluster
+    options["db"] = address.db
+    if address.kind == "sentinel":
+        seeds = list(address.seeds)
+        asked = sentinel_options(address, timeout_s=timeout_s)
+        open_sentinel: Any = Sentinel  # redis-py leaves it without types
+        client: Redis = open_sentinel(seeds, sentinel_kwargs=asked).master_for(
+            address.master_name, **options
         )
-    if address.unix_path is not None:
+    elif address.unix_path is not None:
         client = Redis(unix_socket_path=address.unix_path, **options)
     else:
         client = Redis(host=address.host, port=address.port, **options)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Self, TypeVar
 
 from apply_service.http.guard.limits.count_store import RedisCounts
-from batching.cache.circuit_breaker import CircuitBreaker
+from batching.cache.redis.circuit_breaker import CircuitBreaker
 
 T = TypeVar("T")
 

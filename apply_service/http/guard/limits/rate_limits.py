@@ -250,7 +250,7 @@ class RateLimits:
         if not limit:
             return None
         num_running = await self._ask(
-            lambda shared: shared.hold(f"running:{name}", lease_id, now=now, lease_s=LEASE_S)
+            lambda shared: shared.hold(f"running:{{{name}}}", lease_id, now=now, lease_s=LEASE_S)
         )
         if num_running is None:
             num_running = self._running[name]
@@ -261,7 +261,7 @@ class RateLimits:
     async def _release(self, admission: RateAdmission) -> None:
         if self._settings.max_concurrent:
             await self._ask(
-                lambda shared: shared.release(f"running:{admission.name}", admission.lease_id)
+                lambda shared: shared.release(f"running:{{{admission.name}}}", admission.lease_id)
             )
 
     def _stop_running(self, name: str) -> None:
@@ -287,4 +287,5 @@ class RateLimits:
 
 
 def _key(what: str, name: str, now: float) -> str:
-    return f"{what}:{name}:{int(now // WINDOW_S)}"
+    # In braces: a cluster keeps all counts of a caller on one server, where one step adds to them.
+    return f"{what}:{{{name}}}:{int(now // WINDOW_S)}"

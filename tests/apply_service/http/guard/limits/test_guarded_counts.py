@@ -15,7 +15,7 @@ from redis_process import RedisProcess, find_redis_server
 
 from apply_service.http.guard.limits.count_store import RedisCounts
 from apply_service.http.guard.limits.guarded_counts import GuardedCounts, WaitBudget
-from batching.cache.redis_url import parse_redis_url
+from batching.cache.redis.url import parse_redis_url
 
 needs_redis = pytest.mark.skipif(find_redis_server() is None, reason="no redis-server")
 

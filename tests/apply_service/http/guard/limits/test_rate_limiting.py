@@ -20,7 +20,7 @@ from apply_service.http.guard.keys.authentication import AccessRules
 from apply_service.http.guard.keys.key_file import KeyFile
 from apply_service.http.guard.limits.count_store import RedisCounts
 from apply_service.http.guard.limits.rate_limits import RateLimits, RateLimitSettings
-from batching.cache.redis_url import parse_redis_url
+from batching.cache.redis.url import parse_redis_url
 
 ORIGINAL = "a = 1\nb = 2\n"
 EDIT = {"original": ORIGINAL, "update": "a = 1\nb = 3\n", "use_model": "never"}

@@ -26,7 +26,7 @@ from apply_service.http.guard.limits.rate_limits import (
     Refusal,
     Window,
 )
-from batching.cache.redis_url import parse_redis_url
+from batching.cache.redis.url import parse_redis_url
 
 needs_redis = pytest.mark.skipif(find_redis_server() is None, reason="no redis-server")
 WAIT_S = 20.0

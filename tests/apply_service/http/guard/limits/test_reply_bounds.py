@@ -13,7 +13,7 @@ from redis.exceptions import InvalidResponse
 
 from apply_service.http.guard.limits.count_store import RedisCounts
 from apply_service.http.guard.limits.reply_bounds import MAX_ITEMS, BoundedStream
-from batching.cache.redis_url import parse_redis_url
+from batching.cache.redis.url import parse_redis_url
 
 LOCAL = ("127.0.0.1", 0)
 ENDLESS = b"*1000000000\r\n" + b"*1\r\n" * 10_000

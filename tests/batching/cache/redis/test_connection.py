@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batching.cache.redis_connection import RedisConnection, Reply
-from batching.cache.redis_url import RedisAddress
+from batching.cache.redis.connection import RedisConnection, Reply
+from batching.cache.redis.url import RedisAddress
 from batching.errors import RedisProtocolError, RedisReplyError
 
 WAIT_S = 10.0

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from batching.cache.circuit_breaker import MAX_LOST_S, CircuitBreaker
 from batching.cache.gate import LoadEstimate, TierGate
 from batching.cache.host_tier import ChunkBuffer, HostTier
-from batching.cache.known_keys import KnownKeys
 from batching.cache.prefix_load import PrefixLoad
-from batching.cache.redis_tier import FAILURES, RedisTier
+from batching.cache.redis.circuit_breaker import MAX_LOST_S, CircuitBreaker
+from batching.cache.redis.known_keys import KnownKeys
+from batching.cache.redis.tier import FAILURES, RedisTier
 from batching.cache.stats import Decision, PrefixLookup, TierCounters
 from batching.cache.value import DAMAGES, ChunkName, ValueFormat
 
@@ -143,7 +143,8 @@ class RedisLoader:
     ) -> tuple[list[ChunkBuffer], PrefixLookup]:
         if not self._breaker.can_pass:
             return [], _lookup("miss", LoadEstimate(), "breaker_open")
-        num_present, reason = self._match(names, deadline)
+        generations, reason = self._match(names, deadline)
+        num_present = len(generations)
         if not num_present:
             return [], _lookup("miss", LoadEstimate(), reason)
         if self._gate.bandwidth is None:
@@ -157,9 +158,13 @@ class RedisLoader:
             return [], _lookup("compute", estimate, "slow")
         if estimate.compute_s is not None:
             deadline = min(deadline, now + estimate.compute_s)
-        loaded, problem = self._tier.load(names[:num_wanted], self._host, deadline=deadline)
-        for name in names[: len(loaded)]:
-            self._known.add(name.key)
+        loaded, problem = self._tier.load(
+            names[:num_wanted], self._host, deadline=deadline, generations=generations
+        )
+        for name, generation, _ in zip(names, generations, loaded, strict=False):
+            # A chunk of an older secret is written once more, with the newest.
+            if generation == 0:
+                self._known.add(name.key)
         if problem in DAMAGES:
             # What stands there is written anew, though it has the right length.
             self._known.add_damaged(names[len(loaded)].key)
@@ -172,7 +177,7 @@ class RedisLoader:
         load.add(buffers, lookup)
         load.finish()
 
-    def _match(self, names: Sequence[ChunkName], deadline: float) -> tuple[int, str | None]:
+    def _match(self, names: Sequence[ChunkName], deadline: float) -> tuple[list[int], str | None]:
         limit = time.monotonic() + _MATCH_SHARE * self._timeout_s
         return self._tier.match(names, min(deadline, limit))
 
@@ -203,12 +208,15 @@ class RedisLoader:
         What comes is kept in host memory.
         """
         began = time.monotonic()
-        num_present, problem = self._match(names, deadline)
+        generations, problem = self._match(names, deadline)
+        num_present = len(generations)
         is_slow = time.monotonic() - began >= MAX_LOST_S
         loaded: list[ChunkBuffer] = []
         if num_present and problem not in FAILURES:
             num_wanted = max(1, min(num_present, self._max_chunks(deadline - time.monotonic())))
-            loaded, problem = self._tier.load(names[:num_wanted], self._host, deadline=deadline)
+            loaded, problem = self._tier.load(
+                names[:num_wanted], self._host, deadline=deadline, generations=generations
+            )
             self._host.release(loaded)
         if problem in FAILURES:
             return False

@@ -15,16 +15,16 @@ from faulty_link import FaultyLink, faulty_link, stalling_after, unchanged
 from redis_impostor import GREETING, greeting_with, redis_impostor
 from redis_process import RedisProcess, find_redis_server
 
-from batching.cache.circuit_breaker import CircuitBreaker
 from batching.cache.gate import PrefillSpeed, TierGate
 from batching.cache.host_tier import ChunkBuffer, HostTier
-from batching.cache.known_keys import KnownKeys
 from batching.cache.prefix_load import PrefixLoad
-from batching.cache.redis_connection import RedisConnection
-from batching.cache.redis_loader import RedisLoader
-from batching.cache.redis_tier import FAILURES, RedisTier
-from batching.cache.redis_url import RedisAddress, parse_redis_url
-from batching.cache.redis_writer import RedisWriter
+from batching.cache.redis.circuit_breaker import CircuitBreaker
+from batching.cache.redis.connection import RedisConnection
+from batching.cache.redis.known_keys import KnownKeys
+from batching.cache.redis.loader import RedisLoader
+from batching.cache.redis.tier import FAILURES, RedisTier
+from batching.cache.redis.url import RedisAddress, parse_redis_url
+from batching.cache.redis.writer import RedisWriter
 from batching.cache.stats import PrefixLookup, TierCounters, TierGauges, TierStats
 from batching.cache.value import ChunkName, ValueFormat
 
@@ -275,7 +275,9 @@ def test_whatever_a_server_greets_with_the_writer_goes_on(greeting: bytes) -> No
 class FailingTier(RedisTier):
     """Has a bug."""
 
-    def match(self, names: Sequence[ChunkName], deadline: float) -> tuple[int, str | None]:
+    def _lengths(
+        self, keys: Sequence[bytes], deadline: float
+    ) -> tuple[list[int | str], str | None]:
         raise LookupError("a bug")
 
 
@@ -293,7 +295,7 @@ def test_a_bug_costs_a_chunk_or_a_search_and_no_thread(
 ) -> None:
     with parts_at(redis.url, timeout_s=WAIT_S) as parts:
         with monkeypatch.context() as broken:
-            broken.setattr(RedisTier, "match", FailingTier.match)
+            broken.setattr(RedisTier, "_lengths", FailingTier._lengths)
             parts.store(NAMES[0])
             assert parts.search(NAMES[0]).reason == "failed"
         assert parts.stats().drops == {"failed": 1}
@@ -314,7 +316,7 @@ def test_a_bug_in_a_trial_is_a_trial_that_failed(
     with parts_at(redis.url, first_pause_s=0.0) as parts:
         parts.breaker.failed(lost_s=1.0)
         with monkeypatch.context() as broken:
-            broken.setattr(RedisTier, "match", FailingTier.match)
+            broken.setattr(RedisTier, "_lengths", FailingTier._lengths)
             assert parts.search(NAMES[30]).reason == "breaker_open"
         until = time.monotonic() + WAIT_S
         while parts.search(NAMES[30]).reason == "breaker_open":

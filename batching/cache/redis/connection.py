@@ -9,8 +9,8 @@ import ssl
 import time
 from collections.abc import Sequence
 
-from batching.cache.host_resolver import HostAddress, HostResolver
-from batching.cache.redis_url import RedisAddress
+from batching.cache.redis.host_resolver import HostAddress, HostResolver
+from batching.cache.redis.url import RedisAddress
 from batching.errors import RedisProtocolError, RedisReplyError
 
 Reply = int | bytes | None | list["Reply"]
@@ -157,9 +157,11 @@ class RedisConnection:
             if address.password is not None:
                 self.call(b"AUTH", address.password.encode())
         mode = _field_of(hello, b"mode")
-        if mode in (b"cluster", b"sentinel"):
+        if mode == b"sentinel" or (mode == b"cluster" and address.kind != "cluster"):
+            place = "/MASTER" if mode == b"sentinel" else ""
             raise RedisReplyError(
-                f"UNSUPPORTED {address} is a {mode.decode()}; only a standalone server can be used"
+                f"UNSUPPORTED {address.host}:{address.port} is a {mode.decode()}; write"
+                f" redis+{mode.decode()}://host:port{place}"
             )
         if address.db:
             self.call(b"SELECT", b"%d" % address.db)
@@ -251,6 +253,8 @@ def _connect(address: RedisAddress, deadline: float, resolver: HostResolver) -> 
         if not address.checks_certificate:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
+        if address.cert_path is not None:
+            context.load_cert_chain(address.cert_path, address.key_path)
         plain.settimeout(_time_left(deadline))
         return context.wrap_socket(plain, server_hostname=address.host)
     except ValueError as error:

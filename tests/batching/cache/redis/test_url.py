@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from batching.cache.redis_url import RedisAddress, parse_redis_url
+from batching.cache.redis.url import RedisAddress, parse_redis_url
 from batching.errors import RedisUrlError
 
 
@@ -25,6 +25,31 @@ from batching.errors import RedisUrlError
             RedisAddress(host="cache", has_tls=True, checks_certificate=False),
         ),
         ("unix:///run/redis.sock?db=4", RedisAddress(unix_path="/run/redis.sock", db=4)),
+        (
+            "redis+cluster://me:a%2Cb@x:1,[::1]:2,y",
+            RedisAddress(
+                host="x",
+                port=1,
+                username="me",
+                password="a,b",
+                kind="cluster",
+                seeds=(("x", 1), ("::1", 2), ("y", 6379)),
+            ),
+        ),
+        (
+            "rediss+sentinel://:pw@a,b:7/main/2?sentinel_password=watch",
+            RedisAddress(
+                host="a",
+                port=26379,
+                db=2,
+                password="pw",
+                has_tls=True,
+                kind="sentinel",
+                seeds=(("a", 26379), ("b", 7)),
+                master_name="main",
+                sentinel_password="watch",
+            ),
+        ),
     ],
 )
 def test_what_a_url_says(url: str, address: RedisAddress) -> None:
@@ -34,18 +59,20 @@ def test_what_a_url_says(url: str, address: RedisAddress) -> None:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("redis+cluster://a:1,b:2", "Redis Cluster is not supported; name one standalone server"),
-        ("redis-cluster://a", "Cluster is not supported"),
-        ("redis+sentinel://a/master", "Sentinel is not supported; name the server itself"),
-        ("rediss+sentinel://a/master", "Sentinel is not supported"),
-        ("redis://a:1,b:2/0", "names several hosts"),
+        ("redis-cluster://a", "begins with redis-cluster; write redis://"),
+        ("redis+sentinel://a:1,b:2", r"names no master; write redis\+sentinel://"),
+        ("redis+sentinel://a/main/x", "database of the Redis URL is 'x'"),
+        ("redis+cluster://a/1", "a cluster has only 0"),
+        ("redis+cluster://a,b:99999", "no usable host"),
+        ("redis://[::1", "is none"),
+        ("redis://a:1,b:2/0", r"names 2 hosts and one server has one; write redis\+cluster://"),
         ("http://a", "begins with http; write redis://"),
         ("cache:6379", "begins with cache; write"),
         ("", "begins with no scheme"),
         ("redis://a/x", "database of the Redis URL is 'x'"),
         ("redis://a:99999", "no usable host"),
         ("redis://a..b", "no usable host"),
-        ("redis://a?retry=1", "has the option 'retry'; it may have db, ssl_ca_certs"),
+        ("redis://a?retry=1", "has the option 'retry'; it may have db, sentinel_password"),
         ("rediss://a?ssl_ca_certs=/no/such.pem", "'/no/such.pem', not a file"),
         ("rediss://a?ssl_cert_reqs=maybe", "may be required or none"),
     ],

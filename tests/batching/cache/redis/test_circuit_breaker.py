@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from batching.cache.circuit_breaker import CircuitBreaker
+from batching.cache.redis.circuit_breaker import CircuitBreaker
 
 
 class Clock:

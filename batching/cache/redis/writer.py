@@ -7,11 +7,11 @@ import queue
 import threading
 import time
 
-from batching.cache.circuit_breaker import CircuitBreaker
 from batching.cache.gate import TierGate
 from batching.cache.host_tier import ChunkBuffer, HostTier
-from batching.cache.known_keys import KnownKeys
-from batching.cache.redis_tier import FAILURES, RedisTier
+from batching.cache.redis.circuit_breaker import CircuitBreaker
+from batching.cache.redis.known_keys import KnownKeys
+from batching.cache.redis.tier import FAILURES, RedisTier
 from batching.cache.stats import TierCounters
 from batching.cache.value import ChunkName, ValueFormat
 
@@ -147,8 +147,8 @@ class RedisWriter:
             # One more chunk goes out after the pause, and measures the link again.
             self._paused_until = now + SLOW_PAUSE_S
         if not self._known.take_damaged(name.key):
-            num_present, problem = self._tier.match([name], now + self._timeout_s)
-            if num_present:
+            problem = self._tier.find_lack(name, now + self._timeout_s)
+            if problem is None:
                 return "present"
             if problem not in ("absent", "length", "wrongtype"):
                 return problem

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from batching.cache.known_keys import KNOWN_S, KnownKeys
+from batching.cache.redis.known_keys import KNOWN_S, KnownKeys
 
 
 def test_a_key_is_known_for_a_minute() -> None:
