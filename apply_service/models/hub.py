@@ -9,7 +9,7 @@ from typing import Any
 
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-from huggingface_hub.utils.tqdm import tqdm
+from tqdm import tqdm
 
 from apply_service.models.manifest import ModelNotFoundError
 from apply_service.models.source import Report, ShowShare
@@ -84,13 +84,15 @@ def check_model_dir(model_dir: Path) -> None:
         )
 
 
-def _counter_for(show_share: ShowShare) -> type[tqdm]:
-    """The hub's own bar, which draws nothing and tells how many of all bytes are there."""
+def _counter_for(show_share: ShowShare) -> type[Any]:
+    """A bar that draws nothing and tells how many of all bytes are there.
 
-    class Counter(tqdm):
-        def __init__(self, *args: Any, **options: Any) -> None:
-            options["file"] = io.StringIO()
-            super().__init__(*args, **options)  # type: ignore[no-untyped-call]
+    It counts also where the hub's own bars are switched off, for example by another library.
+    """
+
+    class Counter(tqdm):  # type: ignore[misc]
+        def __init__(self, *args: Any, name: str | None = None, **options: Any) -> None:
+            super().__init__(*args, **options | {"file": io.StringIO(), "disable": False})
 
         def display(self, *_args: object, **_options: object) -> None:
             if self.unit == "B" and self.total:
