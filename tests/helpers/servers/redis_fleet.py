@@ -70,7 +70,9 @@ def redis_cluster(num_primaries: int = 3) -> Iterator[RedisFleet]:
         wait_until(
             lambda: all(map(_has_replica, clients[:num_primaries])), "each primary has its replica"
         )
-        yield RedisFleet(f"redis+cluster://127.0.0.1:{servers[0].port}", servers)
+        # Two: who starts while the only one that is named is dead finds nothing.
+        seeds = ",".join(f"127.0.0.1:{server.port}" for server in servers[:2])
+        yield RedisFleet(f"redis+cluster://{seeds}", servers)
 
 
 @contextmanager
