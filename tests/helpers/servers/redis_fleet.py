@@ -20,10 +20,14 @@ MASTER = "main"
 
 @dataclass(frozen=True)
 class RedisFleet:
-    """The servers that hold values, those that take writes at the start first."""
+    """The servers that hold values, those that take writes at the start first.
+
+    several: the URL for whoever starts while the first server is dead
+    """
 
     url: str
     servers: list[RedisProcess]
+    several: str
 
     def num_keys(self) -> list[int]:
         """How many of our keys each server holds, those that are gone not counted."""
@@ -40,9 +44,12 @@ def wait_until(is_so: Callable[[], bool], what: str) -> None:
 
 
 @contextmanager
-def redis_cluster(num_primaries: int = 3) -> Iterator[RedisFleet]:
-    """A cluster in which each primary has a replica."""
-    options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"]
+def redis_cluster(num_primaries: int = 3, *, node_timeout_ms: int = 1000) -> Iterator[RedisFleet]:
+    """A cluster in which each primary has a replica, which replaces it after the timeout.
+
+    A machine that is busy may let a short timeout pass by itself.
+    """
+    options = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(node_timeout_ms)]
     options += ["--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0"]
     with ExitStack() as stack:
         servers = []
@@ -70,9 +77,10 @@ def redis_cluster(num_primaries: int = 3) -> Iterator[RedisFleet]:
         wait_until(
             lambda: all(map(_has_replica, clients[:num_primaries])), "each primary has its replica"
         )
-        # Two: who starts while the only one that is named is dead finds nothing.
-        seeds = ",".join(f"127.0.0.1:{server.port}" for server in servers[:2])
-        yield RedisFleet(f"redis+cluster://{seeds}", servers)
+        first, second = (f"127.0.0.1:{server.port}" for server in servers[:2])
+        yield RedisFleet(
+            f"redis+cluster://{first}", servers, several=f"redis+cluster://{first},{second}"
+        )
 
 
 @contextmanager
@@ -97,7 +105,8 @@ def redis_sentinel(num_sentinels: int = 3) -> Iterator[RedisFleet]:
             "the sentinels know one another and the replica",
         )
         hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
-        yield RedisFleet(f"redis+sentinel://{hosts}/{MASTER}", [master, replica])
+        url = f"redis+sentinel://{hosts}/{MASTER}"
+        yield RedisFleet(url, [master, replica], several=url)
 
 
 def _start_sentinel(path: Path, port: int, master_port: int) -> subprocess.Popen[bytes]:

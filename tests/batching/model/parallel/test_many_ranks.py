@@ -69,7 +69,11 @@ def test_drafters_that_ask_for_embeddings_and_logits_change_no_text(
 def test_ranks_share_chunks_with_as_many_ranks_alone(model_dir: Path) -> None:
     redis = RedisProcess()
     cache = CacheConfig(
-        memory_bytes=8 << 20, chunk_tokens=32, redis_url=redis.url, timeout_s=20.0, secrets=(b"ours",)
+        memory_bytes=8 << 20,
+        chunk_tokens=32,
+        redis_url=redis.url,
+        timeout_s=20.0,
+        secrets=(b"ours",),
     )
 
     def run(num_ranks: int) -> tuple[list[list[int]], int]:
