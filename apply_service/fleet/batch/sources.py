@@ -255,4 +255,5 @@ def _git(root: Path, *arguments: str) -> bytes:
 
 
 def _unreadable(path: Path, error: Exception) -> SourceError:
-    return SourceError(f"{path} cannot be read: {error}; name a file of edits, see docs/batch.md")
+    reason = getattr(error, "strerror", None) or error
+    return SourceError(f"{path} cannot be read: {reason}; name a file of edits, see docs/batch.md")
