@@ -119,7 +119,10 @@ test-editors: $(VENV)/dev.stamp $(VENV)/model.stamp $(VENV)/node.stamp $(NEOVIM)
 	$(CODE_SERVER)/code-server.stamp clients/vscode/node_modules/vscode.stamp page $(CHROMIUM)
 	$(BIN)/pytest -m editors tests $(ARGS)
 
-test-fleet: $(VENV)/dev.stamp $(VENV)/ray.stamp $(VENV)/model.stamp
+# Debian's balancers; nothing is started by their installation.
+BALANCERS := build/fleet/balancers.stamp
+
+test-fleet: $(VENV)/dev.stamp $(VENV)/ray.stamp $(VENV)/model.stamp $(BALANCERS)
 	$(BIN)/pytest -m fleet tests $(ARGS)
 
 # What is installed by name: wheels and sources, the npm package, the extension for VS Code.
@@ -158,6 +161,12 @@ $(CHROMIUM):
 	@command -v chromium > /dev/null && command -v rg > /dev/null \
 		|| { apt-get update && apt-get install --yes --no-install-recommends chromium ripgrep; } \
 		|| { echo 'The page is tested in Chromium: install the packages chromium and ripgrep.' >&2; exit 1; }
+	@mkdir -p $(@D) && touch $@
+
+$(BALANCERS):
+	@PATH="$$PATH:/usr/sbin"; command -v nginx > /dev/null && command -v haproxy > /dev/null \
+		|| { apt-get update && RUNLEVEL=1 apt-get install --yes --no-install-recommends nginx-light haproxy; } \
+		|| { echo 'Balancers are tested with nginx and haproxy: install these packages.' >&2; exit 1; }
 	@mkdir -p $(@D) && touch $@
 
 clients/vscode/node_modules/vscode.stamp: clients/vscode/package-lock.json

@@ -32,6 +32,8 @@ if ! [ -f "$folder/python.done" ]; then
     install -D "$node" "$folder/node/usr/local/bin/node"
     mkdir -p "$folder/node/usr/local/lib/node_modules"
     cp -a "$npm" "$folder/node/usr/local/lib/node_modules/npm"
+    mkdir -p "$folder/node/usr/local/etc" # npm believes those whom this machine believes
+    printf 'cafile=/etc/ssl/certs/ca-certificates.crt\n' >"$folder/node/usr/local/etc/npmrc"
     ln -s ../lib/node_modules/npm/bin/npm-cli.js "$folder/node/usr/local/bin/npm"
     make_base apply-python "$folder/python"
     make_base apply-node "$folder/node"

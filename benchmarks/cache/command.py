@@ -1,7 +1,8 @@
 """`python -m benchmarks cache`: what the prefix cache saves, over one process and over several.
 
 `repeat`: one file, many snippets. `fleet`: a process with an empty memory and a Redis that another
-one has filled. `link`: reading from Redis against a bare socket. `gate`: a link that is too slow.
+one has filled, with `--gbit` over a slower link. `link`: reading from Redis against a bare socket.
+`gate`: a link that is too slow, 1 MB/s unless `--gbit` says another.
 `edits`: edits of one function, across one file, and of a file that grows. All but `repeat` and
 `edits` need `--redis`, an empty server that the bench may write to.
 """
@@ -9,7 +10,8 @@ one has filled. `link`: reading from Redis against a bare socket. `gate`: a link
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -30,7 +32,7 @@ from benchmarks.cache.throttled_proxy import ThrottledProxy
 
 Constraint = Literal["none", "merge"]
 
-_SLOW_BYTES_PER_S = 1e6
+_SLOW_GBIT = 0.008
 _CHUNK_SIZES = (16, 32, 64, 128, 256)
 # A function's edits stand within so many lines.
 _FUNCTION_LINES = 45
@@ -68,6 +70,13 @@ class Bench:
             raise CacheBenchError(f"the scenario {self.args.scenario_name} needs --redis URL")
         return str(self.args.redis)
 
+    @contextmanager
+    def link(self, gbit: float) -> Iterator[str]:
+        """A URL by which the server answers with so many Gbit/s."""
+        address = parse_redis_url(self.redis_url)
+        with ThrottledProxy((address.host, address.port), bytes_per_s=gbit / 8 * 1e9) as proxy:
+            yield f"redis://127.0.0.1:{proxy.port}"
+
     def job(self, case: Case, edit: LineEdit, *, salt: str = "", flush: bool = False) -> CacheJob:
         """One edit of a file; without constraint only the beginning of the answer is written."""
         return CacheJob(
@@ -88,6 +97,7 @@ def add_cache_command(subparsers: Any) -> None:
     parser.add_argument("scenario_name", choices=sorted(_SCENARIOS), metavar="SCENARIO")
     parser.add_argument("--cases", type=Path, metavar="FILE", help="case file to take files from")
     parser.add_argument("--redis", metavar="URL", help="an empty server to write to")
+    parser.add_argument("--gbit", type=float, help="speed of the link to it, in Gbit/s")
     parser.add_argument("--model", default="embedded", help="model name or folder")
     parser.add_argument("--constraint", choices=("none", "merge"), default="none")
     parser.add_argument("--scope", choices=("file", "auto"), default="file")
@@ -105,6 +115,8 @@ def add_cache_command(subparsers: Any) -> None:
 
 def run_cache(args: argparse.Namespace) -> int:
     """Run one scenario and print its figures as JSON."""
+    if args.gbit is not None and args.gbit <= 0.0:
+        raise CacheBenchError(f"--gbit is {args.gbit}; a link needs more than 0 Gbit/s")
     cases = [] if args.cases is None else list(read_cases(args.cases))
     report = _SCENARIOS[args.scenario_name](Bench(args, cases))
     figures = {"scenario": args.scenario_name, "constraint": args.constraint, **report}
@@ -146,10 +158,12 @@ def _fleet(bench: Bench) -> dict[str, Any]:
             process.run(job)
     with CacheProcess(bench.settings(has_tiers=False)) as process:
         cold = [process.run(job) for job in tracked(jobs, name=lambda job: job.path)]
-    with CacheProcess(bench.settings(url=bench.redis_url)) as process:
+    link = nullcontext(bench.redis_url) if bench.args.gbit is None else bench.link(bench.args.gbit)
+    with link as url, CacheProcess(bench.settings(url=url)) as process:
         warm = [process.run(job) for job in tracked(jobs, name=lambda job: job.path)]
     return {
         "files": len(jobs),
+        "gbit": bench.args.gbit,
         "prompt_tokens": sum(run.prompt_tokens for run in cold),
         "cached_tokens": sum(run.cached_tokens for run in warm),
         "same_tokens": _num_same(cold, warm),
@@ -170,21 +184,21 @@ def _fleet(bench: Bench) -> dict[str, Any]:
 
 
 def _gate(bench: Bench) -> dict[str, Any]:
-    """`--limit` files behind a link of 1 MB/s, and behind none; each in a process of its own."""
+    """`--limit` files behind a slow link, and behind none; each in a process of its own."""
     jobs = [
         bench.job(case, edits[0], flush=True)
         for case, edits in _some(_edited_files(bench, 1), bench.args.limit)
     ]
-    address = parse_redis_url(bench.redis_url)
+    gbit = bench.args.gbit or _SLOW_GBIT
     with CacheProcess(bench.settings(url=bench.redis_url)) as process:
         for job in tracked(jobs, name=lambda job: job.path):
             process.run(job)
     unflushed = [msgspec.structs.replace(job, flush=False) for job in jobs]
     rounds: dict[str, list[CacheRun]] = {"without": [], "slow": [], "fast": []}
     with (
-        ThrottledProxy((address.host, address.port), bytes_per_s=_SLOW_BYTES_PER_S) as proxy,
+        bench.link(gbit) as slow_url,
         CacheProcess(bench.settings()) as without,
-        CacheProcess(bench.settings(url=f"redis://127.0.0.1:{proxy.port}")) as slow,
+        CacheProcess(bench.settings(url=slow_url)) as slow,
         CacheProcess(bench.settings(url=bench.redis_url)) as fast,
     ):
         processes = {"without": without, "slow": slow, "fast": fast}
@@ -196,7 +210,7 @@ def _gate(bench: Bench) -> dict[str, Any]:
     extra = [b.first_token_s - a.first_token_s for a, b in zip(baseline, throttled, strict=True)]
     return {
         "files": len(jobs),
-        "bytes_per_s": _SLOW_BYTES_PER_S,
+        "gbit": gbit,
         "timeout_s": bench.args.timeout_s,
         "first_token_ratio_median": median(
             b.first_token_s / a.first_token_s for a, b in zip(baseline, throttled, strict=True)

@@ -9,7 +9,9 @@ import time
 from types import TracebackType
 from typing import Self
 
-_PIECE_BYTES = 1 << 14
+# A fast link moves more at a time, or this process would be slower than it.
+_MIN_PIECE_BYTES = 1 << 14
+_PIECE_S = 0.001
 _POLL_S = 0.05
 
 
@@ -25,6 +27,7 @@ class ThrottledProxy:
         self.bytes_per_s = bytes_per_s
         self.delay_s = delay_s
         self._target = target
+        self._piece_bytes = max(_MIN_PIECE_BYTES, int(bytes_per_s * _PIECE_S))
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._is_closing = threading.Event()
         self._lock = threading.Lock()
@@ -73,7 +76,7 @@ class ThrottledProxy:
                 while not self._is_closing.is_set():
                     for source in select.select([client, server], [], [], _POLL_S)[0]:
                         direction, sink = other[source]
-                        piece = source.recv(_PIECE_BYTES)
+                        piece = source.recv(self._piece_bytes)
                         if not piece:
                             return
                         self._wait(direction, len(piece))

@@ -261,18 +261,23 @@ def make_models(folder: Path, num_texts: int, num_tokens: int) -> tuple[Model, M
     ]
     embedded = resolve_model("embedded").path
     encode = PromptTokenizer.from_dir(embedded).encode
-    lines = Path(__file__).read_text(encoding="utf-8").splitlines(keepends=True)
-    pieces = ["".join(lines[start : start + 9]) for start in range(60, 180, 10)]
+    lines = [
+        line
+        for path in sorted(Path(__file__).parent.glob("*.py"))
+        for line in path.read_text(encoding="utf-8").splitlines(keepends=True)
+    ]
+    pieces = ["".join(lines[6 * case : 6 * case + 6]) for case in range(num_texts)]
+    assert all(pieces), f"the oracles have no lines for {num_texts} prompts"
     return (
         Model("random", folder, prompts, num_tokens),
-        Model("embedded", embedded, [tuple(encode(piece)) for piece in pieces], 16),
+        Model("embedded", embedded, [tuple(encode(piece)) for piece in pieces], num_tokens),
     )
 
 
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--texts", type=int, default=210, help="of the random model")
+    parser.add_argument("--texts", type=int, default=210, help="of each model")
     parser.add_argument("--tokens", type=int, default=16, help="of each text")
     parser.add_argument("--model", choices=["random", "embedded"], help="default both")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
