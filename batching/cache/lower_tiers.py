@@ -7,6 +7,7 @@ goes wrong there ends in a shorter prefix or a chunk that is not kept.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Sequence
 
 from batching.cache.gate import PrefillSpeed, TierGate
@@ -27,7 +28,7 @@ from batching.cache.stats import (
 )
 from batching.cache.value import ChunkName, ValueFormat
 from batching.config import CacheConfig
-from batching.errors import CacheConfigError
+from batching.errors import CacheConfigError, EngineLostError
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -141,8 +142,12 @@ class LowerTiers:
         self._host_gate.observe_transfer(num_bytes, seconds)
 
     def count_failure(self, what: str) -> None:
-        """A copy failed, with the exception that is being handled; log and count it."""
-        _LOGGER.exception("%s", what)
+        """A copy failed, with the exception that is being handled; log and count it.
+
+        A lost engine has said so already, and fails every copy.
+        """
+        if not isinstance(sys.exception(), EngineLostError):
+            _LOGGER.exception("%s", what)
         self._host_counters.count_drop("failed")
 
     def stats(self) -> tuple[TierStats, ...]:

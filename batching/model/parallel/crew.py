@@ -85,6 +85,8 @@ class Crew:
     @contextmanager
     def in_step(self) -> Iterator[None]:
         """While all ranks do the same. After an error they do not any more: EngineLostError."""
+        if self._has_lost.is_set():
+            raise self._own_loss()
         try:
             yield
         except Exception as error:  # whatever it is, the ranks stand at different places
@@ -121,8 +123,12 @@ class Crew:
         """The loss behind an error of an exchange; the error itself is one if there is no other."""
         if not self._has_lost.wait(_NOTICE_S):
             self._lose(f"the ranks fell out of step: {type(error).__name__}: {error}")
+        return self._own_loss()
+
+    def _own_loss(self) -> EngineLostError:
+        """An error of the caller's own: one that is raised again and again grows by each."""
         assert self._lost is not None, "it is set before the event"
-        return self._lost
+        return EngineLostError(str(self._lost))
 
     def _lose(self, what: str) -> None:
         remedy = "send the request again in a moment" if self._is_ready else "see the log"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import signal
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from drafter_texts import texts
 from engine_runs import running_engine
 from rank_processes import rank_ids
-from remote_engines import make_request, wait_until
+from remote_engines import wait_until
 from tiny_model import write_tiny_model
 
 from batching.config import CacheConfig, EngineConfig, SchedulerConfig
@@ -35,7 +37,9 @@ def make_requests(*, has_drafts: bool) -> list[EngineRequest]:
     ]
 
 
-def test_two_ranks_write_what_one_process_writes_and_end_together(tmp_path: Path) -> None:
+def test_two_ranks_write_what_one_process_writes_and_end_together(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     write_tiny_model(tmp_path, seed=0, num_heads=8, num_kv_heads=4)
     config = EngineConfig(
         model_path=tmp_path,
@@ -57,9 +61,13 @@ def test_two_ranks_write_what_one_process_writes_and_end_together(tmp_path: Path
         assert running.engine.model_info.kv_bytes_per_token == info.kv_bytes_per_token
 
         (rank,) = rank_ids(os.getpid())
-        for name in ("first", "second"):
-            running.submit(make_request(name, max_tokens=200))
+        for case, request in enumerate(make_requests(has_drafts=False)[:2]):
+            # What is not in host memory would be copied there at the end.
+            prompt = (100 + case, *request.prompt_token_ids)
+            long = replace(request.sampling, max_tokens=200)
+            running.submit(replace(request, prompt_token_ids=prompt, sampling=long))
         running.take_event()
+        caplog.clear()
         os.kill(rank, signal.SIGKILL)
         for outcome in running.wait_all().values():
             assert isinstance(outcome.last, Failed)
@@ -67,3 +75,5 @@ def test_two_ranks_write_what_one_process_writes_and_end_together(tmp_path: Path
             assert "rank 1 of 2 ended by signal 9; all ranks stop" in str(outcome.last.error)
         wait_until(lambda: running.engine.is_lost)
         assert running.engine.stalled_s() == float("inf")
+    (line,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert line.getMessage() == "rank 1 of 2 ended by signal 9, so all ranks stop"
