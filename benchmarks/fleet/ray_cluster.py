@@ -125,6 +125,7 @@ def ray_cluster(*, num_cpus: int = 4) -> Iterator[RayCluster]:
     ports = _free_ports(6)
     gcs, dashboard, agent, client, runtime_env, http = ports
     environment = {
+        "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
         **os.environ,
         HEADER_VARIABLE: AFFINITY_HEADER.lower(),
         PROXY_VARIABLE: PROXY_MIDDLEWARES,

@@ -20,7 +20,12 @@ import pytest
 
 from benchmarks.fleet.ray_cluster import RayCluster
 
-pytestmark = [pytest.mark.fleet, pytest.mark.timeout(400)]
+pytestmark = [
+    pytest.mark.fleet,
+    pytest.mark.timeout(400),
+    # Of Ray's own models, when they are imported.
+    pytest.mark.filterwarnings("ignore:Using extra keyword arguments on `Field`"),
+]
 
 NUM_FILES = 40
 NUM_REQUESTS = 500
