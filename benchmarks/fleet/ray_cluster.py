@@ -125,7 +125,10 @@ def ray_cluster(*, num_cpus: int = 4) -> Iterator[RayCluster]:
     ports = _free_ports(6)
     gcs, dashboard, agent, client, runtime_env, http = ports
     environment = {
+        # As docs/operations.md has them.
         "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
+        "RAY_SERVE_PROXY_USE_GRPC": "1",
+        "RAY_SERVE_ENABLE_DIRECT_INGRESS": "0",
         **os.environ,
         HEADER_VARIABLE: AFFINITY_HEADER.lower(),
         PROXY_VARIABLE: PROXY_MIDDLEWARES,
