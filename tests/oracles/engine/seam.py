@@ -1,13 +1,10 @@
 """What a process of its own costs an engine: the same requests here and there, in turns.
 
 `python tests/oracle.py engine.seam` runs a tiny random model, whose steps take a few milliseconds,
-beside its caller and in a process of its own. It prints, for several requests at once, the time of
-a step by which the tokens of a request follow each other, and the time from a request to its only
-token; medians over rounds, with the 95 % interval of the difference. It exits with 1 if the process
-costs more than 0.4 ms a step.
-
-The caller beside the engine is a new process too, and loads the model as an engine's process does:
-the same step takes up to a tenth longer in one process than in another.
+in this process and in one of its own. It prints, for several requests at once, the time of a step
+by which the tokens of a request follow each other, and the time from a request to its only token;
+medians over rounds, with the 95 % interval of the difference. It exits with 1 if the process costs
+more than 0.4 ms a step.
 """
 
 from __future__ import annotations
@@ -15,7 +12,6 @@ from __future__ import annotations
 import argparse
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -28,7 +24,7 @@ from typing import Any
 from tiny_model import write_tiny_model
 
 from apply_service.config import Settings
-from apply_service.models.loading import load_to_stay
+from apply_service.models.loading import load_served_model
 from apply_service.models.remote_engine import launch_model
 from batching.events import Event, Finished, Tokens
 from batching.request import EngineRequest, SamplingParams
@@ -50,9 +46,6 @@ class Clock:
 
     def start(self) -> None:
         self.engine.start(self._take)
-
-    def stop(self) -> None:
-        self.engine.stop()
 
     def step_ms(self, num_requests: int) -> float:
         """Milliseconds from one token of a request to its next, beside others."""
@@ -86,52 +79,6 @@ class Clock:
             self._change.notify()
 
 
-class ClockElsewhere:
-    """A clock in a process of its own, beside its engine: a question a line, an answer a line."""
-
-    def __init__(self, folder: str) -> None:
-        oracle = str(Path(__file__).parents[2] / "oracle.py")
-        self._process = subprocess.Popen(
-            [sys.executable, oracle, "engine.seam", "--beside", folder],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def start(self) -> None:
-        self._ask("start")
-
-    def step_ms(self, num_requests: int) -> float:
-        return self._ask(f"step_ms {num_requests}")
-
-    def first_ms(self) -> float:
-        return self._ask("first_ms")
-
-    def stop(self) -> None:
-        self._ask("stop")
-        self._process.wait()
-
-    def _ask(self, question: str) -> float:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(question, file=self._process.stdin, flush=True)
-        return float(self._process.stdout.readline())
-
-
-def answer(clock: Clock) -> None:
-    """Be the other end of a ClockElsewhere, until it stops."""
-    for line in sys.stdin:
-        name, *numbers = line.split()
-        milliseconds = getattr(clock, name)(*map(int, numbers))
-        print(milliseconds or 0.0, flush=True)
-        if name == "stop":
-            return
-
-
-def settings_of(folder: str) -> Settings:
-    return Settings(model=folder, profile="embedded", threads=1, kv_memory=64 << 20, device="cpu")
-
-
 def make_request(name: str, num_tokens: int) -> EngineRequest:
     generator = random.Random(name)
     return EngineRequest(
@@ -155,29 +102,23 @@ def interval(differences: Sequence[float]) -> tuple[float, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--beside", metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.beside is not None:
-        loaded = load_to_stay(settings_of(options.beside), report=_say)
-        answer(Clock(loaded.engine))
-        return 0
     with tempfile.TemporaryDirectory() as folder:
         write_tiny_model(Path(folder), seed=0)
-        there = Clock(launch_model(settings_of(folder), report=_say).engine)
-        here = ClockElsewhere(folder)
+        settings = Settings(
+            model=folder, profile="embedded", threads=1, kv_memory=64 << 20, device="cpu"
+        )
+        here = Clock(load_served_model(settings, report=print).engine)
+        there = Clock(launch_model(settings, report=print).engine)
         try:
             is_good = measure(here, there, options.rounds)
         finally:
             for clock in (here, there):
-                clock.stop()
+                clock.engine.stop()
     return 0 if is_good else 1
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
-
-
-def measure(here: ClockElsewhere, there: Clock, num_rounds: int) -> bool:
+def measure(here: Clock, there: Clock, num_rounds: int) -> bool:
     """Print all rows; whether each step is within the limit."""
     for clock in (here, there):
         clock.start()
