@@ -386,11 +386,12 @@ class Engine:
         self._flush()
 
     def _publish_held(self) -> None:
+        if not self._held_events:
+            return
         held, self._held_events = self._held_events, []
         for event in held:
             self._publish_one(event)
-        if held:
-            self._flush()
+        self._flush()
 
     def _publish_one(self, event: Event) -> None:
         if isinstance(event, Finished | Failed | Cancelled):

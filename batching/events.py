@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
+import msgspec
+
 from batching.cache.stats import PrefixLookup
 from batching.draft_losses import DraftLosses
 from batching.errors import EngineError
@@ -114,8 +116,7 @@ class TracedStep:
     rejected_token_ids: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(msgspec.Struct, frozen=True, tag="tokens", array_like=True):
     """New output tokens, in order. `logprobs` is empty unless they were asked for."""
 
     request_id: str
@@ -123,8 +124,7 @@ class Tokens:
     logprobs: tuple[TokenLogprob, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(msgspec.Struct, frozen=True, tag="finished", array_like=True):
     """The last event of a request that ran to its end.
 
     Evidence comes with a constraint, a trace where it was asked for.
@@ -145,8 +145,7 @@ class Failed:
     error: EngineError
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(msgspec.Struct, frozen=True, tag="cancelled", array_like=True):
     """The last event of a request that its owner withdrew."""
 
     request_id: str

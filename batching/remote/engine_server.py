@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from batching.engine import Engine
 from batching.errors import EngineError
-from batching.events import Cancelled, Event, Failed, Finished
+from batching.events import Event, Failed, Tokens
 from batching.remote.frame_socket import ConnectionLostError, FrameSocket
 from batching.remote.frames import (
     Cancel,
@@ -28,8 +28,8 @@ from batching.remote.frames import (
     protocol,
 )
 
-# Figures follow events at least so soon, and come as a sign of life at least so often.
-_FRESH_S = 0.05
+# Figures follow the end of a request so soon, and come as a sign of life at least so often.
+_FRESH_S = 0.1
 _PULSE_S = 0.5
 _MOST_EVENTS = 512
 # So long a client may take to read its last events.
@@ -98,10 +98,12 @@ class EngineServer:
 
     def _publish(self, event: Event) -> None:
         """Called on the engine's thread."""
-        if isinstance(event, Finished | Failed | Cancelled):
-            client = self._owners.pop(event.request_id, None)
-        else:
+        if isinstance(event, Tokens):
             client = self._owners.get(event.request_id)
+        else:
+            client = self._owners.pop(event.request_id, None)
+            if client is not None:
+                client.has_news = True
         if client is not None:
             self._gathered.setdefault(client, []).append(event)
 
@@ -115,7 +117,8 @@ class EngineServer:
 class _Client:
     """Sends events to one client: at once on the engine's thread, or on a thread that may wait.
 
-    A handover to another thread costs a step more than the events themselves.
+    A handover to another thread costs a step more than the events themselves. So do figures, which
+    are made beside a step and hold the interpreter: they follow ends, not tokens.
     """
 
     def __init__(self, connection: FrameSocket[ClientFrame], engine: Engine) -> None:
@@ -124,7 +127,7 @@ class _Client:
         self._events: queue.SimpleQueue[Event | _Wake | None] = queue.SimpleQueue()
         self._num_unsent = 0
         self._lock = threading.Lock()
-        self._has_news = True
+        self.has_news = True
         self._is_resting = False
         self._thread = threading.Thread(target=self._run, name="engine-events", daemon=True)
 
@@ -146,8 +149,7 @@ class _Client:
                     self.put(event)
         except ConnectionLostError:
             return  # whoever reads from the connection sees it too
-        self._has_news = True
-        if self._is_resting:
+        if self.has_news and self._is_resting:
             self._events.put(_WAKE)
 
     def close(self) -> None:
@@ -168,17 +170,17 @@ class _Client:
         while is_open and not self._engine.is_lost:
             # News that come between these two lines wake the thread, or are seen by it.
             self._is_resting = True
-            self._is_resting = not self._has_news
+            self._is_resting = not self.has_news
             events, is_open = self._take(_PULSE_S if self._is_resting else _FRESH_S)
             self._is_resting = False
             if events:
                 self._connection.send(Events.of(events))
-                self._has_news = True
+                self.has_news = True
                 with self._lock:
                     self._num_unsent -= len(events)
             now = time.monotonic()
-            if now - pulsed_at >= (_FRESH_S if self._has_news else _PULSE_S):
-                self._has_news = bool(events)
+            if now - pulsed_at >= (_FRESH_S if self.has_news else _PULSE_S):
+                self.has_news = bool(events)
                 self._connection.send(Pulse(self._engine.stats(), self._engine.stalled_s()))
                 pulsed_at = now
         self._connection.flush()

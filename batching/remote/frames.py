@@ -120,18 +120,6 @@ class StartFailed(msgspec.Struct, frozen=True, tag="start_failed"):
     message: str
 
 
-class TokensFrame(msgspec.Struct, frozen=True, tag="tokens", array_like=True):
-    """New tokens."""
-
-    event: Tokens
-
-
-class FinishedFrame(msgspec.Struct, frozen=True, tag="finished", array_like=True):
-    """The end of a request that ran to its end."""
-
-    event: Finished
-
-
 class FailedFrame(msgspec.Struct, frozen=True, tag="failed", array_like=True):
     """The end of a request that could not be completed: the kind of the error and its text."""
 
@@ -140,13 +128,7 @@ class FailedFrame(msgspec.Struct, frozen=True, tag="failed", array_like=True):
     message: str
 
 
-class CancelledFrame(msgspec.Struct, frozen=True, tag="cancelled", array_like=True):
-    """The end of a request that was withdrawn."""
-
-    event: Cancelled
-
-
-EventFrame = TokensFrame | FinishedFrame | FailedFrame | CancelledFrame
+EventFrame = Tokens | Finished | Cancelled | FailedFrame
 
 
 class Events(msgspec.Struct, frozen=True, tag="events"):
@@ -156,8 +138,8 @@ class Events(msgspec.Struct, frozen=True, tag="events"):
 
     @classmethod
     def of(cls, events: Sequence[Event]) -> Self:
-        """Wrap events."""
-        return cls([_frame_of(event) for event in events])
+        """Events as they are sent: an error goes as its kind and its text."""
+        return cls([_frame_of(one) if isinstance(one, Failed) else one for one in events])
 
     def unwrap(self) -> Iterator[Event]:
         """The events."""
@@ -165,7 +147,7 @@ class Events(msgspec.Struct, frozen=True, tag="events"):
             if isinstance(frame, FailedFrame):
                 yield Failed(frame.request_id, error_of(frame.kind, frame.message))
             else:
-                yield frame.event
+                yield frame
 
 
 class Pulse(msgspec.Struct, frozen=True, tag="pulse"):
@@ -200,13 +182,7 @@ def without_words(schema: Any) -> Any:
     return schema
 
 
-def _frame_of(event: Event) -> EventFrame:
-    if isinstance(event, Tokens):
-        return TokensFrame(event)
-    if isinstance(event, Finished):
-        return FinishedFrame(event)
-    if isinstance(event, Cancelled):
-        return CancelledFrame(event)
+def _frame_of(event: Failed) -> FailedFrame:
     return FailedFrame(event.request_id, kind_of(event.error), str(event.error))
 
 

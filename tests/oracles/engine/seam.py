@@ -1,10 +1,12 @@
 """What a process of its own costs an engine: the same requests here and there, in turns.
 
 `python tests/oracle.py engine.seam` runs a tiny random model, whose steps take a few milliseconds,
-in this process and in one of its own. It prints, for several requests at once, the time of a step
-by which the tokens of a request follow each other, and the time from a request to its only token;
-medians over rounds, with the 95 % interval of the difference. It exits with 1 if the process costs
-more than 0.4 ms a step.
+in this process and in one of its own. It prints, for several requests at once, the median and the
+mean time of a step, by which the tokens of a request follow each other, and the time from a request
+to its only token; medians over rounds, with the 95 % interval of the difference. It exits with 1 if
+the process costs the median step more than 0.4 ms. Requests reach a process one by one: a number of
+rows that was not there before costs its first step some 3 ms, which only the mean shows. Two loads
+of one model differ by 2 % in the time of a step, so both engines are loaded several times.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +50,11 @@ class Clock:
     def start(self) -> None:
         self.engine.start(self._take)
 
-    def step_ms(self, num_requests: int) -> float:
-        """Milliseconds from one token of a request to its next, beside others."""
+    def steps_ms(self, num_requests: int) -> tuple[float, float]:
+        """Milliseconds from one token of a request to its next, beside others: median, mean."""
         times = self._run(num_requests, NUM_TOKENS)
-        spans = [(one[-1] - one[0]) / (len(one) - 1) for one in times if len(one) > 1]
-        return 1e3 * statistics.mean(spans)
+        steps = [1e3 * (new - old) for one in times for old, new in pairwise(one)]
+        return statistics.median(steps), statistics.mean(steps)
 
     def first_ms(self) -> float:
         """Milliseconds from a request to its only token, with nothing beside."""
@@ -79,6 +82,16 @@ class Clock:
             self._change.notify()
 
 
+@dataclass
+class Found:
+    """Milliseconds here and there: median and mean step by requests at once, and first tokens."""
+
+    steps: dict[int, list[tuple[tuple[float, float], tuple[float, float]]]] = field(
+        default_factory=lambda: {num_requests: [] for num_requests in AT_ONCE}
+    )
+    firsts: list[tuple[float, float]] = field(default_factory=list)
+
+
 def make_request(name: str, num_tokens: int) -> EngineRequest:
     generator = random.Random(name)
     return EngineRequest(
@@ -101,40 +114,49 @@ def interval(differences: Sequence[float]) -> tuple[float, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--loads", type=int, default=4, help="how often both are loaded")
+    parser.add_argument("--rounds", type=int, default=10, help="rounds with each load")
     options = parser.parse_args()
+    found = Found()
     with tempfile.TemporaryDirectory() as folder:
         write_tiny_model(Path(folder), seed=0)
         settings = Settings(
             model=folder, profile="embedded", threads=1, kv_memory=64 << 20, device="cpu"
         )
-        here = Clock(load_served_model(settings, report=print).engine)
-        there = Clock(launch_model(settings, report=print).engine)
-        try:
-            is_good = measure(here, there, options.rounds)
-        finally:
-            for clock in (here, there):
-                clock.engine.stop()
-    return 0 if is_good else 1
+        for _ in range(options.loads):
+            here = Clock(load_served_model(settings, report=print).engine)
+            there = Clock(launch_model(settings, report=print).engine)
+            try:
+                measure(here, there, options.rounds, found)
+            finally:
+                for clock in (here, there):
+                    clock.engine.stop()
+    return 0 if report(found) else 1
 
 
-def measure(here: Clock, there: Clock, num_rounds: int) -> bool:
-    """Print all rows; whether each step is within the limit."""
+def measure(here: Clock, there: Clock, num_rounds: int, found: Found) -> None:
+    """Run the rounds of one load, in turns."""
     for clock in (here, there):
         clock.start()
-        clock.step_ms(AT_ONCE[-1])  # the first steps pay for what is set up once
-    print("| | here ms | there ms | seam ms (95 %) |\n|---|---|---|---|")
-    is_good = True
+        clock.steps_ms(AT_ONCE[-1])  # the first steps pay for what is set up once
     for num_requests in AT_ONCE:
-        pairs = []
         for number in range(num_rounds):
             order = (here, there) if number % 2 else (there, here)
-            pair = {id(clock): clock.step_ms(num_requests) for clock in order}
-            pairs.append((pair[id(here)], pair[id(there)]))
-        seam = show(f"a step, {num_requests} at once", pairs)
-        is_good = is_good and seam <= MAX_SEAM_MS
-    firsts = [(here.first_ms(), there.first_ms()) for _ in range(4 * num_rounds)]
-    show("a request to its token", firsts)
+            steps = {id(clock): clock.steps_ms(num_requests) for clock in order}
+            found.steps[num_requests].append((steps[id(here)], steps[id(there)]))
+    found.firsts += [(here.first_ms(), there.first_ms()) for _ in range(4 * num_rounds)]
+
+
+def report(found: Found) -> bool:
+    """Print all rows; whether the median step is within the limit everywhere."""
+    print("| | here ms | there ms | seam ms (95 %) |\n|---|---|---|---|")
+    is_good = True
+    for num_requests, pairs in found.steps.items():
+        name = f"a step, {num_requests} at once"
+        medians, means = ([(here[i], there[i]) for here, there in pairs] for i in range(2))
+        is_good = show(f"{name}, median", medians) <= MAX_SEAM_MS and is_good
+        show(f"{name}, mean", means)
+    show("a request to its token", found.firsts)
     return is_good
 
 
