@@ -379,8 +379,12 @@ def _load_settings(args: argparse.Namespace, environment: Mapping[str, str]) -> 
 
 
 def _is_foreseen(error: Exception) -> bool:
-    """Errors of our own say all there is to say; the others are mistakes that need their trace."""
-    return type(error).__module__.partition(".")[0] in ("apply_service", "batching")
+    """Errors of our own say all there is to say; the others are mistakes that need their trace.
+
+    Those of a benchmark are kinds of ours.
+    """
+    packages = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    return not packages.isdisjoint(("apply_service", "batching"))
 
 
 def _is_interrupt(error: BaseException | None) -> bool:

@@ -33,6 +33,7 @@ from benchmarks.cache.throttled_proxy import ThrottledProxy
 Constraint = Literal["none", "merge"]
 
 _SLOW_GBIT = 0.008
+_SLOWED_SCENARIOS = ("fleet", "gate")
 _CHUNK_SIZES = (16, 32, 64, 128, 256)
 # A function's edits stand within so many lines.
 _FUNCTION_LINES = 45
@@ -117,6 +118,9 @@ def run_cache(args: argparse.Namespace) -> int:
     """Run one scenario and print its figures as JSON."""
     if args.gbit is not None and args.gbit <= 0.0:
         raise CacheBenchError(f"--gbit is {args.gbit}; a link needs more than 0 Gbit/s")
+    if args.gbit is not None and args.scenario_name not in _SLOWED_SCENARIOS:
+        slowed = " and ".join(_SLOWED_SCENARIOS)
+        raise CacheBenchError(f"--gbit slows {slowed}, not {args.scenario_name}; leave it out")
     cases = [] if args.cases is None else list(read_cases(args.cases))
     report = _SCENARIOS[args.scenario_name](Bench(args, cases))
     figures = {"scenario": args.scenario_name, "constraint": args.constraint, **report}

@@ -24,6 +24,7 @@ from typing import Any, cast
 import msgspec
 import torch
 
+from apply_service.apply.errors import ApplyError
 from apply_service.evaluate.machine import describe_machine
 from apply_service.observe.progress import tracked
 from batching.config import EngineConfig, SchedulerConfig
@@ -40,7 +41,7 @@ _ATTENTION_ROWS = (1, 65, 257)
 _RECORDED_TRACE = Path(__file__).with_name("acceptance_trace.txt")
 
 
-class GpuBenchError(Exception):
+class GpuBenchError(ApplyError):
     """The bench cannot run as asked."""
 
 
