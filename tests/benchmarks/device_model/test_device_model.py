@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from apply_service.cli.main import EXIT_OK
 from batching.recipes import EditDrafts
 from batching.request import EngineRequest, SamplingParams
 from batching.step_costs import StepSize
+from batching.step_plan import ScheduledBranch, ScheduledRequest, StepPlan
 from benchmarks.__main__ import main
 from benchmarks.device_model.command import (
     answers_of,
@@ -25,6 +26,7 @@ from benchmarks.device_model.command import (
 from benchmarks.device_model.constants import DEVICES, MODELS, Device, DeviceModel, ModelSize
 from benchmarks.device_model.edits import Edit, read_edits
 from benchmarks.device_model.measured_runner import MeasuredRunner, load_measured
+from lookup.proposer import MAIN, Draft
 
 CASES = case_file("everyday_edits")
 UNIT = DeviceModel(
@@ -76,6 +78,32 @@ def test_requests_write_the_expected_answers(edits: list[Edit], max_draft_tokens
     assert runner.num_steps == run.num_steps
     assert runner.device_s == pytest.approx(1e-5 * run.num_steps)
     assert run.stats.accepted <= run.stats.num_output_tokens
+
+
+def test_a_branch_goes_on_where_the_draft_fails(edits: list[Edit]) -> None:
+    runner = null_runner(edits, step_s=lambda _plan: 0.0, max_rows=300)
+    answer = edits[0].answer
+    rows = ScheduledRequest(
+        request_id="test-0",
+        token_ids=(1,),
+        start=0,
+        block_ids=(0,),
+        draft=Draft((*answer[:2], answer[2] + 1), "original", 0),
+        has_logits=True,
+        output_position=0,
+        sampling=SamplingParams(max_tokens=8),
+    )
+    branch = replace(
+        rows,
+        token_ids=answer[2:3],
+        start=3,
+        draft=Draft(answer[3:5], "snippet", 0),
+        output_position=3,
+    )
+    tree = replace(rows, branches=(ScheduledBranch(2, MAIN, branch),))
+    (written,) = runner.launch(StepPlan((tree,))).wait().verified
+    assert written.token_ids == tuple(answer[:6])
+    assert written.branch == 0
 
 
 def test_a_load_says_how_busy_the_device_was(edits: list[Edit]) -> None:
