@@ -35,19 +35,29 @@ class RateLimiting:
             await refuse(scope, send, rate_problem(admission.refusal), headers=headers)
             return
 
+        allowance = Allowance(self._limits, caller.name)
+        is_finished = False
+
+        async def finish() -> None:
+            nonlocal is_finished
+            if not is_finished:
+                is_finished = True
+                num_tokens = 0 if allowance.has_charged else _num_tokens()
+                await self._limits.finish(admission, num_tokens=num_tokens)
+
         async def send_with_limits(message: Message) -> None:
             if message["type"] == "http.response.start":
                 added = [(name.encode(), value.encode()) for name, value in headers.items()]
                 message["headers"] = [*message["headers"], *added]
+            elif message["type"] == "http.response.body" and not message.get("more_body", False):
+                await finish()  # whoever has read all of an answer has paid for it
             await send(message)
 
-        allowance = Allowance(self._limits, caller.name)
         try:
             with allowing(allowance):
                 await self._app(scope, receive, send_with_limits)
         finally:
-            num_tokens = 0 if allowance.has_charged else _num_tokens()
-            await self._limits.finish(admission, num_tokens=num_tokens)
+            await finish()
 
 
 def _num_tokens() -> int:
