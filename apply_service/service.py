@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from apply_service.apply.admission import Admission
 from apply_service.apply.edit_model import EditModel
@@ -22,7 +22,7 @@ from apply_service.apply.intake import Intake
 from apply_service.apply.judge.second_opinion import SecondOpinion
 from apply_service.apply.outcome import Outcome
 from apply_service.apply.planning.edit_plan import EditPlan
-from apply_service.apply.planning.text_work import TextWork
+from apply_service.apply.planning.text_work import TextWork, WorkTerms
 from apply_service.apply.run import ApplyPipeline, PipelineLimits
 from apply_service.apply.tenant import CacheSharing
 from apply_service.apply.writer.writing import Writing
@@ -49,6 +49,9 @@ if TYPE_CHECKING:  # these bring torch and an HTTP client, for which nobody wait
     from batching.remote.engine_client import EngineClient
 
 _LOGGER = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # Of code; near enough for a queue.
 _CHARACTERS_PER_TOKEN = 4
@@ -333,6 +336,22 @@ class ApplyService:
         Raises what `ApplyPipeline.apply` and `ModelSlot.wait` raise, and UnavailableOptionError.
         """
         return await self._pipeline.apply(edit, events)
+
+    @property
+    def max_file_bytes(self) -> int:
+        """The most bytes that a file or an update may have."""
+        return self._limits.max_file_bytes
+
+    async def read_text(
+        self, num_characters: int, work: Callable[P, T], *args: P.args, **options: P.kwargs
+    ) -> T:
+        """The result of `work`, which reads a text of `num_characters`, from a text worker.
+
+        Raises the errors of `work`, and what `TextWork.run` raises.
+        """
+        terms = WorkTerms.of_text(num_characters, deadline_s=self._default_deadline_s)
+        self._text_work.check_room(terms)
+        return await self._text_work.run(terms, work, *args, **options)
 
     async def _load(self) -> None:
         loaded = await asyncio.to_thread(self._load_model)

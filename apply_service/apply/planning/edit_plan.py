@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 import uuid
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 
 from apply_service.apply.choices import Doubt
 from apply_service.apply.edit_request import EditRequest
@@ -20,8 +22,8 @@ from apply_service.edit.read.snippet import read_snippet
 from apply_service.edit.read.snippet_error import MalformedSnippetError, NoMarkerError
 from apply_service.edit.syntax.languages import language_of
 from apply_service.edit.syntax.syntax import SyntaxTree, parse
-from apply_service.edit.text.text_file import TextFile, check_no_lone_surrogate
-from apply_service.edit.text.work_budget import BudgetSpentError, limited_work
+from apply_service.edit.text.text_file import MARK, TextFile, check_no_lone_surrogate
+from apply_service.edit.text.work_budget import BudgetSpentError, TextTooLargeError, limited_work
 
 # How the reader names what a caller calls so.
 _SNIPPET_FORMATS: dict[UpdateFormat, tuple[SnippetFormat, ...]] = {
@@ -40,7 +42,7 @@ class KnownResult:
     source: Source
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EditPlan:
     """An edit with all facts that its text alone gives.
 
@@ -70,6 +72,12 @@ class EditPlan:
         seconds = self.edit.deadline_s
         return None if seconds is None else self.started_at + seconds
 
+    @cached_property
+    def num_characters(self) -> int:
+        """About how many characters the edit and what it may mean have."""
+        merges = () if self.merge is None else self.merge.merges
+        return self.edit.num_characters + sum(map(len, chain(*merges[:1]))) * len(merges)
+
     @property
     def is_impossible(self) -> bool:
         """True if the update has no place in the file, so that no model should try."""
@@ -91,15 +99,22 @@ def plan_edit(
         started_at=time.monotonic() if started_at is None else started_at,
         edit=edit,
         file=edit.original,
-        update_lines=update_file.lines,
+        update_lines=_without_marks(update_file.lines, edit.original),
     )
     try:
-        with limited_work():
+        with limited_work(max_characters=max_file_bytes):
             if edit.is_form:
                 return _plan_form(plan)
             return _understand(plan) if edit.original.lines else _plan_new_file(plan, update_file)
     except BudgetSpentError as error:
         return _unplanned(plan, error)
+    except TextTooLargeError as error:
+        raise FileTooLargeError(
+            f"the result would have {error.num_characters} characters",
+            value=error.num_characters,
+            limit=error.limit,
+            remedy="send a smaller update, or raise max_file_bytes",
+        ) from error
 
 
 def plan_edit_again(known: EditPlan, edit: EditRequest) -> EditPlan:
@@ -109,6 +124,13 @@ def plan_edit_again(known: EditPlan, edit: EditRequest) -> EditPlan:
     """
     _check_texts(edit)
     return replace(known, request_id=_new_request_id(), started_at=time.monotonic(), edit=edit)
+
+
+def _without_marks(lines: tuple[str, ...], original: TextFile) -> tuple[str, ...]:
+    """The lines of an update; a byte order mark that it copies from the file is no text."""
+    if not (original.text_mark or original.byte_order_mark):
+        return lines
+    return tuple(line.replace(MARK, "", 1) if MARK in line[:2] else line for line in lines)
 
 
 def _new_request_id() -> str:
@@ -206,7 +228,10 @@ def _plan_new_file(plan: EditPlan, update_file: TextFile) -> EditPlan:
         _check_format(plan.edit, "whole")
     original = plan.edit.original
     new_file = replace(
-        update_file, encoding=original.encoding, byte_order_mark=original.byte_order_mark
+        update_file,
+        encoding=original.encoding,
+        byte_order_mark=original.byte_order_mark,
+        text_mark="" if original.byte_order_mark else original.text_mark or update_file.text_mark,
     )
     return replace(plan, file=new_file, snippet=snippet, decision=KnownResult(lines, "update"))
 

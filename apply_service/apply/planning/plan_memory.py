@@ -13,12 +13,12 @@ from apply_service.apply.edit_request import EditRequest
 from apply_service.apply.planning.edit_plan import EditPlan
 
 MAX_PLANS = 64
-# A plan takes some 15 bytes for each of them.
-MAX_CHARACTERS = 2_000_000
+# Of edits and merges; a plan takes some 4 bytes for each of them.
+MAX_CHARACTERS = 8_000_000
 
 
 class PlanMemory:
-    """Holds at most `max_plans` plans, of edits with at most `max_characters` together.
+    """Holds at most `max_plans` plans, with at most `max_characters` together.
 
     The least recently used plan goes first. For the thread of the event loop alone.
     """
@@ -42,7 +42,7 @@ class PlanMemory:
 
     def keep(self, plan: EditPlan) -> None:
         """Remember a plan, unless it is larger than the whole memory."""
-        num_characters = plan.edit.num_characters
+        num_characters = plan.num_characters
         key = _key_of(plan.edit)
         if num_characters > self._max_characters or key in self._plans:
             return
@@ -50,7 +50,7 @@ class PlanMemory:
         self._num_characters += num_characters
         while len(self._plans) > self._max_plans or self._num_characters > self._max_characters:
             _, oldest = self._plans.popitem(last=False)
-            self._num_characters -= oldest.edit.num_characters
+            self._num_characters -= oldest.num_characters
 
 
 def _key_of(edit: EditRequest) -> Hashable:

@@ -67,13 +67,23 @@ class WorkTerms:
     @classmethod
     def of(cls, edit: EditRequest, *, started_at: float) -> Self:
         """The terms of an edit that came at `started_at` in the current request."""
-        caller = current_caller()
         return cls(
             started_at=started_at,
-            owner=None if caller is None else caller.name,
+            owner=_owner(),
             deadline=None if edit.deadline_s is None else started_at + edit.deadline_s,
             num_characters=edit.num_characters,
             is_batch=edit.priority == Priority.BATCH,
+        )
+
+    @classmethod
+    def of_text(cls, num_characters: int, *, deadline_s: float) -> Self:
+        """The terms of a text that begins to be read now, in the current request."""
+        now = time.monotonic()
+        return cls(
+            started_at=now,
+            owner=_owner(),
+            deadline=now + deadline_s,
+            num_characters=num_characters,
         )
 
     @property
@@ -417,6 +427,12 @@ async def _in_time(terms: WorkTerms, work: Coroutine[Any, Any, T]) -> T:
         "the deadline passed during the work on the text of the edit; send a smaller file or"
         " update, or raise deadline_s"
     )
+
+
+def _owner() -> str | None:
+    """Who has sent the current request."""
+    caller = current_caller()
+    return None if caller is None else caller.name
 
 
 def _rank_of(job: _Job) -> float:

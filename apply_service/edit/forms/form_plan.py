@@ -12,10 +12,7 @@ from apply_service.edit.forms.line_edits import line_readings
 from apply_service.edit.forms.reading import (
     FormError,
     Reading,
-    mark_of,
     refused,
-    with_mark,
-    without_mark,
 )
 from apply_service.edit.forms.string_edits import capped, string_readings
 from apply_service.edit.place.exact_merges import MAX_DOUBTFUL
@@ -42,12 +39,8 @@ def plan_form(
     Raises BudgetSpentError if it takes too many comparisons.
     """
     search_alike = partial(_alike, path=path, language=language, instruction=instruction)
-    mark = mark_of(original_lines)
     try:
-        readings = [
-            Reading(with_mark(reading.lines, mark), reading.probability)
-            for reading in _readings(without_mark(original_lines), form, search_alike)
-        ]
+        readings = _readings(original_lines, form, search_alike)
     except FormError as error:
         return MergePlan(original_lines=original_lines, findings=(error.finding,))
     first = readings[0]

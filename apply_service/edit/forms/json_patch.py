@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from apply_service.edit.forms.form import PatchOperation
 from apply_service.edit.forms.reading import FormError, Reading, lines_of, refused, text_of
 from apply_service.edit.syntax.grammars import try_load_grammar
-from apply_service.edit.text.work_budget import spend
+from apply_service.edit.text.work_budget import check_size, spend
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 USUAL_UNIT = "  "
+# Each operation parses the text again.
+CHARACTERS_PER_COMPARISON = 50
 _INDEX = re.compile(r"0|[1-9]\d{0,8}")
 _TYPES: dict[type, str] = {dict: "object", list: "array"}
 _VALUE_TYPES = frozenset({"object", "array", "string", "number", "true", "false", "null"})
@@ -27,7 +29,7 @@ def patch_readings(
     """The text after all operations, made one after another. Raises FormError."""
     text = text_of(original)
     for number, operation in enumerate(operations, start=1):
-        spend(len(original))
+        spend(1 + len(text) // CHARACTERS_PER_COMPARISON)
         text = _Document(text, number, operation).patched()
     return [Reading(lines_of(text))]
 
@@ -204,6 +206,7 @@ class _Document:
         return self._spliced(items[at - 1].end_byte, child.end_byte, "")
 
     def _spliced(self, start: int, end: int, text: str) -> str:
+        check_size(len(self._bytes) + len(text))
         return (self._bytes[:start] + text.encode() + self._bytes[end:]).decode()
 
     def _written(
@@ -211,7 +214,7 @@ class _Document:
     ) -> str:
         """A value as text that begins in a line with this indentation, written as one beside it."""
         if isinstance(value, _Lifted):
-            return value.text.replace("\n" + value.indent, "\n" + indent)
+            return _indented(value.text, indent, old_indent=value.indent)
         if (
             isinstance(value, dict | list)
             and beside is not None
@@ -224,8 +227,11 @@ class _Document:
             return (
                 f"{{ {text[1:-1]} }}" if is_padded and isinstance(value, dict) and value else text
             )
-        text = json.dumps(value, ensure_ascii=False, indent=self._unit())
-        return text.replace("\n", "\n" + indent)
+        # Strings have no tab of their own: JSON escapes it.
+        text = json.dumps(value, ensure_ascii=False, indent="\t")
+        unit = self._unit()
+        check_size(len(text) + text.count("\t") * len(unit))
+        return _indented(text.replace("\t", unit), indent)
 
     def _is_spread(self, container: Node) -> bool:
         """Whether the members of a container stand on lines of their own."""
@@ -288,6 +294,12 @@ def _items(container: Node) -> list[Node]:
     """The members of an object, as pairs, or the elements of an array."""
     wanted = {"pair"} if container.type == "object" else _VALUE_TYPES
     return [node for node in container.named_children if node.type in wanted]
+
+
+def _indented(text: str, indent: str, *, old_indent: str = "") -> str:
+    """A text with another indentation of all its lines but the first."""
+    check_size(len(text) + text.count("\n") * len(indent))
+    return text.replace("\n" + old_indent, "\n" + indent)
 
 
 def _canonical(value: Any) -> str:

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 from apply_service.edit.finding import Finding
 
-# What some editors put before a text in Unicode; in a decoded text it is a character.
-MARK = "\ufeff"
-
 
 class FormError(Exception):
     """No text is meant: the edits contradict the file, each other, or change nothing."""
@@ -39,18 +36,3 @@ def text_of(lines: tuple[str, ...]) -> str:
 def lines_of(text: str) -> tuple[str, ...]:
     """The lines of a text, its last one ended or not."""
     return tuple(text.removesuffix("\n").split("\n")) if text else ()
-
-
-def mark_of(lines: tuple[str, ...]) -> str:
-    """The byte order mark that a text begins with; usually none."""
-    return MARK if lines and lines[0].startswith(MARK) else ""
-
-
-def without_mark(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """The lines without a byte order mark before the first."""
-    return (lines[0].removeprefix(MARK), *lines[1:]) if mark_of(lines) else lines
-
-
-def with_mark(lines: tuple[str, ...], mark: str) -> tuple[str, ...]:
-    """The lines with this mark before the first."""
-    return (mark + lines[0], *lines[1:]) if lines and mark else lines

@@ -11,7 +11,7 @@ from apply_service.edit.forms.reading import FormError, Reading, lines_of, refus
 from apply_service.edit.place.exact_merges import MAX_DOUBTFUL, exact_merges, merge_everywhere
 from apply_service.edit.place.merge_findings import anchor_not_found
 from apply_service.edit.read.segment import Segment, SegmentLine
-from apply_service.edit.text.work_budget import spend
+from apply_service.edit.text.work_budget import check_size, spend
 
 # Places of an old string that are looked at, and texts that are kept.
 MAX_PLACES, MAX_READINGS = 64, 8
@@ -51,6 +51,8 @@ def _replaced(lines: tuple[str, ...], edit: StringEdit, search_alike: SearchAlik
     spend(len(lines))
     places = list(islice(_places(text, edit.old), MAX_PLACES))
     if places and edit.is_everywhere:
+        num_more = len(edit.new) - len(edit.old)
+        check_size(len(text) + num_more * text.count(edit.old))
         return [Reading(lines_of(text.replace(edit.old, edit.new)))]
     if places:
         made = (text[:at] + edit.new + text[at + len(edit.old) :] for at in places)

@@ -19,6 +19,7 @@ from apply_service.edit.text.alignment import (
 )
 from apply_service.edit.text.indentation import reindented_by
 from apply_service.edit.text.line_index import LineIndex, indent_of
+from apply_service.edit.text.work_budget import check_size
 
 MAX_MATCHES = 64
 # The certainty of the best of several places, or of lines with a stray sign, is at most this: less
@@ -146,6 +147,7 @@ def merge_everywhere(original_lines: Sequence[str], segment: Segment) -> tuple[s
             return None
         if not way or place.start >= way[-1].end:
             way.append(place)
+    check_size(sum(map(len, original_lines)) + sum(len(line) for one in way for line in one.lines))
     return _spliced(original_lines, way)
 
 
@@ -216,7 +218,11 @@ class _ExactPlaces:
         for start, end in found:
             present = tuple(self._index.lines[start:end])
             if present not in written:
-                written[present] = self._written(segment, present)
+                written[present] = [
+                    lines
+                    for texts in _with_blanks_of(present, old, segment.texts)
+                    for lines in self._written(old, texts, present)
+                ]
             cost = _hint_cost(segment, start)
             places += [
                 ExactPlace(start, end, lines, cost, is_doubtful) for lines in written[present]
@@ -263,17 +269,26 @@ class _ExactPlaces:
             first = self._ranks[place] - rarest
             places = self._filled[max(first, 0) : first + len(wanted)]
             if first >= 0 and [self._index.stripped[one] for one in places] == wanted:
-                found.append((places[0], places[-1] + 1))
+                found.append(self._with_edges(places[0], places[-1] + 1, stripped))
                 if len(found) == MAX_MATCHES:
                     break
         return found
 
-    def _written(self, segment: Segment, lines: Sequence[str]) -> list[tuple[str, ...]]:
+    def _with_edges(self, start: int, end: int, stripped: Sequence[str]) -> tuple[int, int]:
+        """The span with the blank lines beside it, if the old lines begin or end with some."""
+        above, below = _blank_head(stripped), _blank_head(stripped[::-1])
+        return (
+            start - _blank_head(self._index.stripped[max(start - above, 0) : start][::-1]),
+            end + _blank_head(self._index.stripped[end : end + below]),
+        )
+
+    def _written(
+        self, old: Sequence[str], texts: Sequence[str], lines: Sequence[str]
+    ) -> list[tuple[str, ...]]:
         """The new lines, indented as the file is; lines that stay are those of the file.
 
         In several ways where lines with one indentation have several in the file.
         """
-        texts, old = segment.texts, list(segment.old or ())
         if list(lines) == texts:
             return [tuple(texts)]
         present = [line for line in lines if line.strip()]
@@ -296,6 +311,53 @@ class _ExactPlaces:
                     written[row] = indent_of(stands[place]) + texts[row].lstrip()
             found.setdefault(tuple(written))
         return list(found)
+
+
+def _with_blanks_of(
+    lines: Sequence[str], old: Sequence[str], new: Sequence[str]
+) -> list[list[str]]:
+    """The new lines with the file's own blank lines where the old ones misremember them.
+
+    Blank lines that old and new have alike change nothing. Where both are wrong and differ, the new
+    ones are meant as they were sent, or as so many more or fewer than there are: two texts.
+    """
+    old_filled, old_gaps = _filled_and_gaps(old)
+    new_filled, new_gaps = _filled_and_gaps(new)
+    own_gaps = _filled_and_gaps(lines)[1]
+    if not new_filled or list(map(len, old_gaps)) == list(map(len, own_gaps)):
+        return [list(new)]
+    former = {row: place for place, row, _ in _kept_rows(old_filled, new_filled)}
+    former |= {-1: -1, len(new_filled): len(old_filled)}
+    as_sent: list[str] = []
+    by_number: list[str] = []
+    for row, sent in enumerate(new_gaps):
+        counted, place = sent, former.get(row)
+        if place is not None and former.get(row - 1) == place - 1:
+            own, num_more = own_gaps[place], len(sent) - len(old_gaps[place])
+            if len(own) not in (len(sent), len(old_gaps[place])):
+                counted = (own + [""] * num_more)[: max(len(own) + num_more, 0)]
+                sent = sent if num_more else own
+        as_sent += [*sent, *new_filled[row : row + 1]]
+        by_number += [*counted, *new_filled[row : row + 1]]
+    return [as_sent] if as_sent == by_number else [as_sent, by_number]
+
+
+def _filled_and_gaps(lines: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """The lines with text; the blank ones above each of them, and those at the end."""
+    filled: list[str] = []
+    gaps: list[list[str]] = [[]]
+    for line in lines:
+        if line.strip():
+            filled.append(line)
+            gaps.append([])
+        else:
+            gaps[-1].append(line)
+    return filled, gaps
+
+
+def _blank_head(stripped: Sequence[str]) -> int:
+    """Number of blank lines before the first other one."""
+    return next((place for place, text in enumerate(stripped) if text), len(stripped))
 
 
 def _kept_rows(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, bool]]:

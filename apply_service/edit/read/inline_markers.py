@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from apply_service.edit.read.marker_phrases import DOTS, ENCLOSED, STRONG
 from apply_service.edit.read.original_index import OriginalIndex
 from apply_service.edit.text.brackets import CLOSER_OF, OPENER_OF
+from apply_service.edit.text.work_budget import add_characters
 
 MAX_LINE_LENGTH = 2000
 
@@ -78,7 +79,10 @@ def merge_items(marker: InlineMarker, original: OriginalIndex) -> str | None:
         [item for item in _items(marker.tail[:closed]) if item.strip()],
     )
     indent = marker.head[: len(marker.head) - len(marker.head.lstrip())]
-    return None if inner is None else indent + prefix + inner + suffix
+    if inner is None:
+        return None
+    add_characters(len(inner))
+    return indent + prefix + inner + suffix
 
 
 def _is_keep(match: re.Match[str]) -> bool:

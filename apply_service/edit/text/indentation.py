@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from apply_service.edit.text.line_index import LineIndex, indent_of, indent_unit
+from apply_service.edit.text.work_budget import add_characters
 
 
 def reindented(texts: Sequence[str], old: Sequence[str], index: LineIndex) -> list[str]:
@@ -60,6 +61,7 @@ def _beyond_keys(texts: Sequence[str], pairs: dict[str, str]) -> list[str]:
             continue
         rest = indent[len(key) :]
         num_steps = len(rest) // width if width else 0
+        add_characters(len(unit) * num_steps + len(pairs[key]))
         deeper = unit * num_steps + rest[num_steps * width :]
         shifted.append(pairs[key] + deeper + text[len(indent) :])
     return shifted
@@ -82,6 +84,7 @@ def _shifted(texts: Sequence[str], pairs: dict[str, str]) -> list[str] | None:
         return list(texts)
     added = _common_addition(pairs)
     if added is not None:
+        add_characters(len(added) * len(texts))
         return [added + text if text.strip() else text for text in texts]
     dropped = _common_addition({old: new for new, old in pairs.items()})
     if dropped is not None and all(text.startswith(dropped) for text in texts if text.strip()):
@@ -158,4 +161,5 @@ def _with_other_characters(
 def _converted(text: str, width: int, unit: str) -> str:
     indent = indent_of(text)
     num_steps, rest = divmod(len(indent), width)
+    add_characters(len(unit) * num_steps)
     return unit * num_steps + indent[len(indent) - rest :] + text[len(indent) :]

@@ -7,15 +7,24 @@ from __future__ import annotations
 
 import codecs
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from operator import add
 from typing import Literal
 
-from apply_service.edit.text.alignment import matching_blocks
+from rapidfuzz.distance.Indel import normalized_similarity as ratio
+
+from apply_service.edit.text.alignment import Block, matching_blocks
 
 Encoding = Literal["utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "latin-1"]
 
 BINARY_PROBE_BYTES = 8192
+# U+FEFF, which some editors put in front of a text.
+MARK = "\ufeff"
+# An edited line is the next version of an old one from this likeness on, by characters.
+MIN_LIKENESS = 0.6
+# Larger gaps between equal lines are not searched for alike lines.
+MAX_GAP_CELLS = 10_000
 
 # UTF-32 little endian begins with the mark of UTF-16 little endian, so it is tried first.
 _WIDE_MARKS: tuple[tuple[bytes, Encoding], ...] = (
@@ -44,17 +53,18 @@ class EncodingLostError(TextFileError):
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """Lines split at "\\n" alone, with everything needed to write the same bytes again.
+    """Lines without their endings, with everything needed to write the same bytes again.
 
-    `lines` hold neither "\\n" nor the CR of a CRLF; a lone CR is text. `has_cr[i]` says whether
-    line i ended in CRLF. An empty file has no lines; the last line may lack its newline.
+    `endings[i]` ends line i: "\\n", "\\r\\n", or "\\r" in a file without "\\n"; elsewhere a lone CR
+    is text. The last one is "" if the file has no final newline. An empty file has no lines.
+    `byte_order_mark` precedes the bytes; `text_mark` is the U+FEFF that a decoded text began with.
     """
 
     lines: tuple[str, ...]
-    has_cr: tuple[bool, ...]
-    has_final_newline: bool
+    endings: tuple[str, ...]
     encoding: Encoding = "utf-8"
     byte_order_mark: bytes = b""
+    text_mark: str = ""
 
     @classmethod
     def from_bytes(cls, content: bytes) -> TextFile:
@@ -78,32 +88,36 @@ class TextFile:
         """
         check_no_lone_surrogate(text, name="the text")
         check_not_binary(text[:BINARY_PROBE_BYTES].encode())
-        return cls._from_decoded(text, "utf-8", b"")
+        rest = text.removeprefix(MARK)
+        file = cls._from_decoded(rest, "utf-8", b"")
+        return file if len(rest) == len(text) else replace(file, text_mark=MARK)
 
     @classmethod
     def _from_decoded(cls, text: str, encoding: Encoding, mark: bytes) -> TextFile:
-        lines, has_final_newline = split_lines(text)
-        num_ended = len(lines) if has_final_newline else len(lines) - 1
-        has_cr = [index < num_ended and line.endswith("\r") for index, line in enumerate(lines)]
-        if any(has_cr):
-            lines = [
-                line[:-1] if is_crlf else line for line, is_crlf in zip(lines, has_cr, strict=True)
-            ]
-        return cls(tuple(lines), tuple(has_cr), has_final_newline, encoding, mark)
+        newline = "\r" if "\r" in text and "\n" not in text else "\n"
+        lines, has_final_newline = split_lines(text, newline)
+        endings = [newline] * len(lines)
+        if lines and not has_final_newline:
+            endings[-1] = ""
+        if "\r\n" in text:
+            for place, line in enumerate(lines):
+                if line.endswith("\r") and endings[place]:
+                    lines[place], endings[place] = line[:-1], "\r\n"
+        return cls(tuple(lines), tuple(endings), encoding, mark)
 
     def decode(self) -> str:
-        """The file as text with its own line endings, without the byte order mark."""
+        """The file as text with its own line endings, without the byte order mark of its bytes."""
         return self.join(self.lines)
 
     def join(self, lines: Sequence[str]) -> str:
-        """The text of an edited version: kept lines keep their ending, new ones take a neighbour's.
+        """The text of an edited version.
 
+        Kept lines, and those replaced one for one, keep their ending; new ones take a neighbour's.
         The final newline is the file's own; an empty file gets one when lines are added.
         """
         kept = len(lines) == len(self.lines) and tuple(lines) == self.lines
-        has_cr = self.has_cr if kept else self._align_endings(lines)
-        has_final_newline = self.has_final_newline or not self.lines
-        return _join(lines, has_cr, has_final_newline=has_final_newline and bool(lines))
+        endings = self.endings if kept else self._align_endings(lines)
+        return self.text_mark + "".join(map(add, lines, endings))
 
     def encode(self, lines: Sequence[str]) -> bytes:
         """The bytes of an edited version. Raises EncodingLostError, LoneSurrogateError."""
@@ -120,27 +134,29 @@ class TextFile:
                 " character out"
             ) from error
 
-    def _align_endings(self, lines: Sequence[str]) -> Sequence[bool]:
-        """One flag a line of an edited version: true if it ends in CRLF."""
-        num_ended = len(self.lines) if self.has_final_newline else len(self.lines) - 1
-        endings = Counter(self.has_cr[: max(num_ended, 0)])
-        dominant = endings[True] > endings[False]
-        if len(endings) <= 1:
-            return [dominant] * len(lines)
-        has_cr: list[bool | None] = [None] * len(lines)
-        for block in matching_blocks(self.lines, lines):
-            for offset in range(block.length):
-                if block.old_start + offset < num_ended:
-                    has_cr[block.new_start + offset] = self.has_cr[block.old_start + offset]
-        return _fill_from_neighbour(has_cr, dominant)
+    def _align_endings(self, lines: Sequence[str]) -> list[str]:
+        """The endings of an edited version."""
+        counts = Counter(ending for ending in self.endings if ending)
+        usual = max(counts, key=lambda ending: counts[ending], default="\n")
+        endings = [usual] * len(lines)
+        if len(counts) > 1:
+            known: list[str] = [""] * len(lines)
+            for old, new in _paired_lines(self.lines, lines):
+                known[new] = self.endings[old]
+            # A new line ends as the line before it does, else as the one after it.
+            following = next(filter(None, known), usual)
+            endings = [following := ending or following for ending in known]
+        if lines and self.lines and not self.endings[-1]:
+            endings[-1] = ""
+        return endings
 
 
-def split_lines(text: str) -> tuple[list[str], bool]:
-    """Split at "\\n" only, and say if the last line is ended: "" has no line, "\\n" one."""
+def split_lines(text: str, newline: str = "\n") -> tuple[list[str], bool]:
+    """Split at `newline` only, and say if the last line is ended: "" has no line, "\\n" one."""
     if not text:
         return [], False
-    has_final_newline = text.endswith("\n")
-    return (text[:-1] if has_final_newline else text).split("\n"), has_final_newline
+    has_final_newline = text.endswith(newline)
+    return (text[:-1] if has_final_newline else text).split(newline), has_final_newline
 
 
 def check_not_binary(content: bytes) -> None:
@@ -174,22 +190,32 @@ def _try_decode(content: bytes, encoding: Encoding) -> str | None:
         return None
 
 
-def _fill_from_neighbour(has_cr: Sequence[bool | None], dominant: bool) -> list[bool]:
-    """Give lines without an ending one: of the line before, else after, else the dominant."""
-    following = next((ending for ending in has_cr if ending is not None), dominant)
-    filled: list[bool] = []
-    for ending in has_cr:
-        following = following if ending is None else ending
-        filled.append(following)
-    return filled
+def _paired_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The places of equal lines, and of lines that were replaced one for one or are alike."""
+    blocks = [*matching_blocks(old, new), Block(len(old), len(new), 0)]
+    old_end = new_end = 0
+    for block in blocks:
+        num_old, num_new = block.old_start - old_end, block.new_start - new_end
+        if num_old == num_new:
+            yield from zip(
+                range(old_end, block.old_start), range(new_end, block.new_start), strict=True
+            )
+        elif num_old * num_new <= MAX_GAP_CELLS:
+            yield from _alike_lines(
+                old, new, range(old_end, block.old_start), range(new_end, block.new_start)
+            )
+        for step in range(block.length):
+            yield block.old_start + step, block.new_start + step
+        old_end, new_end = block.old_start + block.length, block.new_start + block.length
 
 
-def _join(lines: Sequence[str], has_cr: Sequence[bool], *, has_final_newline: bool) -> str:
-    if not any(has_cr):
-        return "\n".join(lines) + ("\n" if has_final_newline else "")
-    parts = [
-        line + ("\r\n" if is_crlf else "\n") for line, is_crlf in zip(lines, has_cr, strict=True)
-    ]
-    if not has_final_newline:
-        parts[-1] = lines[-1]
-    return "".join(parts)
+def _alike_lines(
+    old: Sequence[str], new: Sequence[str], old_places: range, new_places: range
+) -> Iterator[tuple[int, int]]:
+    """Pairs of alike lines in order, each old line with the first new one that is like it."""
+    free = new_places
+    for place in old_places:
+        pair = next((one for one in free if ratio(old[place], new[one]) >= MIN_LIKENESS), None)
+        if pair is not None:
+            yield place, pair
+            free = range(pair + 1, new_places.stop)

@@ -1,7 +1,7 @@
-"""Limits the comparisons of an edit by count instead of time, so the result is the same anywhere.
+"""Limits what an edit may cost by count instead of time, so the result is the same anywhere.
 
 BudgetSpentError is raised where the work is done and caught where an answer can be given:
-a plan becomes a question, a verdict asks for review.
+a plan becomes a question, a verdict asks for review. TextTooLargeError refuses the edit.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 # A comparison is what a microsecond or two are enough for on a slow machine. Of the case files
 # no plan takes more than a thirtieth of this.
 MAX_COMPARISONS = 3_000_000
+# Texts of an edit that are held at once.
+MAX_TEXTS = 8
 
 
 class BudgetSpentError(Exception):
@@ -28,12 +30,26 @@ class BudgetSpentError(Exception):
         return type(self), (self.limit,)
 
 
+class TextTooLargeError(Exception):
+    """A text that an edit stands for has more characters than allowed; it was not written."""
+
+    def __init__(self, num_characters: int, limit: int) -> None:
+        super().__init__(num_characters, limit)
+        self.num_characters = num_characters
+        self.limit = limit
+
+
 @dataclass(slots=True)
 class WorkBudget:
-    """The comparisons that one stage of an edit may make, and those that it has made."""
+    """The comparisons that one stage of an edit may make, and those that it has made.
+
+    `max_characters` bounds each text that is written from less: by repetition or indentation.
+    """
 
     limit: int
     num_spent: int = 0
+    max_characters: int | None = None
+    num_added: int = 0
 
     def spend(self, num_comparisons: int) -> None:
         """Count comparisons before they are made. Raises BudgetSpentError beyond the limit."""
@@ -41,15 +57,27 @@ class WorkBudget:
         if self.num_spent > self.limit:
             raise BudgetSpentError(self.limit)
 
+    def check_size(self, num_characters: int) -> None:
+        """Check a text before it is written. Raises TextTooLargeError beyond `max_characters`."""
+        if self.max_characters is not None and num_characters > self.max_characters:
+            raise TextTooLargeError(num_characters, self.max_characters)
+
+    def add(self, num_characters: int) -> None:
+        """Count what is added to lines, for `MAX_TEXTS` texts. Raises TextTooLargeError."""
+        self.num_added += num_characters
+        self.check_size(self.num_added // MAX_TEXTS)
+
 
 # Follows a stage through its functions; set by `limited_work` alone.
 _CURRENT: ContextVar[WorkBudget | None] = ContextVar("work_budget", default=None)
 
 
 @contextmanager
-def limited_work(limit: int | None = None) -> Iterator[WorkBudget]:
+def limited_work(
+    limit: int | None = None, *, max_characters: int | None = None
+) -> Iterator[WorkBudget]:
     """Give the work inside the block a budget of its own, by default the usual one."""
-    budget = WorkBudget(MAX_COMPARISONS if limit is None else limit)
+    budget = WorkBudget(MAX_COMPARISONS if limit is None else limit, max_characters=max_characters)
     token = _CURRENT.set(budget)
     try:
         yield budget
@@ -65,3 +93,17 @@ def spend(num_comparisons: int) -> None:
     budget = _CURRENT.get()
     if budget is not None:
         budget.spend(num_comparisons)
+
+
+def check_size(num_characters: int) -> None:
+    """Check a text before it is written from less. Raises TextTooLargeError."""
+    budget = _CURRENT.get()
+    if budget is not None:
+        budget.check_size(num_characters)
+
+
+def add_characters(num_characters: int) -> None:
+    """Count what indentation adds before it is written. Raises TextTooLargeError."""
+    budget = _CURRENT.get()
+    if budget is not None:
+        budget.add(num_characters)

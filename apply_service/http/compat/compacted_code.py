@@ -23,10 +23,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 
+from apply_service.apply.errors import FileTooLargeError
 from apply_service.http.compat.morph_message import MorphMessage
-from apply_service.http.problems import ProblemError, make_problem
+from apply_service.http.problems import Problem, ProblemError, make_problem
 
 APPLY_CONTEXT_HEADER = "X-Morph-Apply-Context"
 _COMPACTED = "extralong"
@@ -65,17 +67,23 @@ class Compaction:
                 raise _unreadable(f"{name} has `{mark}`, a mark of the compacted form, in its text")
 
 
-def expand_message(
-    message: MorphMessage, apply_context: str | None
-) -> tuple[MorphMessage, Compaction | None]:
-    """Expand a message to the whole file; also its compaction, None if it had none.
+def try_expand_message(
+    message: MorphMessage, apply_context: str, *, max_file_bytes: int
+) -> tuple[MorphMessage, Compaction] | Problem:
+    """The message with the whole file, and its compaction; or what is wrong with its form.
 
-    `apply_context` is the value of the header. Raises ProblemError (400) for a form that is not
-    announced by the header, for a header without the form, and for a form that is broken.
+    `apply_context` is the value of the header that announces the form. Raises FileTooLargeError
+    before a file is written that has more bytes than allowed.
     """
-    if apply_context is None:
-        check_not_compacted(message.code)
-        return message, None
+    try:
+        return _expand_message(message, apply_context, max_file_bytes=max_file_bytes)
+    except ProblemError as error:  # processes hand each other the problem alone
+        return error.problem
+
+
+def _expand_message(
+    message: MorphMessage, apply_context: str, *, max_file_bytes: int
+) -> tuple[MorphMessage, Compaction]:
     if apply_context != _COMPACTED:
         raise _unreadable(
             f"the header {APPLY_CONTEXT_HEADER} is {apply_context!r}; only {_COMPACTED!r} is known"
@@ -90,7 +98,7 @@ def expand_message(
     instruction, explanation = _split_instruction(message.instruction)
     if compaction.code_begin not in explanation:
         raise _unreadable("the instruction does not explain the table")
-    code = _expand(message.code[begin.end() :], compaction)
+    code = _expand(message.code[begin.end() :], compaction, max_file_bytes=max_file_bytes)
     compaction.check_free(code, name="the file")
     compaction.check_free(message.update, name="the update")
     return replace(message, code=code, instruction=instruction), compaction
@@ -122,7 +130,7 @@ def _split_instruction(instruction: str | None) -> tuple[str | None, str]:
     return words.strip() or None, explanation if heading else ""
 
 
-def _expand(code: str, compaction: Compaction) -> str:
+def _expand(code: str, compaction: Compaction, *, max_file_bytes: int) -> str:
     """The file: the skeleton behind the table, with fragments in the place of references."""
     table, mark, skeleton = code.partition(
         f"\n⟪MORPH_DEFINITIONS_END_{compaction.number}⟫\n{compaction.code_begin}\n"
@@ -130,23 +138,28 @@ def _expand(code: str, compaction: Compaction) -> str:
     if not mark:
         raise _unreadable("the table has no end, or no code behind it")
     fragments = _read_table(table, compaction)
-    used: set[str] = set()
-
-    def fragment_of(reference: re.Match[str]) -> str:
-        used.add(reference[0])
-        fragment = fragments.get(reference[0])
-        if fragment is None:
-            raise _unreadable(f"the reference `{reference[0]}` is not in the table")
-        return fragment
-
     references = re.compile(re.escape(compaction.reference_begin) + "[^⟫\n]*⟫?")
-    expanded = references.sub(fragment_of, skeleton)
-    if len(used) < len(fragments):
-        missing = next(reference for reference in fragments if reference not in used)
+    used = Counter(references.findall(skeleton))
+    for reference in used:
+        if reference not in fragments:
+            raise _unreadable(f"the reference `{reference[:80]}` is not in the table")
+    missing = next((reference for reference in fragments if reference not in used), None)
+    if missing is not None:
         raise _unreadable(
-            f"the code does not use `{missing}` of the table; a part of the code is missing"
+            f"the code does not use `{missing[:80]}` of the table; a part of the code is missing"
         )
-    return expanded
+    num_bytes = len(skeleton.encode()) + sum(
+        (len(fragments[reference].encode()) - len(reference.encode())) * number
+        for reference, number in used.items()
+    )
+    if num_bytes > max_file_bytes:
+        raise FileTooLargeError(
+            f"the compacted file has {num_bytes} bytes when it is expanded",
+            value=num_bytes,
+            limit=max_file_bytes,
+            remedy="send a smaller file, or raise max_file_bytes",
+        )
+    return references.sub(lambda reference: fragments[reference[0]], skeleton)
 
 
 def _read_table(table: str, compaction: Compaction) -> dict[str, str]:

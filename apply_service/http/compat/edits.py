@@ -11,7 +11,6 @@ from apply_service.http.compat.compacted_code import (
     Compaction,
     check_not_announced,
     check_not_compacted,
-    expand_message,
 )
 from apply_service.http.compat.conversation import Conversation
 from apply_service.http.compat.morph_message import EXAMPLE, MorphMessage, parse_morph_message
@@ -34,9 +33,9 @@ class ChatEdit:
         return self.message.enclose(merged)
 
 
-def chat_edit_of(
+def morph_message_of(
     conversation: Conversation, *, apply_context: str | None = None
-) -> ChatEdit | None:
+) -> MorphMessage | None:
     """The edit in the last message of the user, None if it has none. Raises ProblemError.
 
     `apply_context` is the value of the header that announces a compacted file.
@@ -51,8 +50,15 @@ def chat_edit_of(
         )
     if message is None:
         check_not_announced(apply_context)
-        return None
-    message, compaction = expand_message(message, apply_context)
+    elif apply_context is None:
+        check_not_compacted(message.code)
+    return message
+
+
+def chat_edit_of(
+    conversation: Conversation, message: MorphMessage, compaction: Compaction | None = None
+) -> ChatEdit:
+    """The edit of a message whose file is whole. Raises TextFileError."""
     edit = EditRequest(
         original=TextFile.from_text(message.code),
         update=message.update,

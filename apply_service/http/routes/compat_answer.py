@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 from litestar import Request, Response
 from litestar.openapi import ResponseSpec
 from litestar.response import Stream
@@ -26,14 +27,20 @@ from apply_service.http.compat.answer_form import (
     pieces_of,
 )
 from apply_service.http.compat.chat_run import ChatRequest, ChatRun
-from apply_service.http.compat.compacted_code import APPLY_CONTEXT_HEADER
+from apply_service.http.compat.compacted_code import APPLY_CONTEXT_HEADER, try_expand_message
 from apply_service.http.compat.conversation import Conversation
-from apply_service.http.compat.edits import ChatEdit, chat_edit_of, no_edit_problem
+from apply_service.http.compat.edits import (
+    ChatEdit,
+    chat_edit_of,
+    morph_message_of,
+    no_edit_problem,
+)
 from apply_service.http.compat.parameters import check_edit_parameters
 from apply_service.http.compat.review import check_verdict, headers_of, note_of
 from apply_service.http.compat.schemas import LogprobToken
 from apply_service.http.errors import log_failure
-from apply_service.http.problems import problem_of
+from apply_service.http.problems import Problem, ProblemError, problem_of
+from apply_service.http.request_id import current_request_id
 from apply_service.http.routes.disconnect import finish_for_client
 from apply_service.http.routes.edit_run import FORESEEN_ERRORS, PROBLEM_RESPONSES
 from apply_service.service import ApplyService
@@ -77,10 +84,24 @@ async def answer_conversation(
     Raises one of FORESEEN_ERRORS.
     """
     apply_context = request.headers.get(APPLY_CONTEXT_HEADER)
-    chat_edit = chat_edit_of(conversation, apply_context=apply_context)
-    if chat_edit is not None:
-        return await _answer_edit(request, service, conversation, chat_edit, make_form)
-    return await _answer_chat(request, service, conversation, make_form)
+    message = morph_message_of(conversation, apply_context=apply_context)
+    if message is None:
+        return await _answer_chat(request, service, conversation, make_form)
+    compaction = None
+    if apply_context is not None:
+        expanding = service.read_text(
+            len(message.code),
+            try_expand_message,
+            message,
+            apply_context,
+            max_file_bytes=service.max_file_bytes,
+        )
+        expanded = await finish_for_client(request.receive, expanding)
+        if isinstance(expanded, Problem):
+            raise ProblemError(msgspec.structs.replace(expanded, request_id=current_request_id()))
+        message, compaction = expanded
+    chat_edit = chat_edit_of(conversation, message, compaction)
+    return await _answer_edit(request, service, conversation, chat_edit, make_form)
 
 
 async def settle_edit(

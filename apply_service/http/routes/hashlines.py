@@ -6,7 +6,6 @@ from litestar import post
 from litestar.params import JSONBody
 
 from apply_service.edit.forms.line_edits import hashed_line
-from apply_service.edit.forms.reading import without_mark
 from apply_service.edit.text.text_file import TextFile
 from apply_service.http.json_body import HashlinesRequest
 from apply_service.http.schemas import Base64Content, Hashlines, HashlinesBody
@@ -29,5 +28,5 @@ def _named(original: str | Base64Content) -> list[str]:
         file = TextFile.from_bytes(original.base64)
     else:
         file = TextFile.from_text(original)
-    lines = without_mark(file.lines)
+    lines = file.lines
     return [hashed_line(number, line) for number, line in enumerate(lines, start=1)]

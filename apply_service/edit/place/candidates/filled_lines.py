@@ -11,6 +11,7 @@ from apply_service.edit.text.block_bounds import columns
 from apply_service.edit.text.brackets import BLOCK_OPENERS
 from apply_service.edit.text.line_index import indent_of
 from apply_service.edit.text.words import WORD
+from apply_service.edit.text.work_budget import add_characters
 
 TAB_COLUMNS = 8
 
@@ -114,6 +115,7 @@ def moved(line: str, num_columns: int) -> str:
     """A line with more or less indentation; tabs stay tabs where whole ones are added."""
     indent = indent_of(line)
     if num_columns >= 0:
+        add_characters(num_columns)
         added = "\t" * (num_columns // TAB_COLUMNS) if "\t" in indent else " " * num_columns
         return added + line
     place = width = 0

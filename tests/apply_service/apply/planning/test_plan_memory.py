@@ -92,13 +92,12 @@ def test_the_plan_unused_longest_goes_first() -> None:
 
 
 def test_the_texts_of_all_plans_together_are_limited() -> None:
-    size = len(ORIGINAL) + len(EDIT.update)
-    memory = PlanMemory(max_characters=2 * size)
     first, second, third = edits(3)
+    memory = PlanMemory(max_characters=2 * plan(first).num_characters)
     for one in (first, second, first, third):
         memory.keep(plan(one))
     assert [memory.recall(one) is not None for one in (first, second, third)] == [False, True, True]
-    large = replace(EDIT, original=TextFile.from_text(ORIGINAL + "d = 4\n" * 20))
+    large = replace(EDIT, original=TextFile.from_text(ORIGINAL + "d = 4\n" * 100))
     memory.keep(plan(large))
     assert memory.recall(large) is None
     assert len(memory) == 2

@@ -192,12 +192,6 @@ def test_new_lines_that_repeat_those_beside_them_are_asked_about(new: tuple[str,
     )
 
 
-def test_a_byte_order_mark_stays_in_front() -> None:
-    form = LineForm((LineEdit(op="prepend", first=None, last=None, lines=("x",)),))
-    plan = plan_form(("\ufeffa", "b"), form)
-    assert plan.merges == (("\ufeffx", "a", "b"),)
-
-
 leaves = st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab é~/", max_size=3)
 documents = st.recursive(
     leaves,

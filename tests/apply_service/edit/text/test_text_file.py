@@ -87,7 +87,7 @@ def test_nul_behind_the_probe_is_text() -> None:
         ("", [], False),
         ("\n", [""], True),
         ("a\n\n", ["a", ""], True),
-        ("a\x0cb\u2028c\rd", ["a\x0cb\u2028c\rd"], False),
+        ("a\x0cb\u2028c\rd\ne", ["a\x0cb\u2028c\rd", "e"], False),
     ],
 )
 def test_lines_end_at_newline_only(text: str, lines: list[str], has_final_newline: bool) -> None:
@@ -100,7 +100,36 @@ def test_kept_lines_keep_their_ending_and_new_ones_take_the_neighbours() -> None
     assert file.encode(["a", "new", "b", "c", "d"]) == b"a\r\nnew\r\nb\nc\r\nd\n"
     assert file.encode(["a", "b", "new", "c", "d"]) == b"a\r\nb\nnew\nc\r\nd\n"
     assert file.encode(["b", "c"]) == b"b\nc\r\n"
-    assert file.encode(["new", "b", "c", "d"]) == b"new\nb\nc\r\nd\n"
+    assert file.encode(["new", "a", "b", "c", "d"]) == b"new\r\na\r\nb\nc\r\nd\n"
+
+
+@pytest.mark.parametrize(
+    ("original", "lines", "result"),
+    [
+        ("a\r\nb\nc\r\nd\n", ["a", "B", "c", "d"], "a\r\nB\nc\r\nd\n"),
+        ("a\nb\r\nc\nd\n", ["A", "B", "c", "d"], "A\nB\r\nc\nd\n"),
+        ("a\r\nbanana\nc\r\n", ["a", "new", "bananas", "c"], "a\r\nnew\r\nbananas\nc\r\n"),
+        ("a\r\nb\nc", ["a", "b", "C"], "a\r\nb\nC"),
+    ],
+)
+def test_a_line_replaced_one_for_one_keeps_its_own_ending(
+    original: str, lines: list[str], result: str
+) -> None:
+    assert TextFile.from_text(original).join(lines) == result
+
+
+def test_a_text_keeps_its_byte_order_mark_outside_its_lines() -> None:
+    file = TextFile.from_text("\ufeffa\r\nb")
+    assert file.lines == ("a", "b")
+    assert file.join(["x", "b"]) == "\ufeffx\r\nb"
+    assert file.encode(["x"]) == b"\xef\xbb\xbfx"
+
+
+def test_cr_alone_ends_lines_where_nothing_else_does() -> None:
+    file = TextFile.from_text("a\rb\rc\r")
+    assert file.lines == ("a", "b", "c")
+    assert file.join(["a", "new", "b", "c"]) == "a\rnew\rb\rc\r"
+    assert TextFile.from_text("a\rb\n").lines == ("a\rb",)
 
 
 def test_crlf_file_stays_crlf() -> None:

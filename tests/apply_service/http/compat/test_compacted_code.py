@@ -17,14 +17,16 @@ from oracle_service import OracleService
 from recorded_requests import events_of, streamed_text
 from server_thread import serving
 
+from apply_service.apply.errors import FileTooLargeError
 from apply_service.http.compat.chat_reading import chat_conversation_of
-from apply_service.http.compat.compacted_code import APPLY_CONTEXT_HEADER
-from apply_service.http.compat.edits import ChatEdit, chat_edit_of
+from apply_service.http.compat.compacted_code import APPLY_CONTEXT_HEADER, try_expand_message
+from apply_service.http.compat.edits import ChatEdit, chat_edit_of, morph_message_of
 from apply_service.http.compat.schemas import ChatBody, ChatMessageBody
-from apply_service.http.problems import ProblemError
+from apply_service.http.problems import Problem, ProblemError
 
 RECORDS = morph_records()
 RECORD = RECORDS[0]
+MAX_BYTES = 1 << 20
 NEWLINE = re.compile(r"(\r\n|\n|\r)")
 
 
@@ -39,9 +41,15 @@ def client(tiny_model_dir: Path) -> Iterator[httpx.Client]:
 
 def edit_of(content: str, *, context: str | None = "extralong") -> ChatEdit:
     body = ChatBody(messages=[ChatMessageBody(role="user", content=content)])
-    edit = chat_edit_of(chat_conversation_of(body), apply_context=context)
-    assert edit is not None
-    return edit
+    conversation = chat_conversation_of(body)
+    message = morph_message_of(conversation, apply_context=context)
+    assert message is not None
+    if context is None:
+        return chat_edit_of(conversation, message)
+    expanded = try_expand_message(message, context, max_file_bytes=MAX_BYTES)
+    if isinstance(expanded, Problem):
+        raise ProblemError(expanded)
+    return chat_edit_of(conversation, *expanded)
 
 
 def compacted(text: str) -> str:
@@ -164,7 +172,7 @@ def test_header_and_form_come_together() -> None:
     assert "instruction" in refusal_of(message_of(CODE).replace("PROTOCOL", "RULES"))
     chat = ChatBody(messages=[ChatMessageBody(role="user", content="hello")])
     with pytest.raises(ProblemError):
-        chat_edit_of(chat_conversation_of(chat), apply_context="extralong")
+        morph_message_of(chat_conversation_of(chat), apply_context="extralong")
 
 
 @pytest.mark.parametrize(
@@ -192,6 +200,18 @@ def test_a_compacted_message_that_can_be_cut_twice_is_refused() -> None:
     with pytest.raises(ProblemError) as caught:
         edit_of(message_of(compacted(text)))
     assert caught.value.problem.code == "ambiguous-message"
+
+
+def test_a_file_is_measured_before_it_is_expanded() -> None:
+    long = "x" * 50_000
+    for num_references in (20, 20_000):
+        text = compacted(f"{long}\n" * num_references)
+        if num_references * (len(long) + 1) <= MAX_BYTES:
+            assert len(edit_of(message_of(text)).edit.original.lines) == num_references
+            continue
+        with pytest.raises(FileTooLargeError, match="raise max_file_bytes") as caught:
+            edit_of(message_of(text))
+        assert (caught.value.value, caught.value.limit) == (20_000 * 50_001, MAX_BYTES)
 
 
 def test_an_answer_with_marks_is_never_sent() -> None:
