@@ -1,6 +1,7 @@
-"""Wrong requests to every route: each is answered, by no failure of the server, which goes on.
+"""Wrong and expanding requests: each is answered, by no failure of the server, which goes on.
 
-`python tests/oracle.py service.fuzzed_bodies` sends a thousand to each route.
+`python tests/oracle.py service.fuzzed_bodies` sends a thousand to each route, and
+`service.expanding_bodies` measures what small bodies with large texts cost.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from expanding_requests import expanding_requests
 from fuzzed_requests import ROUTES, Tally, fuzzed_requests, send_fuzzed
 from guarded_server import guarded
 
@@ -20,6 +22,7 @@ from apply_service.models.loading import load_served_model
 from apply_service.service import ApplyService
 
 REQUESTS_A_ROUTE = 20
+NUM_EXPANDING = 45
 EDIT = {"original": "a = 1\nb = 2\n", "update": "a = 1\nb = 3\n", "use_model": "never"}
 
 
@@ -48,3 +51,12 @@ def test_wrong_requests(url: str, route: str) -> None:
     assert tally.statuses.total() == REQUESTS_A_ROUTE
     answer = httpx.post(f"{url}/v1/apply", json=EDIT, timeout=60)
     assert (answer.status_code, answer.json()["merged"]) == (200, "a = 1\nb = 3\n")
+
+
+def test_small_requests_that_stand_for_large_texts(url: str) -> None:
+    tally = Tally()
+    for request in expanding_requests(count=NUM_EXPANDING, seed=20):
+        send_fuzzed(url, request, tally)
+    assert not tally.faults
+    assert tally.statuses.total() == NUM_EXPANDING
+    assert tally.statuses["413"] >= NUM_EXPANDING / 5

@@ -110,8 +110,8 @@ def plan_edit(
         return _unplanned(plan, error)
     except TextTooLargeError as error:
         raise FileTooLargeError(
-            f"the result would have {error.num_characters} characters",
-            value=error.num_characters,
+            f"the result would have {error.value} {error.unit}",
+            value=error.value,
             limit=error.limit,
             remedy="send a smaller update, or raise max_file_bytes",
         ) from error

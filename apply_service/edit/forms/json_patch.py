@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from apply_service.edit.forms.form import PatchOperation
 from apply_service.edit.forms.reading import FormError, Reading, lines_of, refused, text_of
-from apply_service.edit.syntax.grammars import try_load_grammar
+from apply_service.edit.syntax.grammars import MAX_LINE_BYTES, try_load_grammar
 from apply_service.edit.text.work_budget import check_size, spend
 
 if TYPE_CHECKING:
@@ -66,8 +66,9 @@ class _Document:
         if tree is None or tree.root_node.has_error or len(values) != 1:
             raise refused(
                 "json_patch_failed",
-                f"operation {number} needs a JSON file, and this is none",
-                "mend the file's syntax first, or send another form",
+                f"operation {number} needs a JSON file without lines of more than {MAX_LINE_BYTES}"
+                " bytes, and this is none",
+                "mend the file's syntax or break its lines first, or send another form",
             )
         self._root = values[0]
 

@@ -51,8 +51,11 @@ def _replaced(lines: tuple[str, ...], edit: StringEdit, search_alike: SearchAlik
     spend(len(lines))
     places = list(islice(_places(text, edit.old), MAX_PLACES))
     if places and edit.is_everywhere:
-        num_more = len(edit.new) - len(edit.old)
-        check_size(len(text) + num_more * text.count(edit.old))
+        num_places = text.count(edit.old)
+        check_size(
+            len(text) + num_places * (len(edit.new) - len(edit.old)),
+            len(lines) + num_places * (edit.new.count("\n") - edit.old.count("\n")),
+        )
         return [Reading(lines_of(text.replace(edit.old, edit.new)))]
     if places:
         made = (text[:at] + edit.new + text[at + len(edit.old) :] for at in places)

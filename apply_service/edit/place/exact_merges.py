@@ -147,7 +147,10 @@ def merge_everywhere(original_lines: Sequence[str], segment: Segment) -> tuple[s
             return None
         if not way or place.start >= way[-1].end:
             way.append(place)
-    check_size(sum(map(len, original_lines)) + sum(len(line) for one in way for line in one.lines))
+    added = [line for one in way for line in one.lines]
+    check_size(
+        sum(map(len, original_lines)) + sum(map(len, added)), len(original_lines) + len(added)
+    )
     return _spliced(original_lines, way)
 
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 MAX_COMPARISONS = 3_000_000
 # Texts of an edit that are held at once.
 MAX_TEXTS = 8
+# Lines take memory and time however short they are.
+CHARACTERS_PER_LINE = 16
 
 
 class BudgetSpentError(Exception):
@@ -31,11 +33,12 @@ class BudgetSpentError(Exception):
 
 
 class TextTooLargeError(Exception):
-    """A text that an edit stands for has more characters than allowed; it was not written."""
+    """A text that an edit stands for has more of a `unit` than allowed; it was not written."""
 
-    def __init__(self, num_characters: int, limit: int) -> None:
-        super().__init__(num_characters, limit)
-        self.num_characters = num_characters
+    def __init__(self, value: int, unit: str, limit: int) -> None:
+        super().__init__(value, unit, limit)
+        self.value = value
+        self.unit = unit
         self.limit = limit
 
 
@@ -57,10 +60,15 @@ class WorkBudget:
         if self.num_spent > self.limit:
             raise BudgetSpentError(self.limit)
 
-    def check_size(self, num_characters: int) -> None:
+    def check_size(self, num_characters: int, num_lines: int = 0) -> None:
         """Check a text before it is written. Raises TextTooLargeError beyond `max_characters`."""
-        if self.max_characters is not None and num_characters > self.max_characters:
-            raise TextTooLargeError(num_characters, self.max_characters)
+        if self.max_characters is None:
+            return
+        if num_characters > self.max_characters:
+            raise TextTooLargeError(num_characters, "characters", self.max_characters)
+        if num_lines > self.max_characters // CHARACTERS_PER_LINE:
+            limit = self.max_characters // CHARACTERS_PER_LINE
+            raise TextTooLargeError(num_lines, "lines", limit)
 
     def add(self, num_characters: int) -> None:
         """Count what is added to lines, for `MAX_TEXTS` texts. Raises TextTooLargeError."""
@@ -95,11 +103,11 @@ def spend(num_comparisons: int) -> None:
         budget.spend(num_comparisons)
 
 
-def check_size(num_characters: int) -> None:
+def check_size(num_characters: int, num_lines: int = 0) -> None:
     """Check a text before it is written from less. Raises TextTooLargeError."""
     budget = _CURRENT.get()
     if budget is not None:
-        budget.check_size(num_characters)
+        budget.check_size(num_characters, num_lines)
 
 
 def add_characters(num_characters: int) -> None:
