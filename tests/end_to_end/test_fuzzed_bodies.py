@@ -1,7 +1,8 @@
-"""Wrong and expanding requests: each is answered, by no failure of the server, which goes on.
+"""Wrong and odd requests: each is answered, by no failure of the server, which goes on.
 
 `python tests/oracle.py service.fuzzed_bodies` sends a thousand to each route, and
-`service.expanding_bodies` measures what small bodies with large texts cost.
+`service.expanding_bodies` measures what small bodies with large texts cost; `service.byte_fidelity`
+sends thousands of odd files.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from byte_edits import byte_edits, shown_edit
 from expanding_requests import expanding_requests
 from fuzzed_requests import ROUTES, Tally, fuzzed_requests, send_fuzzed
 from guarded_server import guarded
@@ -23,6 +25,7 @@ from apply_service.service import ApplyService
 
 REQUESTS_A_ROUTE = 20
 NUM_EXPANDING = 45
+NUM_BYTE_EDITS = 120
 EDIT = {"original": "a = 1\nb = 2\n", "update": "a = 1\nb = 3\n", "use_model": "never"}
 
 
@@ -60,3 +63,15 @@ def test_small_requests_that_stand_for_large_texts(url: str) -> None:
     assert not tally.faults
     assert tally.statuses.total() == NUM_EXPANDING
     assert tally.statuses["413"] >= NUM_EXPANDING / 5
+
+
+def test_bytes_outside_an_edit_stay(url: str) -> None:
+    num_applied = 0
+    with httpx.Client(base_url=url, timeout=60) as client:
+        for edit in byte_edits(count=NUM_BYTE_EDITS, seed=20):
+            answer = client.post("/v1/apply", json=edit.body)
+            if answer.status_code == 200 and answer.json()["status"] == "applied":
+                result = edit.result_of(answer.json())
+                assert result in edit.results, shown_edit(edit, result)
+                num_applied += 1
+    assert num_applied >= 0.9 * NUM_BYTE_EDITS

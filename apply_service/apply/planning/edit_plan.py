@@ -130,7 +130,11 @@ def _without_marks(lines: tuple[str, ...], original: TextFile) -> tuple[str, ...
     """The lines of an update; a byte order mark that it copies from the file is no text."""
     if not (original.text_mark or original.byte_order_mark):
         return lines
-    return tuple(line.replace(MARK, "", 1) if MARK in line[:2] else line for line in lines)
+
+    def is_copied(line: str) -> bool:
+        return MARK in line[:2] and line[line.index(MARK) :] not in original.lines
+
+    return tuple(line.replace(MARK, "", 1) if is_copied(line) else line for line in lines)
 
 
 def _new_request_id() -> str:

@@ -24,7 +24,6 @@ from apply_service.edit.forms.form import (
     StringForm,
 )
 from apply_service.edit.read.snippet_error import EmptySnippetError, MalformedSnippetError
-from apply_service.edit.text.text_file import MARK
 
 MAX_EDITS = 1000
 MAX_SHOWN_CHARS = 60
@@ -165,10 +164,10 @@ class _Edit:
         return found
 
     def text(self, value: object, what: str) -> str:
-        """A text with "\\n" as the end of its lines, without the byte order mark of a file."""
+        """A text with "\\n" as the end of its lines."""
         if not isinstance(value, str):
             self.fail(f"needs {what} as text, not {_shown(value)}")
-        return value.removeprefix(MARK).replace("\r\n", "\n")
+        return value.replace("\r\n", "\n")
 
     def lines(self, members: Mapping[str, Any]) -> tuple[str, ...]:
         """The new lines, if any; a text ends its last line or not, and an empty one has none."""

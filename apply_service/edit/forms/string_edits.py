@@ -11,6 +11,7 @@ from apply_service.edit.forms.reading import FormError, Reading, lines_of, refus
 from apply_service.edit.place.exact_merges import MAX_DOUBTFUL, exact_merges, merge_everywhere
 from apply_service.edit.place.merge_findings import anchor_not_found
 from apply_service.edit.read.segment import Segment, SegmentLine
+from apply_service.edit.text.text_file import MARK
 from apply_service.edit.text.work_budget import check_size, spend
 
 # Places of an old string that are looked at, and texts that are kept.
@@ -46,6 +47,8 @@ def string_readings(
 def _replaced(lines: tuple[str, ...], edit: StringEdit, search_alike: SearchAlike) -> list[Reading]:
     """The texts after one edit, their probabilities at most 1 together; none without a place."""
     text = text_of(lines)
+    if edit.old.startswith(MARK) and edit.old not in text:  # the file's own mark is no text
+        edit = StringEdit(edit.old[1:], edit.new.removeprefix(MARK), edit.is_everywhere)
     if not edit.old:
         return [] if lines else [Reading(lines_of(edit.new))]
     spend(len(lines))

@@ -330,16 +330,22 @@ def _with_blanks_of(
     if not new_filled or list(map(len, old_gaps)) == list(map(len, own_gaps)):
         return [list(new)]
     former = {row: place for place, row, _ in _kept_rows(old_filled, new_filled)}
-    former |= {-1: -1, len(new_filled): len(old_filled)}
     as_sent: list[str] = []
     by_number: list[str] = []
     for row, sent in enumerate(new_gaps):
         counted, place = sent, former.get(row)
-        if place is not None and former.get(row - 1) == place - 1:
+        if row == 0:
+            place = 0
+        elif row == len(new_filled):
+            place = len(old_filled)
+        elif place is not None and former.get(row - 1) != place - 1:
+            place = None
+        if place is not None:
             own, num_more = own_gaps[place], len(sent) - len(old_gaps[place])
-            if len(own) not in (len(sent), len(old_gaps[place])):
+            if not num_more:
+                counted = sent = own
+            elif len(own) not in (len(sent), len(old_gaps[place])):
                 counted = (own + [""] * num_more)[: max(len(own) + num_more, 0)]
-                sent = sent if num_more else own
         as_sent += [*sent, *new_filled[row : row + 1]]
         by_number += [*counted, *new_filled[row : row + 1]]
     return [as_sent] if as_sent == by_number else [as_sent, by_number]

@@ -183,6 +183,38 @@ def test_blank_lines_of_the_context_stay_as_the_file_has_them() -> None:
     assert found.merges == (("a", "  ", "c"),)
 
 
+SPACED = ["a", "", "b", "c", "   ", "d"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "merges"),
+    [
+        # Blank lines that old and new have alike are the file's own.
+        (["", "b", "c"], ["", "b", "x"], [["a", "", "b", "x", "   ", "d"]]),
+        (["b", "c", "", ""], ["b", "x", "", ""], [["a", "", "b", "x", "   ", "d"]]),
+        (["", "", "b", "c"], ["", "", "b", "x"], [["a", "", "b", "x", "   ", "d"]]),
+        (["b", "", "c"], ["b", "", "x"], [["a", "", "b", "x", "   ", "d"]]),
+        (["c", "d", ""], ["c", ""], [["a", "", "b", "c"]]),
+        # The result is what both readings say.
+        (["b", "c", "", ""], ["b", "x", ""], [["a", "", "b", "x", "", "d"]]),
+        (["b", "", "c"], ["b", "x"], [["a", "", "b", "x", "   ", "d"]]),
+        # As many as were sent, or one more than there are.
+        (
+            ["b", "", "c"],
+            ["b", "", "", "x"],
+            [["a", "", "b", "", "", "x", "   ", "d"], ["a", "", "b", "", "x", "   ", "d"]],
+        ),
+    ],
+)
+def test_misremembered_blank_lines_are_not_written(
+    old: list[str], new: list[str], merges: list[list[str]]
+) -> None:
+    found = exact_merges(SPACED, [hunk(old, new)])
+    assert found is not None
+    assert [list(merge) for merge in found.merges] == merges
+    assert (found.certainty == 1.0) == (len(merges) == 1)
+
+
 def test_lines_that_stand_there_already_change_nothing() -> None:
     found = exact_merges(["    a", "    b"], [hunk(["  a", "  b"], ["    a", "    b"])])
     assert found is not None
