@@ -63,6 +63,7 @@ ARG BAKED_MODEL=embedded
 ENV PATH=/opt/venv/bin:${PATH} \
     PYTHONUNBUFFERED=1 \
     APPLY_SERVICE_CACHE=/var/lib/apply-service \
+    APPLY_SERVICE_CREATE_KEY=true \
     APPLY_SERVICE_HOST=0.0.0.0 \
     APPLY_SERVICE_KEYS_FILE=/etc/apply-service/keys.json \
     APPLY_SERVICE_MODEL=${BAKED_MODEL:-embedded} \

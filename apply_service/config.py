@@ -91,6 +91,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         Meta(description="File of API keys; unset: keys.json in the user's configuration folder."),
     ] = None
+    create_key: Annotated[
+        bool,
+        Meta(
+            description="Whether a start without API keys makes one in keys_file, which must be"
+            " set, and shows it once."
+        ),
+    ] = False
     allow_anonymous: Annotated[
         bool,
         Meta(description="Whether edits from any address need no API key."),

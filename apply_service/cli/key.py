@@ -70,6 +70,7 @@ def _create(file: KeyFile, args: argparse.Namespace) -> None:
     days = args.expires_days
     if days is not None and not 0 < days <= 36_500:
         raise KeyFileError(f"a key cannot end in {days:g} days; take more than 0, up to 36500")
+    is_first = not file.read()
     created = file.create(
         name, _scopes(args.scopes), expires_in=None if days is None else timedelta(days=days)
     )
@@ -80,6 +81,12 @@ def _create(file: KeyFile, args: argparse.Namespace) -> None:
         f" {file.path}",
         file=sys.stderr,
     )
+    if is_first and file.path == default_key_path():
+        print(
+            "Servers that started without keys stay open until they are restarted, unless their"
+            f" keys_file is {file.path}.",
+            file=sys.stderr,
+        )
 
 
 def _scopes(text: str) -> tuple[Scope, ...]:

@@ -17,7 +17,7 @@ from litestar import Litestar
 
 from apply_service.config import Settings
 from apply_service.http.app import create_app
-from apply_service.http.guard.exposure import is_in_container, is_private
+from apply_service.http.guard.exposure import is_private
 from apply_service.http.guard.from_settings import protection_of
 from apply_service.http.server.connection import ConnectionLimits, GuardedProtocol
 from apply_service.http.server.draining import Drain
@@ -56,9 +56,7 @@ def serve(
     make_room_for(settings.max_connections)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     drain = Drain()
-    protection = protection_of(
-        settings, drain, is_private=is_private(listener), makes_first_key=is_in_container()
-    )
+    protection = protection_of(settings, drain, is_private=is_private(listener))
     if announce is not None:
         announce()
     tracing = open_tracing(settings.otlp_endpoint, os.environ)

@@ -80,7 +80,7 @@ class ApplyReplica:
             settings.log_level, settings.log_format, shows_text=settings.log_text, stream=sys.stderr
         )
         # Keys that a replica makes for itself would be unknown to the others.
-        protection = protection_of(settings, Drain(), is_private=False, makes_first_key=False)
+        protection = protection_of(settings, Drain(), is_private=False, may_create_key=False)
         self._service = service_of(settings, try_find_model(settings))
         app = create_app(
             self._service,

@@ -16,6 +16,8 @@ import pytest
 from serve_process import ServeProcess, serve_process, wait_until_ready
 
 from apply_service.cli.main import main
+from apply_service.http.guard.keys.key_file import has_key_form
+from apply_service.http.guard.keys.key_ring import RELOAD_S
 
 EDIT = {
     "original": "".join(f"line_{number} = {number}\n" for number in range(40)),
@@ -153,3 +155,32 @@ def test_up_shows_how_to_connect_and_serves(tiny_model_dir: Path, tmp_path: Path
         finally:
             process.terminate()
         assert process.wait(60) == 0
+
+
+def test_servers_of_one_user_do_not_lock_each_other_out(
+    flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    own_file = tmp_path / "own.json"
+    with serve_process(*flags) as (_, url):
+        exposed = ServeProcess(*flags, "--host", "0.0.0.0")
+        assert exposed.end() == 1
+        assert "key create --name NAME" in exposed.log[-1]
+        assert "--host 127.0.0.1" in exposed.log[-1]
+        assert not (tmp_path / "apply-service").exists()
+        assert main(["key", "create", "--name", "other"]) == 0
+        time.sleep(2 * RELOAD_S)
+        assert httpx.post(f"{url}/v1/apply", json=EDIT, timeout=30).status_code == 200
+    own = ["--host", "0.0.0.0", "--keys-file", str(own_file), "--create-key"]
+    with serve_process(*flags, *own) as (server, url):
+        (key,) = (line.strip() for line in server.log if has_key_form(line.strip()))
+    with serve_process(*flags, *own) as (server, url):
+        assert not any(has_key_form(line.strip()) for line in server.log)
+        headers = {"Authorization": f"Bearer {key}"}
+        url = url.replace("0.0.0.0", "127.0.0.1")
+        assert httpx.post(f"{url}/v1/apply", json=EDIT, timeout=30).status_code == 401
+        own_file.unlink()
+        time.sleep(2 * RELOAD_S)
+        answer = httpx.post(f"{url}/v1/apply", json=EDIT, headers=headers, timeout=30)
+        assert answer.status_code == 200
+        server.wait_for("Put it back, or make new keys with")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from apply_service.cli.doctor.check import Check, failed, passed, skipped, warned
 from apply_service.config import Settings
-from apply_service.http.guard.exposure import is_in_container, is_private
+from apply_service.http.guard.exposure import is_private
 from apply_service.http.guard.keys.key_file import KeyFile, KeyFileError, default_key_path
 from apply_service.http.server.listener import ServerStartError, listen
 from apply_service.models.store import cache_dir
@@ -76,9 +76,9 @@ def check_access(settings: Settings) -> Check:
         if is_alone:
             return passed("keys", text, **facts)
         return warned("keys", text, remedy="have a proxy in front ask who is calling", **facts)
-    if is_alone:
+    if is_alone and not settings.create_key:
         return passed("keys", "none, and only this machine can connect", **facts)
-    if is_in_container():
+    if settings.create_key and settings.keys_file:
         return passed("keys", "none; the first start makes one and shows it once", **facts)
     text = f"others can reach {settings.host}, and there are no keys; `serve` would refuse to start"
     return failed("keys", text, remedy=_REMEDY, **facts)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import ipaddress
-import os
+import logging
 import socket
 import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 
 from apply_service.http.guard.keys.key_file import SCOPES, KeyFile, KeyFileError, make_key
 from apply_service.http.guard.keys.key_ring import KeyRing
 from apply_service.http.server.listener import ServerStartError
 
-_CONTAINER_FILES = (Path("/.dockerenv"), Path("/run/.containerenv"))
-_CONTAINER_VARIABLES = ("KUBERNETES_SERVICE_HOST", "container")
 FIRST_KEY_NAME = "first"
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class ExposedWithoutKeysError(ServerStartError):
@@ -29,39 +28,51 @@ def is_private(listener: socket.socket) -> bool:
     return (mapped or address).is_loopback
 
 
-def is_in_container(
-    environment: Mapping[str, str] = os.environ, *, files: tuple[Path, ...] = _CONTAINER_FILES
-) -> bool:
-    """True if this process runs in a container, as far as containers tell."""
-    return any(environment.get(name) for name in _CONTAINER_VARIABLES) or any(
-        path.exists() for path in files
-    )
-
-
 def open_key_ring(
     file: KeyFile,
     *,
+    is_named: bool,
     is_private: bool,
     allows_anonymous: bool,
-    makes_first_key: bool,
+    creates_key: bool,
     show: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
 ) -> KeyRing:
     """Open the server's keys; a server that others can reach must have one.
 
-    With `makes_first_key` it is made and shown; that is for containers, which are reached from
-    outside or not at all.
+    `is_named` if the settings name the file: then it is followed even if it is not there yet. With
+    `creates_key` a first key is made where there is none, and shown once.
     Raises ExposedWithoutKeysError or KeyFileError.
     """
-    keys = KeyRing(file)
-    if is_private or allows_anonymous or keys.has_keys:
+    if creates_key and not is_named:
+        raise ExposedWithoutKeysError(
+            "create_key writes a first API key into this server's own file, and keys_file is unset;"
+            " name one with --keys-file FILE"
+        )
+    is_followed = is_named or file.path.exists()
+    keys = KeyRing(file, is_followed=is_followed)
+    if creates_key and not keys.has_keys:
+        return _with_first_key(file, show)
+    if keys.has_keys:
         return keys
-    if not makes_first_key:
+    if not is_private and not allows_anonymous:
+        option = f" --keys-file {file.path}" if is_named else ""
         raise ExposedWithoutKeysError(
             "others can reach this address, and there are no API keys: everybody could use the"
-            f" server. Make a key with `apply-service key create --name NAME` (kept in"
-            f" {file.path}), or listen on 127.0.0.1, or say --allow-anonymous if a proxy in front"
-            " asks for keys"
+            f" server. Make a key with `apply-service key create --name NAME{option}`, or listen on"
+            " this machine alone with `--host 127.0.0.1`, or say --allow-anonymous if a proxy in"
+            " front asks for keys"
         )
+    if not is_followed:
+        _LOGGER.info(
+            "there are no API keys: this server stays open until it ends, also if %s is made later;"
+            " restart it to ask for keys",
+            file.path,
+        )
+    return keys
+
+
+def _with_first_key(file: KeyFile, show: Callable[[str], None]) -> KeyRing:
+    """A ring with a new key, which lasts as long as the process if the file cannot be written."""
     try:
         created = file.create(FIRST_KEY_NAME, SCOPES)
         keys, place = KeyRing(file), f"its hash is kept in {file.path}"

@@ -22,18 +22,18 @@ def key_file_of(settings: Settings) -> KeyFile:
 
 
 def protection_of(
-    settings: Settings, drain: Drain, *, is_private: bool, makes_first_key: bool
+    settings: Settings, drain: Drain, *, is_private: bool, may_create_key: bool = True
 ) -> Protection:
     """The protection of a server with these settings; `is_private` if only this machine reaches it.
 
-    `makes_first_key` has a server without keys make one, where it would not be safe otherwise.
     Raises ExposedWithoutKeysError or KeyFileError if it would not be safe.
     """
     keys = open_key_ring(
         key_file_of(settings),
+        is_named=settings.keys_file is not None,
         is_private=is_private,
         allows_anonymous=settings.allow_anonymous,
-        makes_first_key=makes_first_key,
+        creates_key=settings.create_key and may_create_key,
     )
     shared = None
     if settings.redis_url is not None:

@@ -95,7 +95,7 @@ def _serving(
         auto_use_model=settings.auto_use_model,
         text_work=TextWork(num_workers=1),
     )
-    protection = protection_of(settings, Drain(), is_private=True, makes_first_key=False)
+    protection = protection_of(settings, Drain(), is_private=True)
     app = create_app(service, max_body_bytes=settings.max_body_bytes, protection=protection)
     with serving_app(app) as url:
         yield url

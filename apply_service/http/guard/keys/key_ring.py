@@ -26,10 +26,15 @@ class KeyRing:
         file: KeyFile,
         *,
         extra: tuple[KeyRecord, ...] = (),
+        is_followed: bool = True,
         reload_s: float = RELOAD_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Read the file, and look every `reload_s` seconds for changes. Raises KeyFileError."""
+        """Read the file, and look every `reload_s` seconds for changes if it `is_followed`.
+
+        Raises KeyFileError.
+        """
+        self._is_followed = is_followed
         self._reload_s = reload_s
         self._file = file
         self._extra = extra
@@ -58,7 +63,7 @@ class KeyRing:
 
     def _refresh(self) -> None:
         """Read the file again if it changed; what cannot be read leaves the keys as they are."""
-        if self._clock() < self._checked_at + self._reload_s:
+        if not self._is_followed or self._clock() < self._checked_at + self._reload_s:
             return
         self._checked_at = self._clock()
         version = self._stat()
@@ -66,7 +71,12 @@ class KeyRing:
             return
         self._version = version
         if version is None:
-            _LOGGER.error("the key file %s is gone; its keys stay valid", self._file.path)
+            _LOGGER.error(
+                "the key file %s is gone; its keys stay valid until this server ends. Put it back,"
+                " or make new keys with `apply-service key create --name NAME --keys-file %s`",
+                self._file.path,
+                self._file.path,
+            )
             return
         try:
             self._set(self._file.read())

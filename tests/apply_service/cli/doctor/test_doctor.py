@@ -189,10 +189,7 @@ def test_the_kv_cache_is_counted_in_the_format_that_the_machine_takes(
     assert taken.facts == check_context(Settings(device="cpu", dtype=dtype), tiny).facts
 
 
-def test_who_may_use_the_server(
-    doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("apply_service.cli.doctor.place_checks.is_in_container", lambda: False)
+def test_who_may_use_the_server(doctor: Doctor, tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
     flags = ["--quick", "--keys-file", str(path)]
     outside = [*flags, "--host", "0.0.0.0"]
@@ -200,6 +197,7 @@ def test_who_may_use_the_server(
     refused = doctor.checks(*outside)["keys"]
     assert (refused["status"], doctor.code) == ("error", 1)
     assert "apply-service key create" in refused["remedy"]
+    assert "first start makes one" in doctor.checks(*outside, "--create-key")["keys"]["text"]
     assert doctor.checks(*outside, "--allow-anonymous", "true")["keys"]["status"] == "warning"
     KeyFile(path).create("me", SCOPES)
     assert "1 active" in doctor.checks(*outside)["keys"]["text"]

@@ -11,7 +11,6 @@ from apply_service.cli.main import main
 from apply_service.http.guard.exposure import (
     FIRST_KEY_NAME,
     ExposedWithoutKeysError,
-    is_in_container,
     is_private,
     open_key_ring,
 )
@@ -27,7 +26,12 @@ def file(tmp_path: Path) -> KeyFile:
 
 
 def open_ring(file: KeyFile, shown: list[str], **changes: bool) -> KeyRing:
-    situation = {"is_private": False, "allows_anonymous": False, "makes_first_key": False}
+    situation = {
+        "is_named": True,
+        "is_private": False,
+        "allows_anonymous": False,
+        "creates_key": False,
+    }
     return open_key_ring(file, show=shown.append, **{**situation, **changes})
 
 
@@ -64,40 +68,53 @@ def test_it_starts_with_a_key(file: KeyFile) -> None:
     created = file.create("ci", ("apply",))
     shown: list[str] = []
     assert open_ring(file, shown).find(created.text) == created.record
-    assert open_ring(file, shown, makes_first_key=True).find(created.text) == created.record
+    assert open_ring(file, shown, creates_key=True).find(created.text) == created.record
     assert shown == []
     assert len(file.read()) == 1
 
 
-def test_a_container_makes_a_key_and_shows_it_once(file: KeyFile) -> None:
+def test_a_start_that_is_asked_to_makes_a_key_and_shows_it_once(file: KeyFile) -> None:
     shown: list[str] = []
-    ring = open_ring(file, shown, makes_first_key=True)
+    ring = open_ring(file, shown, creates_key=True)
     text = shown[0].splitlines()[-1]
     assert has_key_form(text)
     record = ring.find(text)
     assert record is not None
     assert (record.name, record.scopes) == (FIRST_KEY_NAME, ("apply", "batch", "admin"))
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
-    again = open_ring(file, shown, makes_first_key=True)
+    again = open_ring(file, shown, creates_key=True)
     assert len(shown) == 1
     assert again.find(text) is not None
 
 
-def test_a_container_that_cannot_write_keeps_its_key_in_memory() -> None:
+def test_a_start_that_cannot_write_keeps_its_key_in_memory() -> None:
     unwritable = KeyFile(Path("/proc/no-such-folder/keys.json"))
     shown: list[str] = []
-    ring = open_ring(unwritable, shown, makes_first_key=True)
+    ring = open_ring(unwritable, shown, creates_key=True)
     assert "ends with this process" in shown[0]
     assert ring.find(shown[0].splitlines()[-1]) is not None
     assert ring.has_keys
 
 
-def test_signs_of_a_container(tmp_path: Path) -> None:
-    sign = tmp_path / ".dockerenv"
-    assert not is_in_container({}, files=(sign,))
-    assert is_in_container({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, files=(sign,))
-    sign.touch()
-    assert is_in_container({}, files=(sign,))
+def test_a_first_key_goes_into_a_file_of_the_servers_own(file: KeyFile) -> None:
+    with pytest.raises(ExposedWithoutKeysError, match="--keys-file FILE"):
+        open_ring(file, [], creates_key=True, is_named=False)
+    assert not file.path.exists()
+
+
+def test_keys_made_later_count_if_the_server_was_told_of_their_file(file: KeyFile) -> None:
+    now = [0.0]
+
+    def has_keys_later(*, is_followed: bool) -> bool:
+        ring = KeyRing(file, is_followed=is_followed, clock=lambda: now[0])
+        created = file.create(f"later {is_followed}", ("apply",))
+        now[0] += 10
+        found = ring.find(created.text) is not None
+        file.path.unlink()
+        return found and ring.has_keys
+
+    assert has_keys_later(is_followed=True)
+    assert not has_keys_later(is_followed=False)
 
 
 def test_one_process_is_all_there_can_be(capsys: pytest.CaptureFixture[str]) -> None:
