@@ -29,9 +29,8 @@ _EXTENDED_HEADER = re.compile(
     r"(?:index [0-9a-f]{4,}\.\.[0-9a-f]+|(?:new|deleted) file mode \d|(?:old|new) mode \d|"
     r"(?:dis)?similarity index \d|(?:rename|copy) (?:from|to) \S|Index: \S|={20,}$|diff -\w)"
 )
-_FILE_NAME = re.compile(
-    r"(?:---|\+\+\+)\s+(?P<name>[^\t]*?)(?:\s+\d{4}-\d\d-\d\d.*|\t.*|\s*\(.*\))?\s*"
-)
+# What stands behind the name of a file: a tab and anything, or a date.
+_BEHIND_NAME = re.compile(r"\t|(?<!\s)\s++\d{4}-\d\d-\d\d")
 _NO_NEWLINE = re.compile(r"\\ No newline at end of file\s*")
 _LIST_ITEM = re.compile(r"- \S.*")
 _RULE = re.compile(r"[-+]{3,}\s*")
@@ -209,8 +208,10 @@ class DiffReader:
 
 def file_name_of(header: str) -> str:
     """The path in a line that begins with `---` or `+++`."""
-    match = _FILE_NAME.fullmatch(header)
-    name = match["name"].strip('"') if match else header[3:].strip()
+    name = header[3:].strip()
+    if name.endswith(")"):
+        name = name.partition("(")[0]
+    name = _BEHIND_NAME.split(name, maxsplit=1)[0].rstrip().strip('"')
     return name[2:] if name.startswith(("a/", "b/")) else name
 
 

@@ -24,7 +24,7 @@ _END = re.compile(r"\*\*\* End Patch\s*")
 _END_OF_FILE = re.compile(r"\*\*\* End of File\s*")
 # Agents call the command that applies patches, with a here-document.
 _COMMAND = re.compile(r"\s*(?:\w+ )*apply_patch\s*<<-?\s*(['\"]?)(?P<word>\w+)\1\s*")
-_OPERATION = re.compile(r"\*\*\* (?P<verb>Update|Add|Delete|Move) (?:File|to): *(?P<name>.*?)\s*")
+_OPERATION = re.compile(r"\*\*\* (?P<verb>Update|Add|Delete|Move) (?:File|to):(?P<name>.*)")
 
 
 class PatchReader:
@@ -101,7 +101,7 @@ class PatchReader:
             match = _OPERATION.fullmatch(line.text)
             if match is None:
                 continue
-            verb, name = match["verb"], match["name"]
+            verb, name = match["verb"], match["name"].strip()
             is_supported = verb == "Update" or (verb == "Add" and is_empty)
             names = list(dict.fromkeys([*names, name]))
             if not is_supported or len(names) > 1:

@@ -15,7 +15,7 @@ from apply_service.edit.split.section import FileAction, FileSection
 
 _GIT = "diff --git "
 _MISSING = "/dev/null"
-_RENAME = re.compile(r"rename (?P<side>from|to) (?P<name>.+?)\s*")
+_RENAME = re.compile(r"rename (?P<side>from|to) +(?P<name>\S.*)")
 _BINARY = re.compile(r"GIT binary patch|Binary files .* differ")
 _NO_NEWLINE = re.compile(r"\\ No newline at end of file\s*")
 _EMPTY = re.compile(r"(?P<kind>new|deleted) file mode \d+")
@@ -75,7 +75,7 @@ def _section(number: int, lines: Sequence[str]) -> FileSection:
         raise UnsupportedOperationError(
             f"line {number} of the update changes a binary file; this service edits text"
         )
-    renames = {found["side"]: found["name"] for line in heads if (found := _RENAME.fullmatch(line))}
+    renames = {found["side"]: found["name"].rstrip() for line in heads if (found := _RENAME.fullmatch(line))}
     if named is None:
         return _section_without_hunks(number, heads, renames)
     old, new = file_name_of(lines[named]), file_name_of(lines[named + 1])

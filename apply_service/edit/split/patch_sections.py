@@ -11,8 +11,8 @@ from apply_service.edit.split.section import FileAction, FileSection
 
 _BEGIN = re.compile(r"\*\*\* Begin Patch\s*")
 _END = re.compile(r"\*\*\* End Patch\s*")
-_HEAD = re.compile(r"\*\*\* (?P<verb>Update|Add|Delete) File: *(?P<name>.*?)\s*")
-_MOVE = re.compile(r"\*\*\* Move to: *(?P<name>.*?)\s*")
+_HEAD = re.compile(r"\*\*\* (?P<verb>Update|Add|Delete) File:(?P<name>.*)")
+_MOVE = re.compile(r"\*\*\* Move to:(?P<name>.*)")
 _ACTIONS: dict[str, FileAction] = {"Update": "update", "Add": "add", "Delete": "delete"}
 
 
@@ -67,7 +67,7 @@ def _inside(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _section(number: int, head: re.Match[str], body: Sequence[str]) -> FileSection:
-    action, name = _ACTIONS[head["verb"]], head["name"].strip("`\"'")
+    action, name = _ACTIONS[head["verb"]], _name_in(head)
     if not name:
         raise MalformedSnippetError(f"line {number} of the update names no file; write its path")
     move = _MOVE.fullmatch(body[0]) if body else None
@@ -77,7 +77,7 @@ def _section(number: int, head: re.Match[str], body: Sequence[str]) -> FileSecti
             path=name,
             number=number,
             lines=tuple(body[1:]),
-            new_path=move["name"].strip("`\"'"),
+            new_path=_name_in(move),
         )
     lines = _added(number, body) if action == "add" else tuple(body)
     section = FileSection(action=action, path=name, number=number, lines=lines)
@@ -86,6 +86,10 @@ def _section(number: int, head: re.Match[str], body: Sequence[str]) -> FileSecti
             f"line {number} of the update deletes {name}, and lines follow; a deletion has none"
         )
     return section
+
+
+def _name_in(head: re.Match[str]) -> str:
+    return head["name"].strip().strip("`\"'")
 
 
 def _added(number: int, body: Sequence[str]) -> tuple[str, ...]:

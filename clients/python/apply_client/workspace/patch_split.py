@@ -19,9 +19,9 @@ MAX_CHANGES = 200
 
 _BEGIN = re.compile(r"\*\*\* Begin Patch\s*")
 _END = re.compile(r"\*\*\* End Patch\s*")
-_SECTION = re.compile(r"\*\*\* (?P<verb>Update|Add|Delete) File:\s*(?P<name>.*?)\s*")
+_SECTION = re.compile(r"\*\*\* (?P<verb>Update|Add|Delete) File:(?P<name>.*)")
 _MOVE = re.compile(r"\*\*\* (?:Move|Rename|Copy)(?: File| to)?:.*")
-_FENCE = re.compile(r"\s*(?:`{3,}|~{3,}).*")
+_FENCE = re.compile(r"\s*(?:```|~~~).*")
 
 
 class PatchError(ApplyClientError):
@@ -126,7 +126,7 @@ def _sections(body: Iterator[_Line]) -> list[tuple[_Line, list[_Line]]]:
 def _change(head: _Line, lines: Sequence[_Line]) -> FileChange:
     match = _SECTION.fullmatch(head.text.removesuffix("\r"))
     assert match is not None, "sections begin with their heads"
-    name = match["name"].strip("`\"'")
+    name = match["name"].strip().strip("`\"'")
     if not name:
         raise PatchError(f"line {head.number} of the patch names no file; write its path")
     if match["verb"] == "Update":
