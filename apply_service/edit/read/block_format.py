@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from apply_service.edit.read.fences import check_file_name, is_fence, is_path_line
+from apply_service.edit.read.fences import check_file_name, is_fence, is_path_line, is_sentence
 from apply_service.edit.read.lazy_format import LazyReader
 from apply_service.edit.read.marker_scan import MarkerScan
 from apply_service.edit.read.original_index import OriginalIndex
@@ -26,14 +26,12 @@ from apply_service.edit.text.alignment import matching_blocks
 # Beyond these it is not looked up which of a block's dividers is the one.
 MAX_DIVIDERS = 20
 
-_START = re.compile(r"\s*(?:<{5,9}|-{5,9})\s*(?:SEARCH|ORIGINAL)\s*>?\s*")
+_START = re.compile(r"\s*(?:<{5,9}|-{5,9})\s*(?:SEARCH|ORIGINAL)\s*+>?\s*+")
 _DIVIDER = re.compile(r"\s*={5,9}\s*")
 _END = re.compile(r"\s*(?:>{5,9}|\+{5,9})\s*(?:REPLACE|UPDATED?)\s*")
 # One dialect writes where the block begins, and a rule, before the old lines.
 _START_LINE = re.compile(r"\s*:(?P<name>start_line|end_line):\s*(?P<number>\d{1,9})\s*")
 _RULE = re.compile(r"-{7}\s*")
-# What a model says before and after a block.
-_SENTENCE = re.compile(r"[A-Z][^{}();=<>\[\]]*\s[^{}();=<>\[\]]*[:.!?]\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,7 @@ class BlockReader:
         text = line.text.strip()
         if not text or is_fence(line.text) or self._scan.is_marker(line.text):
             return
-        if _SENTENCE.fullmatch(line.text):
+        if is_sentence(line.text, ends=(":", ".", "!", "?"), min_spaces=1):
             return
         if not is_path_line(text):
             raise MalformedSnippetError(

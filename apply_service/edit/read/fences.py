@@ -10,7 +10,7 @@ from apply_service.edit.read.snippet_error import UnsupportedOperationError
 _FENCE_OPEN = re.compile(r"\s*(?P<ticks>`{3,}|~{3,})(?P<info>[\w+#./:{}=\"\\, -]*)")
 # What may stand outside fenced parts: the path of the file, as a heading perhaps, or a sentence.
 _PATH_LINE = re.compile(r"[#*`\s]*[\w./\\@+-]*\w\.\w+[*`:\s]*")
-_SENTENCE = re.compile(r"[A-Z][^{}();=<>\[\]]*\s[^{}();=<>\[\]]*\s[^{}();=<>\[\]]*[:.!]\s*")
+_CODE_SIGN = re.compile(r"[{}();=<>\[\]]")
 _MARKDOWN_SUFFIXES = (".md", ".mdx", ".markdown", ".mdown", ".rmd", ".qmd")
 _MARKDOWN_NAMES = frozenset({"markdown", "md", "mdx"})
 _DIFF_NAMES = frozenset({"diff", "patch"})
@@ -60,7 +60,7 @@ def is_path_line(line: str) -> bool:
 
 def _is_sentence(line: str) -> bool:
     """True if `line` is a sentence to the reader of an update, such as "Here is the change:"."""
-    return len(line) < 300 and line[:1].isupper() and _SENTENCE.fullmatch(line) is not None
+    return len(line) < 300 and is_sentence(line, ends=(":", ".", "!"), min_spaces=2)
 
 
 def _separate_parts(lines: Sequence[str]) -> list[tuple[int, int]]:
@@ -131,3 +131,14 @@ def _parts(name: str) -> list[str]:
     """The folders and the name of a path, without the first folder that a diff makes up."""
     parts = [part for part in re.split(r"[/\\]", name.strip("`*\"'# :\t")) if part not in ("", ".")]
     return parts[1:] if len(parts) > 1 and parts[0] in ("a", "b") else parts or [""]
+
+
+def is_sentence(line: str, *, ends: tuple[str, ...], min_spaces: int) -> bool:
+    """True if a line reads as what a model says beside code."""
+    text = line.rstrip()
+    return (
+        "A" <= text[:1] <= "Z"
+        and text.endswith(ends)
+        and sum(map(str.isspace, text[1:-1])) >= min_spaces
+        and _CODE_SIGN.search(text) is None
+    )

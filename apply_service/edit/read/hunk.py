@@ -26,7 +26,6 @@ MAX_STEPS = 200_000
 MAX_LOOK_BACK = 30
 # A heading that stands in no line as a whole is looked for inside all of them.
 MAX_SEARCHES = 100
-_HEADING = re.compile(r"@@+(?:\s+(?P<text>.*?))?(?:\s*@@+.*)?\s*")
 _NUMBERS = re.compile(r"@@+\s+-(?P<start>\d{1,9})(?:,(?P<count>\d+))?(?=[\s,+@]|$)")
 
 
@@ -57,8 +56,8 @@ class HeaderReader:
         if numbers is not None:
             start = int(numbers["start"])
             return start + 1 if numbers["count"] == "0" else max(start, 1)
-        heading = _HEADING.fullmatch(header[:400])
-        text = (heading["text"] or "").strip() if heading is not None else ""
+        text = header.lstrip("@")
+        text = text.partition("@@")[0].strip() if text[:1].isspace() else ""
         return self.find_heading(text, after=after) if is_telling(text) else None
 
     def find_heading(self, text: str, *, after: int | None = None) -> int | None:

@@ -9,19 +9,22 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from apply_service.edit.read.marker_phrases import DOTS, ENCLOSED, STRONG
+from apply_service.edit.read.marker_phrases import ENCLOSED, STRONG
 from apply_service.edit.read.original_index import OriginalIndex
 from apply_service.edit.text.brackets import CLOSER_OF, OPENER_OF
 from apply_service.edit.text.work_budget import add_characters
 
 MAX_LINE_LENGTH = 2000
 
+# Short repeats, so that no run of dots or words is tried at each of its places.
+_DOTS = r"(?:\.{3,6}|…{1,3})"
+_WORDS = r"[^\"'`]{0,120}"
 _PUNCTUATION = " \t()[]{}<>,;:.!-*=_~"
 _INLINE = re.compile(
-    rf"(?:(?<=[\s(\[{{,;])|^)(?:(?P<sign>//|\#|--)\s*{DOTS}\s*(?P<words>[^\"'`]*?)\s*{DOTS}"
-    rf"\s*(?=$|[,;)\]}}])"
-    rf"|/\*\s*{DOTS}\s*(?P<block>[^\"'`]*?)\s*{DOTS}?\s*\*/"
-    rf"|(?://|\#|--)\s*{DOTS}\s*(?P<open>[^\"'`]*?)\s*$)"
+    rf"(?:(?<=[\s(\[{{,;])|^)(?:(?P<sign>//|\#|--)\s*+{_DOTS}(?P<words>{_WORDS}?){_DOTS}"
+    rf"\s*+(?=$|[,;)\]}}])"
+    rf"|/\*\s*+{_DOTS}(?P<block>{_WORDS}?)\*/"
+    rf"|(?://|\#|--)\s*+{_DOTS}(?P<open>{_WORDS})$)"
 )
 _KEY = re.compile(r"\s*(?:\.\.\.)?[\"']?(?P<key>[\w$-]+)[\"']?\s*(?:[:=](?!=)|$)")
 
@@ -88,7 +91,7 @@ def merge_items(marker: InlineMarker, original: OriginalIndex) -> str | None:
 def _is_keep(match: re.Match[str]) -> bool:
     if match["open"] is not None:
         return STRONG.fullmatch(match["open"].strip(_PUNCTUATION)) is not None
-    words = match["words"] if match["sign"] else match["block"]
+    words = (match["words"] if match["sign"] else match["block"]).strip(" \t.…")
     if not words:
         return match["sign"] != "#"
     return ENCLOSED.fullmatch(words.strip(_PUNCTUATION)) is not None

@@ -37,15 +37,17 @@ MAX_LISTING_LENGTH = 400
 _WORD_SIGNS = ("REM", "rem", "Rem", "UNCHANGED")
 
 _REMOVAL_NAME = r"[A-Za-z_$][\w$.:-]*[!?]?"
-_IS_REMOVED = r"\s+(?:is\s+|was\s+|has\s+been\s+)?(?:removed|deleted)(?:\s+here|\s+entirely)?\.?"
+_IS_REMOVED = (
+    r"\s++(?:is\s++|was\s++|has\s++been\s++)?(?:removed|deleted)(?:\s++here|\s++entirely)?\.?"
+)
 _REMOVAL = re.compile(
-    r"(?:remove|removed|delete|deleted|drop|dropped)(?:\s*:\s*|\s+)(?:the\s+|this\s+)?"
-    rf"(?:entire\s+|whole\s+|old\s+)?(?:(?:async\s+)?{NOUN}\s+)?"
-    rf"[`'\"]?(?P<name>{_REMOVAL_NAME})(?:\(\))?[`'\"]?(?:\s+{NOUN})?\.?"
-    r"|(?:remove|delete|drop)\s+(?:the\s+)?[`'\"]?(?P<selector>[.#&@][\w-][\w .#:>&@-]{0,60}?)"
-    rf"[`'\"]?(?:\s+{NOUN})?\.?"
-    rf"|(?:the\s+)?{NOUN}\s+[`'\"]?(?P<gone>{_REMOVAL_NAME})(?:\(\))?[`'\"]?{_IS_REMOVED}"
-    rf"|(?:the\s+)?[`'\"]?(?P<lost>{_REMOVAL_NAME})(?:\(\)[`'\"]?|[`'\"]?\s+{NOUN}){_IS_REMOVED}",
+    r"(?:remove|removed|delete|deleted|drop|dropped)(?:\s*:\s*|\s++)(?:the\s++|this\s++)?"
+    rf"(?:entire\s++|whole\s++|old\s++)?(?:(?:async\s++)?{NOUN}\s++)?"
+    rf"[`'\"]?(?P<name>{_REMOVAL_NAME})(?:\(\))?[`'\"]?(?:\s++{NOUN})?\.?"
+    r"|(?:remove|delete|drop)\s++(?:the\s++)?[`'\"]?(?P<selector>[.#&@][\w-][\w .#:>&@-]{0,60}?)"
+    rf"[`'\"]?(?:\s++{NOUN})?\.?"
+    rf"|(?:the\s++)?{NOUN}\s++[`'\"]?(?P<gone>{_REMOVAL_NAME})(?:\(\))?[`'\"]?{_IS_REMOVED}"
+    rf"|(?:the\s++)?[`'\"]?(?P<lost>{_REMOVAL_NAME})(?:\(\)[`'\"]?|[`'\"]?\s++{NOUN}){_IS_REMOVED}",
     re.IGNORECASE,
 )
 _PLACEHOLDER = re.compile(r"\{\{\s*edit_\d+\s*\}\}")
@@ -62,7 +64,9 @@ _BLOCK_COMMENTS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
         "'": (("'''", "'''"),),
     }
 )
-_LINE_COMMENT = re.compile(r"(?P<sign>/{2,}!?|#+|--+|%+|;+|'(?=\s[^']*$)|!|(?i:REM)\b)(?P<body>.*)")
+_LINE_COMMENT = re.compile(
+    r"(?P<sign>/{2,}+!?|#++|--++|%++|;++|'(?=\s[^']*$)|!|(?i:REM)\b)(?P<body>.*)"
+)
 _LIST_SIGN = re.compile(r"[*\-+]\s+(?P<body>.*)")
 _PUNCTUATION = " \t()[]{}<>,;:.!-*=_~"
 

@@ -17,7 +17,7 @@ from apply_service.edit.read.removal_notes import note_names
 from apply_service.edit.text.line_index import indent_of, indent_unit
 
 # "73<tab>", "  73 | ", "73: ", "L73: " and " 73→" in front of a line.
-_NUMBERED = re.compile(r"\s*L?(\d{1,6})(\t|\s?[|:→]\s?| +|$)(.*)")
+_NUMBERED = re.compile(r"\s*L?(\d{1,6})(\t|\s?[|:→]\s?| ++|$)(.*)")
 # Spaces between a number and its line, at most.
 MAX_NUMBER_GAP = 2
 MIN_NUMBERED_SHARE = 0.6
@@ -27,7 +27,7 @@ MAX_NOTED_CHARS = 400
 USUAL_UNIT = "    "
 _COMMENT = r"(?://|\#|--|/\*|<!--|\{/\*)"
 _NOTE = re.compile(
-    rf"\s*{_COMMENT}\s*(?:(?:<-+|←|\^+)|\W*(?:add|new\b|chang|updat|was\b|were\b|fix|modif|renam"
+    rf"\s*{_COMMENT}\s*+(?:(?:<-+|←|\^+)|\W*+(?:add|new\b|chang|updat|was\b|were\b|fix|modif|renam"
     r"|remov|now\b|replac|mov|insert|delet|edit)).*$",
     re.IGNORECASE,
 )
@@ -35,9 +35,9 @@ _STAYS = (
     r"same|unchanged|as before|no changes?|rest of|stays?|remains?|as is|existing|others?"
     r"|untouched|like before|omitted"
 )
-_DOTS = r"(?:\.{3,}|…)"
+_DOTS = r"(?:\.{3,}+|…)"
 _STAYING = rf"\(?[\w ,]{{0,40}}\b(?:{_STAYS})\b[\w ,]{{0,40}}\)?"
-_ELLIPSIS = re.compile(rf"\s*{_DOTS}\s*(?:{_STAYING})?\s*{_DOTS}?\s*[,;]?\s*", re.IGNORECASE)
+_ELLIPSIS = re.compile(rf"\s*+{_DOTS}\s*+(?:{_STAYING})?\s*+{_DOTS}?\s*+[,;]?\s*+", re.IGNORECASE)
 _REST = re.compile(rf"\s*{_COMMENT}.*\b(?:{_STAYS})\b.*$", re.IGNORECASE)
 
 

@@ -75,7 +75,8 @@ def _section(number: int, lines: Sequence[str]) -> FileSection:
         raise UnsupportedOperationError(
             f"line {number} of the update changes a binary file; this service edits text"
         )
-    renames = {found["side"]: found["name"].rstrip() for line in heads if (found := _RENAME.fullmatch(line))}
+    found_renames = filter(None, map(_RENAME.fullmatch, heads))
+    renames = {found["side"]: found["name"].rstrip() for found in found_renames}
     if named is None:
         return _section_without_hunks(number, heads, renames)
     old, new = file_name_of(lines[named]), file_name_of(lines[named + 1])

@@ -33,7 +33,7 @@ _CALL_LIKE = re.compile(
     rf"(?P<name>{IDENTIFIER_PATTERN})\s*"
     r"\([^;{}]{0,200}\)[^;(){}=]{0,80}\{\s*"
 )
-_SHELL_FUNCTION = re.compile(r"\s*(?P<name>[\w-]+)\s*\(\)\s*\{?\s*")
+_SHELL_FUNCTION = re.compile(r"\s*(?P<name>[\w-]+)\s*+\(\)\s*+\{?\s*+")
 _NOT_NAMES = frozenset(
     {"if", "for", "while", "switch", "catch", "with", "return", "match", "else", "elif", "do"}
     | {"try", "when", "unless", "until", "and", "or", "not", "synchronized", "lock", "using"}

@@ -1,7 +1,6 @@
 """Tries every regular expression of a package with long runs of what it looks for.
 
-Run it for a table of the patterns whose cost grows the most: `python tests/oracle.py
-edits.pattern_cost`.
+`python tests/oracle.py edits.pattern_cost` prints how the cost of each grows with the text.
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ import math
 import pkgutil
 import re
 import sys
+import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -22,6 +23,11 @@ from typing import Any, get_args
 
 from oracles.edits.step_counter import StepCounter, Text, TooManyStepsError, Use
 
+from apply_service.edit.read.markers import MAX_LISTING_LENGTH, MAX_MARKER_LENGTH
+from apply_service.edit.read.readings import MAX_NOTED_CHARS
+from apply_service.edit.read.removal_notes import MAX_NOTE_LENGTH
+from apply_service.edit.text.definition_names import MAX_LINE_LENGTH
+
 PACKAGES = (
     "apply_service.edit",
     "apply_service.http",
@@ -30,6 +36,23 @@ PACKAGES = (
     "apply_service.lsp",
     "apply_client",
 )
+# Patterns in words that are tried only on texts with at most so many characters.
+BOUNDS: Mapping[str, int] = {
+    "read.inline_markers.STRONG": MAX_MARKER_LENGTH,
+    "read.inline_markers.ENCLOSED": MAX_MARKER_LENGTH,
+    "read.marker_phrases.LEADING": MAX_MARKER_LENGTH,
+    "read.marker_phrases.TRAILING": MAX_MARKER_LENGTH,
+    "read.marker_phrases.BARE": MAX_MARKER_LENGTH,
+    "read.marker_phrases.LISTING": MAX_LISTING_LENGTH,
+    "read.markers._REMOVAL": MAX_MARKER_LENGTH,
+    "read.readings._NOTE": MAX_NOTED_CHARS,
+    "read.readings._ELLIPSIS": MAX_NOTED_CHARS,
+    "read.readings._REST": MAX_NOTED_CHARS,
+    "read.removal_notes._NOTE": MAX_NOTE_LENGTH,
+    "read.removal_notes._TITLE_NOTE": MAX_NOTE_LENGTH,
+    "text.definition_names._BOUND_FUNCTION": MAX_LINE_LENGTH,
+    "text.definition_names._CALL_LIKE": MAX_LINE_LENGTH,
+}
 _ALL_USES = frozenset(get_args(Use))
 _USES: Mapping[str, Use] = {"match": "match", "fullmatch": "fullmatch"} | dict.fromkeys(
     ("search", "finditer", "findall", "sub", "subn", "split"), "search"
@@ -218,7 +241,9 @@ class PatternProbes:
         if op in (ops.IN, ops.ANY, ops.NOT_LITERAL):
             accepts = self._counter.try_accepts(node, self._flags)
             assert accepts is not None
-            literals = [chr(one[1]) for one in value if one[0] is ops.LITERAL] if op is ops.IN else []
+            literals = (
+                [chr(one[1]) for one in value if one[0] is ops.LITERAL] if op is ops.IN else []
+            )
             fitting = [one for one in [*_CHARACTERS, *literals] if accepts(self._code(one))]
             return fitting[variant % len(fitting)] if fitting else ""
         if op is ops.BRANCH:
@@ -228,7 +253,7 @@ class PatternProbes:
         if op is ops.ATOMIC_GROUP:
             return self._sample(value, variant)
         if op in (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT):
-            least, most, part = value
+            least, _, part = value
             times = max(min(least, _MAX_BOUND), 1 if variant % 2 else 0)
             return self._sample(part, variant) * times
         return ""
@@ -267,11 +292,39 @@ def _exponent(counter: StepCounter, probe: Probe, use: Use) -> float:
     return math.log2(second / first) if first > num_units // 4 and second > 0 else 0.0
 
 
+def seconds_at(used: UsedPattern, num_characters: int) -> float:
+    """The most processor seconds that the library takes for a probe of about this length."""
+    worst = 0.0
+    for probe in PatternProbes(used.pattern):
+        if not probe.unit:
+            continue
+        text: Text = probe.text(num_characters // len(probe.unit))
+        if isinstance(used.pattern.pattern, bytes):
+            text = text.encode("latin-1", "replace")
+        began = time.process_time()
+        for use in used.uses:
+            found = (
+                used.pattern.finditer(text)
+                if use == "search"
+                else [getattr(used.pattern, use)(text)]
+            )
+            deque(found, maxlen=0)
+        worst = max(worst, time.process_time() - began)
+    return worst
+
+
+def main() -> None:
+    """Print the growth of each pattern, or its seconds at the longest text that it is tried on."""
+    patterns = used_patterns()
+    for used in patterns:
+        bound = BOUNDS.get(used.name.removeprefix("apply_service.edit."))
+        if bound is not None:
+            print(f"at most {1e3 * seconds_at(used, bound):.1f} ms at {bound}  {used.name}")
+        else:
+            found = growth(used)
+            print(f"n^{found.exponent:.2f}  {used.name}  {found.use} {found.probe}")
+    print(f"{len(patterns)} patterns, {len(BOUNDS)} of them on bounded texts alone")
+
+
 if __name__ == "__main__":
-    import time
-    for used in used_patterns():
-        t=time.process_time()
-        found = growth(used)
-        dt=time.process_time()-t
-        n=sum(1 for _ in PatternProbes(used.pattern))
-        print(f"{found.exponent:5.2f} {found.use!s:9} {dt:5.1f}s {n:5d} {used.name} {sorted(used.uses)} {found.probe}")
+    main()

@@ -296,9 +296,7 @@ class StepCounter:
 
         return step
 
-    def _lazy_run(
-        self, accepts: Callable[[Any], bool], least: int, most: int, then: Step
-    ) -> Step:
+    def _lazy_run(self, accepts: Callable[[Any], bool], least: int, most: int, then: Step) -> Step:
         def step(place: int) -> int:
             end = place
             while True:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.signedinteger[Any]]
 Bools = NDArray[np.bool_]
 MIN_FIRST_WORD = 2
-_HEAD = re.compile(r"""[\w.$\-"'@ ]+?(?=\s*[=(:{\[])""")
+_HEAD = re.compile(r"""[\w.$\-"'@ ]++(?=\s*+[=(:{\[])""")
 
 
 class LineArrays:
@@ -105,7 +105,7 @@ class LineArrays:
 def head_of(text: str) -> str:
     """What a line binds, calls or opens; else its first word."""
     found = _HEAD.match(text)
-    return first_word(text) if found is None else found[0]
+    return first_word(text) if found is None else found[0].rstrip(" ") or " "
 
 
 def first_word(text: str) -> str:

@@ -10,7 +10,9 @@ from apply_service.edit.text.brackets import BLOCK_OPENERS, CLOSERS_OR_END
 
 _LEAVES = ("return", "raise ", "throw ", "continue", "break")
 # What a block has once: keys, and the patterns of a `switch` or `when`.
-_LABEL = re.compile(r"""("[^"]*"|'[^']*'|[\w$][\w.$\- ]*|\*|_)\s*(=>|->|:(?![:=])|=(?!=))""")
+_LABEL = re.compile(
+    r"""("[^"]*"|'[^']*'|[\w$](?:[\w.$ ]|-(?!>))*+|\*|_)\s*+(=>|->|:(?![:=])|=(?!=))"""
+)
 _STATEMENTS = frozenset({"else", "try", "finally", "do", "public", "private", "protected"})
 _GOES_ON = ("case", "default", "else", "elif", "except", "end", "when", "//", "--", "rescue", "#")
 
