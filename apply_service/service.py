@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from apply_service.apply.admission import Admission
 from apply_service.apply.edit_model import EditModel
@@ -50,7 +50,6 @@ if TYPE_CHECKING:  # these bring torch and an HTTP client, for which nobody wait
 
 _LOGGER = logging.getLogger(__name__)
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 # Of code; near enough for a queue.
@@ -343,15 +342,17 @@ class ApplyService:
         return self._limits.max_file_bytes
 
     async def read_text(
-        self, num_characters: int, work: Callable[P, T], *args: P.args, **options: P.kwargs
+        self, work: Callable[[], T], *, num_characters: int, deadline_s: float | None = None
     ) -> T:
         """The result of `work`, which reads a text of `num_characters`, from a text worker.
 
         Raises the errors of `work`, and what `TextWork.run` raises.
         """
-        terms = WorkTerms.of_text(num_characters, deadline_s=self._default_deadline_s)
+        if deadline_s is None:
+            deadline_s = self._default_deadline_s
+        terms = WorkTerms.of_text(num_characters, deadline_s=deadline_s)
         self._text_work.check_room(terms)
-        return await self._text_work.run(terms, work, *args, **options)
+        return await self._text_work.run(terms, work)
 
     async def _load(self) -> None:
         loaded = await asyncio.to_thread(self._load_model)

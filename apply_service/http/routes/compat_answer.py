@@ -9,6 +9,7 @@ import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -89,13 +90,9 @@ async def answer_conversation(
         return await _answer_chat(request, service, conversation, make_form)
     compaction = None
     if apply_context is not None:
-        expanding = service.read_text(
-            len(message.code),
-            try_expand_message,
-            message,
-            apply_context,
-            max_file_bytes=service.max_file_bytes,
-        )
+        limit = service.max_file_bytes
+        work = partial(try_expand_message, message, apply_context, max_file_bytes=limit)
+        expanding = service.read_text(work, num_characters=len(message.code))
         expanded = await finish_for_client(request.receive, expanding)
         if isinstance(expanded, Problem):
             raise ProblemError(msgspec.structs.replace(expanded, request_id=current_request_id()))

@@ -4,12 +4,13 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NoReturn
 
 import msgspec
 
 from apply_service.edit.split.section import FileAction
-from apply_service.edit.split.split import split_update
+from apply_service.edit.split.split import FileChange, split_update
 from apply_service.http.errors import log_failure
 from apply_service.http.files_body import (
     MAX_FILES,
@@ -64,8 +65,8 @@ async def answer_files(body: FilesBody, service: ApplyService, sent_key: str | N
         model=body.model, constraint=body.constraint, acceptance=body.sampling.acceptance
     )
     _check_files(body)
-    works = await asyncio.to_thread(_works_of, body)
     run = _FilesRun(body, service, sent_key)
+    works = _works_of(body, await run.changes())
     answers = await run.answers(works)
     if body.atomic and any(_status_of(one) not in ("applied", "unchanged") for one in answers):
         blocking = [one.path for one in answers if _status_of(one) not in ("applied", "unchanged")]
@@ -84,6 +85,7 @@ class _FilesRun:
     """Runs the edits of one request, so many at once, until the deadline of all of them."""
 
     def __init__(self, body: FilesBody, service: ApplyService, sent_key: str | None) -> None:
+        self._body = body
         self._service = service
         self._edits = ChargedEdits(service, sent_key)
         limit_s = service.max_deadline_of(body.priority)
@@ -98,6 +100,17 @@ class _FilesRun:
             min(_MAX_IN_FLIGHT, self._edits.max_concurrent or _MAX_IN_FLIGHT)
         )
         self.usage = Usage(prompt_tokens=0, completion_tokens=0, total_tokens=0, cached_tokens=0)
+
+    async def changes(self) -> list[FileChange]:
+        """What a common update says of each file; none without one. Raises SnippetError."""
+        body = self._body
+        if body.update is None:
+            return []
+        has_text = {file.path: file.original not in ("", Base64Content(b"")) for file in body.files}
+        work = partial(split_update, body.update, has_text=has_text, update_format=body.format)
+        return await self._service.read_text(
+            work, num_characters=len(body.update), deadline_s=self._deadline_s
+        )
 
     async def answers(self, works: Sequence[_FileWork]) -> list[FileAnswer]:
         """An answer for each file; all are given up if this is cancelled."""
@@ -179,15 +192,13 @@ def _refuse(field: str, detail: str) -> NoReturn:
     )
 
 
-def _works_of(body: FilesBody) -> list[_FileWork]:
-    """What is to be done, file by file. Raises SnippetError."""
+def _works_of(body: FilesBody, changes: Sequence[FileChange]) -> list[_FileWork]:
+    """What is to be done, file by file."""
     if body.update is None:
         return [
             _FileWork(path=file.path, action="update", body=_edit_body(body, file))
             for file in body.files
         ]
-    has_text = {file.path: file.original not in ("", Base64Content(b"")) for file in body.files}
-    changes = split_update(body.update, has_text=has_text, update_format=body.format)
     by_path = {change.path: change for change in changes}
     files = {file.path: file for file in body.files}
     works = []

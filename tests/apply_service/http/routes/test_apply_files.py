@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,20 @@ def refusal(client: TestClient[Any], body: dict[str, Any]) -> tuple[int, str, st
     problem = response.json()
     assert problem["status"] == response.status_code
     return response.status_code, problem["code"], problem.get("field")
+
+
+def never_split(_update: str, **_options: object) -> None:
+    """What a splitter does with an update that is too much for it."""
+    time.sleep(5)
+
+
+def test_splitting_ends_at_the_deadline(
+    client: TestClient[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apply_service.http.routes.files_run.split_update", never_split)
+    file = {"path": "sure.py", "original": SURE["original"]}
+    body = {"files": [file], "update": "--- a/sure.py\n+++ b/sure.py\n", "deadline_s": 0.1}
+    assert refusal(client, body) == (504, "deadline-exceeded", None)
 
 
 def test_each_file_has_the_answer_that_it_has_alone(client: TestClient[Any]) -> None:
