@@ -316,3 +316,14 @@ def test_names_and_lines_are_shown_without_their_control_characters(
     with pytest.raises(SystemExit):
         main(["apply", "a.py", "--\x1b[2J"])
     assert "\x1b" not in capsys.readouterr().err
+
+
+@programs
+def test_two_names_of_one_file_are_not_several(
+    main: Main, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("folder").mkdir()
+    Path("link.py").symlink_to("a.py")
+    for name in ("./a.py", "folder/../a.py", ".//a.py", "link.py", str(Path("a.py").resolve())):
+        assert main(["apply", "a.py", name, "--update", "empty", "--diff"]) == 2
+        assert "several FILEs are different ones" in capsys.readouterr().err

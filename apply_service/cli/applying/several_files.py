@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -81,7 +82,7 @@ def apply_to_several(
 
 def _check_flags(args: argparse.Namespace) -> None:
     """Raise UsageError for what means nothing for several files."""
-    if len(set(args.files)) < len(args.files) or STDIN in args.files:
+    if len({*map(os.path.realpath, args.files)}) < len(args.files) or STDIN in args.files:
         raise UsageError("several FILEs are different ones, and none of them is stdin")
     if args.path is not None or args.resolve is not None:
         raise UsageError("--path and --resolve are for a single FILE; name one")

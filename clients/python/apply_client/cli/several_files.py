@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
@@ -65,7 +66,7 @@ def apply_to_several(args: argparse.Namespace, options: ApplyOptions, client: Ap
 
 def _check_flags(args: argparse.Namespace) -> None:
     """Raise InputError for what means nothing for several files."""
-    if len(set(args.files)) < len(args.files) or "-" in args.files:
+    if len({*map(os.path.realpath, args.files)}) < len(args.files) or "-" in args.files:
         raise InputError("several FILEs are different ones, and none of them is stdin")
     if args.resolve is not None:
         raise InputError("--resolve is for a single FILE; name one")
