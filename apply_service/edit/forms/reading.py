@@ -8,6 +8,7 @@ from apply_service.edit.finding import Finding
 
 # What some editors put before a text in Unicode; in a decoded text it is a character.
 MARK = "\ufeff"
+MAX_SHOWN_CHARACTERS = 200
 
 
 class FormError(Exception):
@@ -19,8 +20,15 @@ class FormError(Exception):
 
 
 def refused(code: str, message: str, hint: str, line: int | None = None) -> FormError:
-    """The error with this finding."""
+    """The error with this finding; halves of surrogate pairs in its words are escapes."""
+    message, hint = (one.encode("utf-8", "backslashreplace").decode() for one in (message, hint))
     return FormError(Finding(code=code, severity="error", message=message, hint=hint, line=line))
+
+
+def shown(value: object) -> str:
+    """What was sent, in printable characters and cut behind 200 of them."""
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else text[:MAX_SHOWN_CHARACTERS] + "…"
 
 
 @dataclass(frozen=True, slots=True)
