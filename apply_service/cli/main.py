@@ -131,7 +131,8 @@ def run_to_exit_code(run: Callable[[], int]) -> int:
     prepare_streams()
     try:
         code = run()
-        sys.stdout.flush()
+        if not sys.stdout.closed:  # the language server leaves it so
+            sys.stdout.flush()
         return code
     except (ConfigError, UsageError) as error:
         return _fail(error, EXIT_USAGE)
