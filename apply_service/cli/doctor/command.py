@@ -32,7 +32,7 @@ def add_doctor_command(subparsers: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
-        "--quick", action="store_true", help="neither hash large files nor load the model"
+        "--quick", action="store_true", help="neither hash unchanged files nor load the model"
     )
     return parser
 
