@@ -175,7 +175,8 @@ class _Applier:
             ) from error
 
     def _opened(self, uri: str) -> TextDocument | None:
-        return self._server.workspace.text_documents.get(unquote(uri))
+        documents: dict[str, TextDocument] = self._server.workspace.text_documents
+        return documents.get(unquote(uri))
 
     async def _which(self, choices: list[ChoiceBody] | tuple[()]) -> ChoiceBody | None:
         """The choice that the person at the editor means, if any.

@@ -27,7 +27,7 @@ def message_of(
     """One message, which stands at `field`. Raises ProblemError (400) for what is no text."""
     known = _ROLES.get(role or "")
     if known is None:
-        raise unreadable(f"{field}.role", f"the role is {shortened(role)!r}", _ROLES)
+        raise unreadable(f"{field}.role", f"the role is {shortened(str(role))!r}", _ROLES)
     return ChatMessage(known, text_of(content, f"{field}.content", part_types=part_types))
 
 

