@@ -6,5 +6,6 @@
 `models` finds, prepares and loads models; `observe` logs, counts and traces.
 `evaluate` measures accuracy, latency and settings on the user's own code; `fleet` runs replicas.
 `service` joins them in one server (`service_of_settings`), which `__main__` starts; `config` holds
-the settings, `version` names both.
+the settings, `version` names both. `regular_file` reads files that users name, `shown_text` makes
+texts safe to show.
 """

@@ -18,6 +18,7 @@ from apply_service.edit.place.merge import MergePlan
 from apply_service.edit.text.diff import unified_diff
 from apply_service.edit.text.work_budget import BudgetSpentError, limited_work
 from apply_service.edit.verdict.verdict import Verdict, judge, status_of
+from apply_service.shown_text import shortened
 from batching.events import RequestStats
 
 # A wider region or the file may have one, so this is of one attempt only.
@@ -104,8 +105,9 @@ def conclude_resolved(plan: EditPlan, resolve: str) -> Outcome:
     chosen = next((lines for lines in texts if choice_id(plan.edit, lines) == resolve), None)
     if chosen is None:
         raise UnknownChoiceError(
-            f"{resolve!r} is no choice of this edit; send the texts, instruction, path and language"
-            " with which it was offered, or one of the choices that come with this error",
+            f"{shortened(resolve)!r} is no choice of this edit; send the texts, instruction, path"
+            " and language with which it was offered, or one of the choices that come with this"
+            " error",
             choices_of(plan),
         )
     outcome = conclude(plan, Attempt(source="resolved", lines=chosen))

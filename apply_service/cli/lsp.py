@@ -34,6 +34,11 @@ def run_lsp(settings: Settings, environment: Mapping[str, str]) -> int:
     def ask(body: ApplyBody) -> ApplyResult | Problem:
         return answer_edit(body, settings, environment, Progress(sys.stderr))
 
-    server = make_server(ask, read_clipboard=read_clipboard, version=version("apply-service"))
+    server = make_server(
+        ask,
+        read_clipboard=read_clipboard,
+        max_file_bytes=settings.max_file_bytes,
+        version=version("apply-service"),
+    )
     server.start_io()
     return 0

@@ -28,6 +28,7 @@ from apply_service.config import (
     setting_fields,
 )
 from apply_service.models.torch_environment import set_torch_defaults
+from apply_service.shown_text import say
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
 
@@ -130,7 +131,8 @@ def run_to_exit_code(run: Callable[[], int]) -> int:
     prepare_streams()
     try:
         code = run()
-        sys.stdout.flush()
+        if not sys.stdout.closed:  # the language server leaves it so
+            sys.stdout.flush()
         return code
     except (ConfigError, UsageError) as error:
         return _fail(error, EXIT_USAGE)
@@ -146,7 +148,7 @@ def run_to_exit_code(run: Callable[[], int]) -> int:
             drop_output()
             error = DiskFullError(f"{error}; make room and run the command again")
         if not _is_foreseen(error):
-            traceback.print_exc()
+            say(traceback.format_exc(), end="")
         return _fail(error, EXIT_ERROR)
 
 
@@ -395,10 +397,10 @@ def _is_interrupt(error: BaseException | None) -> bool:
 
 
 def _interrupted() -> int:
-    print("interrupted", file=sys.stderr)
+    say("interrupted")
     return EXIT_INTERRUPTED
 
 
 def _fail(error: Exception, exit_code: int) -> int:
-    print(f"apply-service: {error or type(error).__name__}", file=sys.stderr)
+    say(f"apply-service: {error or type(error).__name__}")
     return exit_code

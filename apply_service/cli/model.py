@@ -11,6 +11,7 @@ from apply_service.models.info import ModelDescription, model_info
 from apply_service.models.manifest import ModelStoreError
 from apply_service.models.store import EMBEDDED_NAME, ModelStore, open_store
 from apply_service.observe.progress import Progress
+from apply_service.shown_text import say, shown, shown_line
 from batching.errors import ModelLoadError
 
 _MODEL_HELP = "embedded (the default), the folder of a model, a GGUF file, or a name on the hub"
@@ -45,12 +46,12 @@ def run_model_command(args: argparse.Namespace) -> int:
     try:
         return runners[args.model_command](args)
     except (ModelStoreError, ModelLoadError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        say(f"error: {error}")
         return 1
 
 
 def _report(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
+    say(message)
 
 
 def _prepare(args: argparse.Namespace) -> int:
@@ -70,11 +71,11 @@ def _prepare_in(store: ModelStore, args: argparse.Namespace) -> int:
     if args.model == EMBEDDED_NAME:
         location = store.prepare_embedded(args.from_file)
     elif args.from_file is not None:
-        print("error: --from FILE is for the model `embedded` alone", file=sys.stderr)
+        say("error: --from FILE is for the model `embedded` alone")
         return 2
     else:
         location = store.resolve(args.model, args.revision)
-    print(f"{location.name} is ready in {location.path}")
+    print(f"{shown_line(location.name)} is ready in {shown_line(location.path)}")
     return 0
 
 
@@ -85,19 +86,20 @@ def _list(_args: argparse.Namespace) -> int:
     for location in locations:
         assert location.manifest is not None
         size = location.manifest.size_bytes / 1e6
-        print(f"{location.name}\t{location.profile}\t{size:.0f} MB\t{location.path}")
+        row = f"{location.name}\t{location.profile}\t{size:.0f} MB\t{location.path}"
+        print(shown(row))
     return 0
 
 
 def _info(args: argparse.Namespace) -> int:
     location = open_store(_report).resolve(args.model, args.revision)
-    print(_format(model_info(location, is_verified=args.verify)))
+    print(shown(_format(model_info(location, is_verified=args.verify))))
     return 0
 
 
 def _remove(args: argparse.Namespace) -> int:
     for folder in open_store(_report).remove(args.model):
-        print(f"removed {folder}")
+        print(f"removed {shown_line(folder)}")
     return 0
 
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TextIO
 
+from apply_service.shown_text import shown
+
 _COLOURS = {"-": "\x1b[31m", "+": "\x1b[32m", "@": "\x1b[36m"}
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 _HEADERS = ("--- ", "+++ ")
@@ -26,15 +28,19 @@ def has_colours(stream: TextIO, environment: Mapping[str, str] = os.environ) -> 
 
 
 def coloured(line: str, stream: TextIO, *, is_header: bool = False) -> str:
-    """A line of a diff, without its newline, as `stream` shows it."""
+    """A line of a diff, without its newline, as `stream` shows it: no control character acts."""
+    line = shown(line)
     colour = _BOLD if is_header else _COLOURS.get(line[:1])
     return line if colour is None or not has_colours(stream) else f"{colour}{line}{_PLAIN}"
 
 
 def show_diff(diff: str) -> None:
-    """Print a unified diff to stdout; on a terminal in colours and, if it is long, page by page."""
+    """Print a unified diff to stdout; on a terminal in colours and, if it is long, page by page.
+
+    Beside a terminal, such as in a file, it is what was made, to the byte.
+    """
     if not has_colours(sys.stdout):
-        _write(diff)
+        _write(shown(diff) if sys.stdout.isatty() else diff)
         return
     lines = diff.split("\n")
     text = "\n".join(

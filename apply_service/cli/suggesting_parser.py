@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import difflib
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
+
+from apply_service.shown_text import shown
 
 # Two words that share fewer of their letters are not slips of one another.
 _LIKENESS = 0.75
@@ -24,6 +26,10 @@ class SuggestingParser(argparse.ArgumentParser):
             hint = f", did you mean {near}?" if near else ""
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return parsed, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """End with the usage and what is wrong."""
+        super().error(shown(message))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:

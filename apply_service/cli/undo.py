@@ -8,6 +8,8 @@ import msgspec
 
 from apply_service.cli.file_writer import write_result
 from apply_service.cli.last_write import KeptWrite, LastWrite
+from apply_service.regular_file import open_regular
+from apply_service.shown_text import shown_line
 
 PROGRAM = "apply-service"
 
@@ -31,7 +33,7 @@ def run_undo() -> int:
     contents = [_unchanged(one) for one in kept]
     for one, content in zip(kept, contents, strict=True):
         write_result(one.path, one.before, expected=content)
-        print(f"{one.path} is as it was before the last apply --write")
+        print(f"{shown_line(one.path)} is as it was before the last apply --write")
     last.forget()
     return 0
 
@@ -39,11 +41,13 @@ def run_undo() -> int:
 def _unchanged(one: KeptWrite) -> bytes:
     """What a file is now. Raises UndoError if that is not what was written."""
     try:
-        content = one.path.read_bytes()
+        with open_regular(one.path) as stream:
+            content = stream.read()
     except OSError as error:
-        raise UndoError(f"cannot read {one.path}: {error.strerror or error}") from error
+        raise UndoError(f"cannot read {shown_line(one.path)}: {error.strerror or error}") from error
     if hashlib.sha256(content).hexdigest() != one.after_sha256:
         raise UndoError(
-            f"{one.path} has changed since it was written; compare it with `git diff` or an editor"
+            f"{shown_line(one.path)} has changed since it was written; compare it with `git diff`"
+            " or an editor"
         )
     return content

@@ -8,7 +8,6 @@ missing. Shares are of all cases that have an answer, with their 95 % Wilson int
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -35,6 +34,7 @@ from apply_service.evaluate.contenders.remote import (
 )
 from apply_service.evaluate.contenders.wire_formats import Api
 from apply_service.observe.progress import tracked
+from apply_service.shown_text import say, shown
 
 DEFAULT_GIT_LIMIT = 200
 DEFAULT_FAILURES = Path("accuracy-failures")
@@ -85,7 +85,7 @@ def run_accuracy(options: AccuracyOptions) -> int:
         )
     contender = _make_contender(options)
     if options.against:
-        print(f"sending {len(source.cases)} files to {contender.name}", file=sys.stderr)
+        say(f"sending {len(source.cases)} files to {contender.name}")
     try:
         results = list(_answer_all(contender, source.cases))
     finally:
@@ -101,11 +101,8 @@ def run_accuracy(options: AccuracyOptions) -> int:
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
-        print(
-            "\n".join(
-                [*_format_head(report), "", format_accuracy_report(report), *_format_foot(report)]
-            )
-        )
+        text = format_accuracy_report(report)
+        print(shown("\n".join([*_format_head(report), "", text, *_format_foot(report)])))
     return 0
 
 

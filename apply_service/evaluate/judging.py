@@ -41,6 +41,7 @@ from apply_service.evaluate.case_statistics import wilson_interval
 from apply_service.evaluate.cases.case_file import Case, read_cases
 from apply_service.evaluate.cases.planned_case import edit_of_case
 from apply_service.observe.progress import tracked
+from apply_service.shown_text import shown
 
 _ACCURACIES = tuple(hundredths / 100 for hundredths in range(50, 100))
 _ANY_CHOICE = "-"
@@ -150,7 +151,7 @@ def run_witness(options: WitnessOptions) -> int:
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
-        print(format_report(report))
+        print(shown(format_report(report)))
     return 0
 
 

@@ -45,6 +45,7 @@ from apply_service.evaluate.latency_report import (
 )
 from apply_service.evaluate.run_log import RunLog
 from apply_service.observe.progress import Progress, tracked
+from apply_service.shown_text import shown
 
 # Sent before a warm run: with an instruction of its own a prompt differs behind the code.
 _EARLIER_INSTRUCTION = "Apply an earlier change of the same code."
@@ -91,7 +92,7 @@ def run_latency(options: LatencyOptions) -> int:
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
-        print(format_latency_report(report))
+        print(shown(format_latency_report(report)))
     return 0
 
 

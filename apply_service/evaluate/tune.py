@@ -32,6 +32,7 @@ from apply_service.evaluate.tune_search import Knob, SettingComparison, Trial, s
 from apply_service.evaluate.worker_process import WorkerEndedError
 from apply_service.models.loading import resolve_device, resolve_dtype
 from apply_service.observe.progress import Progress, tracked
+from apply_service.shown_text import say, shown
 
 MIN_JOBS = 5
 _STEP_TOKENS = (256, 512, 1024, 2048)
@@ -96,7 +97,7 @@ def run_tune(options: TuneOptions) -> int:
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
-        print(format_trials(trials))
+        print(shown(format_trials(trials)))
     _write(options.out, loaded, best, report=report, trials=trials)
     print(f"wrote {options.out}; apply-service serve --config {options.out}", file=sys.stderr)
     return 0
@@ -164,7 +165,7 @@ class _Arena:
         except WorkerEndedError as error:
             if not self._process.is_running:
                 raise
-            print(f"{', '.join(changed)}: {error}", file=sys.stderr)
+            say(f"{', '.join(changed)}: {error}")
             return SettingComparison(has_run=False)
 
     def _hold(self, settings: Settings) -> None:

@@ -33,7 +33,10 @@ class FileBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     path: Annotated[
         str,
-        Meta(min_length=1, description="Name of the file, which no other one of them has."),
+        Meta(
+            min_length=1,
+            description="Name of the file, which no other one has; `./a` and `b/../a` are `a`.",
+        ),
     ]
     original: Original
     update: Annotated[

@@ -12,9 +12,11 @@ from litestar.exceptions import InternalServerException
 from msgspec import UNSET, UnsetType
 
 from apply_service.apply.errors import WithdrawnError
+from apply_service.edit.text.lone_surrogates import find_lone_surrogate
 from apply_service.http.files_body import FilesBody
 from apply_service.http.problems import ProblemError, make_problem
 from apply_service.http.schemas import ApplyBody, HashlinesBody
+from apply_service.shown_text import shortened
 
 T = TypeVar("T")
 
@@ -128,8 +130,8 @@ def _invalid_field(message: str) -> ProblemError:
     place = _FIELD.search(message)
     named = _UNKNOWN.search(message) or _MISSING.search(message)
     parts = [place["path"] if place else "", named["name"] if named else ""]
-    detail = message.split(" - at `$", 1)[0]
-    field = ".".join(part for part in parts if part) or None
+    detail = shortened(message.split(" - at `$", 1)[0])
+    field = shortened(".".join(part for part in parts if part)) or None
     return ProblemError(
         make_problem(
             400,
@@ -145,35 +147,16 @@ def _invalid_field(message: str) -> ProblemError:
 def _invalid_json(body: bytes, message: str) -> ProblemError:
     """What is wrong with a body that is no JSON, or holds text that is no text."""
     code, title = "invalid-json", "The body is not JSON"
-    field = None
+    field, detail = None, message
     try:
-        path, position = _find_lone_surrogate(json.loads(body), "")
-        code, title, field = "lone-surrogate", "The text has a lone surrogate", path or None
-        detail = f"{path or 'the body'} has a lone surrogate at character {position}"
+        found = find_lone_surrogate(json.loads(body), whole="the body")
+        if found is not None:
+            code, title = "lone-surrogate", "The text has a lone surrogate"
+            field, detail = found[0] or None, found[1]
     except json.JSONDecodeError as error:
         detail = f"{error.msg} at line {error.lineno}, column {error.colno}"
     except UnicodeDecodeError as error:
         detail = f"the body is not UTF-8 at byte {error.start}"
-    except (LookupError, ValueError):  # such as a number with more digits than Python reads
-        detail = message
+    except ValueError:  # such as a number with more digits than Python reads
+        pass
     return ProblemError(make_problem(400, code=code, title=title, detail=detail, field=field))
-
-
-def _find_lone_surrogate(value: Any, path: str) -> tuple[str, int]:
-    """Path and position of the first lone surrogate in decoded JSON. Raises LookupError."""
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            return path, error.start
-    children: list[tuple[str, Any]] = []
-    if isinstance(value, dict):
-        children = [(f"{path}.{name}" if path else str(name), item) for name, item in value.items()]
-    elif isinstance(value, list):
-        children = [(f"{path}[{place}]", item) for place, item in enumerate(value)]
-    for child_path, child in children:
-        try:
-            return _find_lone_surrogate(child, child_path)
-        except LookupError:
-            continue
-    raise LookupError("no lone surrogate")

@@ -44,6 +44,7 @@ from apply_service.http.request_id import current_request_id
 from apply_service.http.schemas import ApplyBody, ApplyResult, ChoiceBody, FindingBody
 from apply_service.http.wire_conversion import choice_body, finding_body, result_of
 from apply_service.prompts.errors import PromptError, TextNotEncodableError
+from apply_service.shown_text import shortened
 from batching.errors import (
     DeadlineExceededError,
     EngineError,
@@ -52,6 +53,9 @@ from batching.errors import (
     QueueFullError,
     RequestTooLongError,
 )
+
+# More of a detail was sent by the caller, who knows it.
+MAX_DETAIL_CHARACTERS = 2000
 
 _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (UnknownChoiceError, 409, "unknown-choice", "The choice does not belong to this edit"),
@@ -170,11 +174,13 @@ def answer_of(
 def make_problem(status: int, *, code: str, title: str, detail: str, **members: Any) -> Problem:
     """A problem of one of our codes."""
     members.setdefault("request_id", current_request_id())
+    if members.get("field"):
+        members["field"] = shortened(members["field"])
     return Problem(
         type=f"urn:apply-service:problem:{code}",
         title=title,
         status=status,
-        detail=detail,
+        detail=shortened(detail, MAX_DETAIL_CHARACTERS),
         code=code,
         **members,
     )

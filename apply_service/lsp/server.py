@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import unquote
 
 import msgspec
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
+from pygls.workspace import TextDocument
 
 from apply_service.edit.forms.form import UpdateFormat
 from apply_service.edit.text.text_edits import PositionEncoding
@@ -27,12 +29,15 @@ from apply_service.lsp.protocol_edits import (
     summary_of,
     workspace_edit,
 )
+from apply_service.regular_file import read_regular
+from apply_service.shown_text import shown_line
 
 APPLY = "apply-service.apply"
 APPLY_SELECTION = "apply-service.applySelection"
 APPLY_DOCUMENT = "apply-service.applyDocument"
 
 _LOGGER = logging.getLogger(__name__)
+_PROTOCOL_LOGGER = logging.getLogger("pygls.protocol.json_rpc")
 
 # Answers an edit, as a server would; may take its time, and may raise.
 Ask = Callable[[ApplyBody], ApplyResult | Problem]
@@ -81,9 +86,10 @@ class _Question:
 class _Applier:
     """Applies updates to the documents of one editor."""
 
-    def __init__(self, server: LanguageServer, ask: Ask) -> None:
+    def __init__(self, server: LanguageServer, ask: Ask, *, max_file_bytes: int) -> None:
         self._server = server
         self._ask = ask
+        self._max_file_bytes = max_file_bytes
         # What documents looked like when their findings were shown.
         self._shown: dict[str, str] = {}
         self._questions: dict[str, _Question] = {}
@@ -103,7 +109,7 @@ class _Applier:
         `command` with `arguments` does the same again.
         """
         self._questions.pop(uri, None)
-        document = self._server.workspace.get_text_document(uri)
+        document = self.document(uri)
         text, version = document.source, document.version
         try:
             body = ApplyBody(
@@ -129,7 +135,7 @@ class _Applier:
             return self._refused(uri, text, answer)
         if answer.status == "needs_review":
             return self._shown_result(uri, text, answer)
-        if self._server.workspace.get_text_document(uri).source != text:
+        if self.document(uri).source != text:
             # A client that knows no versions would put the edit into the other text.
             return self.failed("the document has changed meanwhile; apply the update again")
         identity = types.OptionalVersionedTextDocumentIdentifier(uri=uri, version=version)
@@ -149,6 +155,28 @@ class _Applier:
             return self.failed(f"the editor did not take the edit: {reason}")
         merged = cast(str, answer.merged)
         return self._shown_result(uri, merged, answer, has_changed=merged != text)
+
+    def document(self, uri: str) -> TextDocument:
+        """A document that is open, or a file that is not. Raises JsonRpcInvalidParams."""
+        opened = self._opened(uri)
+        if opened is not None:
+            return opened
+        try:
+            path = to_fs_path(uri)
+            if path is None:
+                raise ValueError("it is no open document and no file")
+            text = read_regular(path, max_bytes=self._max_file_bytes).decode("utf-8")
+            codec = self._server.workspace.position_codec
+            return TextDocument(uri, text, position_codec=codec)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise JsonRpcInvalidParams(
+                f"{shown_line(uri)} cannot be read: {reason}; open the document first"
+            ) from error
+
+    def _opened(self, uri: str) -> TextDocument | None:
+        documents: dict[str, TextDocument] = self._server.workspace.text_documents
+        return documents.get(unquote(uri))
 
     async def _which(self, choices: list[ChoiceBody] | tuple[()]) -> ChoiceBody | None:
         """The choice that the person at the editor means, if any.
@@ -212,7 +240,8 @@ class _Applier:
 
     def clear_if_changed(self, uri: str) -> None:
         """Take findings and question back once their document is another one."""
-        text = self._server.workspace.get_text_document(uri).source
+        opened = self._opened(uri)
+        text = None if opened is None else opened.source
         question = self._questions.get(uri)
         if question is not None and question.text != text:
             del self._questions[uri]
@@ -228,11 +257,12 @@ class _Applier:
 
 
 def make_server(
-    ask: Ask, *, read_clipboard: Callable[[], str], version: str = "0"
+    ask: Ask, *, read_clipboard: Callable[[], str], max_file_bytes: int, version: str = "0"
 ) -> LanguageServer:
-    """A server that is ready to be started."""
+    """A server that is ready to be started; of files that are not open it reads so many bytes."""
     server = LanguageServer("apply-service", version)
-    applier = _Applier(server, ask)
+    applier = _Applier(server, ask, max_file_bytes=max_file_bytes)
+    _PROTOCOL_LOGGER.addFilter(_without_trace)
 
     @server.command(APPLY)
     async def apply(ls: LanguageServer, *arguments: Any) -> Any:
@@ -250,7 +280,7 @@ def make_server(
     async def apply_document(ls: LanguageServer, *arguments: Any) -> Any:
         """Apply the update that another document is: uri, its uri, options."""
         uri, source_uri, options = _read(arguments, (str, str, CommandOptions))
-        update = ls.workspace.get_text_document(source_uri).source
+        update = applier.document(source_uri).source
         arguments = (uri, source_uri)
         return _plain(
             await applier.apply(uri, update, options, command=APPLY_DOCUMENT, arguments=arguments)
@@ -264,7 +294,7 @@ def make_server(
         """
         kinds = (str, str, RangeBody, CommandOptions)
         uri, source_uri, selection, options = _read(arguments, kinds)
-        source = ls.workspace.get_text_document(source_uri)
+        source = applier.document(source_uri)
         start, end = (
             source.offset_at_position(types.Position(at.line, at.character))
             for at in (selection.start, selection.end)
@@ -297,6 +327,13 @@ def make_server(
         applier.clear_if_changed(params.text_document.uri)
 
     return server
+
+
+def _without_trace(record: logging.LogRecord) -> bool:
+    """What was wrong with a request is in its answer, and is no mistake to be traced."""
+    if record.exc_info and isinstance(record.exc_info[1], JsonRpcException):
+        record.exc_info = None
+    return True
 
 
 def _path_of(uri: str, root: str | None) -> str | None:

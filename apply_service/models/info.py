@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from apply_service.models.manifest import ModelDamagedError, check_files
+from apply_service.models.manifest import ModelDamagedError, verify_files
 from apply_service.models.store import ModelLocation
 from batching.model.weight_format import WeightFormat
 
@@ -43,7 +43,7 @@ def model_info(location: ModelLocation, *, is_verified: bool = False) -> ModelDe
     """
     manifest = location.manifest
     if is_verified and manifest is not None:
-        check_files(location.path, manifest, max_hashed_bytes=None)
+        verify_files(location.path, manifest)
     path = location.path / "config.json"
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The manifest of a prepared model folder: size and hash of every file.
+"""The manifest of a prepared model folder: size and hash of every file, and what was checked.
 
 ModelStoreError ← ModelNotPreparedError, ModelDamagedError, ModelNotFoundError, ModelSourceError,
                   AdapterMismatchError
@@ -7,14 +7,16 @@ ModelStoreError ← ModelNotPreparedError, ModelDamagedError, ModelNotFoundError
 from __future__ import annotations
 
 import hashlib
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 MANIFEST_NAME = "manifest.json"
 FORMAT_VERSION = 1
-# Smaller files are hashed whenever a model is resolved, larger ones only compared by size.
-MAX_QUICK_HASH_BYTES = 16 << 20
+# What files looked like when their hashes were found right.
+CHECKED_NAME = "checked.json"
 
 
 class ModelStoreError(Exception):
@@ -45,6 +47,15 @@ class FileRecord(msgspec.Struct, frozen=True):
     """One file of a prepared model; `sha256` in hexadecimal."""
 
     size: int
+    sha256: str
+
+
+class _CheckedFile(msgspec.Struct, frozen=True):
+    """A file that had this hash; another one, or a changed one, looks otherwise."""
+
+    size: int
+    mtime_ns: int
+    inode: int
     sha256: str
 
 
@@ -80,11 +91,11 @@ def file_sha256(path: Path) -> str:
 
 
 def record_files(model_dir: Path) -> dict[str, FileRecord]:
-    """Size and hash of every file in a folder except its manifest."""
+    """Size and hash of every file in a folder except its manifest and what was checked."""
     return {
         path.name: FileRecord(size=path.stat().st_size, sha256=file_sha256(path))
         for path in sorted(model_dir.iterdir())
-        if path.is_file() and path.name != MANIFEST_NAME
+        if path.is_file() and path.name != MANIFEST_NAME and CHECKED_NAME not in path.name
     }
 
 
@@ -106,22 +117,57 @@ def read_manifest(model_dir: Path) -> Manifest:
     return manifest
 
 
-def check_files(model_dir: Path, manifest: Manifest, *, max_hashed_bytes: int | None) -> None:
-    """Raise `ModelDamagedError` unless every file has its size, and its hash up to a limit.
+def verify_files(model_dir: Path, manifest: Manifest) -> None:
+    """Hash every file, whatever is known of it. Raises `ModelDamagedError`."""
+    with suppress(OSError):
+        (model_dir / CHECKED_NAME).unlink()
+    check_files(model_dir, manifest)
 
-    `max_hashed_bytes` None hashes every file.
+
+def check_files(model_dir: Path, manifest: Manifest) -> None:
+    """Raise `ModelDamagedError` unless every file has its size and its hash.
+
+    A file is hashed once: what it looked like is kept beside it, where the folder can be written.
     """
-    for name, record in manifest.files.items():
-        path = model_dir / name
-        try:
-            size = path.stat().st_size
-        except OSError as error:
-            raise _damaged(path, error.strerror or "unreadable") from error
-        if size != record.size:
-            raise _damaged(path, f"{size} bytes, not {record.size}")
-        is_hashed = max_hashed_bytes is None or size <= max_hashed_bytes
-        if is_hashed and file_sha256(path) != record.sha256:
+    known = _read_checked(model_dir)
+    found = {
+        name: _checked(model_dir / name, known.get(name), record)
+        for name, record in manifest.files.items()
+    }
+    if found != known:
+        _write_checked(model_dir, found)
+
+
+def _checked(path: Path, known: _CheckedFile | None, record: FileRecord) -> _CheckedFile:
+    """What a file looks like whose size and hash are right. Raises `ModelDamagedError`."""
+    try:
+        status = path.stat()
+        if status.st_size != record.size:
+            raise _damaged(path, f"{status.st_size} bytes, not {record.size}")
+        # Taken before the content is read, so that a later change shows.
+        found = _CheckedFile(status.st_size, status.st_mtime_ns, status.st_ino, record.sha256)
+        if found != known and file_sha256(path) != record.sha256:
             raise _damaged(path, "its content has changed")
+    except OSError as error:
+        raise _damaged(path, error.strerror or "unreadable") from error
+    return found
+
+
+def _read_checked(model_dir: Path) -> dict[str, _CheckedFile]:
+    try:
+        content = (model_dir / CHECKED_NAME).read_bytes()
+        return msgspec.json.decode(content, type=dict[str, _CheckedFile])
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return {}
+
+
+def _write_checked(model_dir: Path, files: dict[str, _CheckedFile]) -> None:
+    unfinished = model_dir / f".{CHECKED_NAME}.{os.getpid()}"
+    with suppress(OSError):
+        unfinished.write_bytes(msgspec.json.encode(files))
+        unfinished.replace(model_dir / CHECKED_NAME)
+    with suppress(OSError):
+        unfinished.unlink()
 
 
 def _damaged(path: Path, reason: str) -> ModelDamagedError:

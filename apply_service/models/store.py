@@ -19,7 +19,6 @@ from apply_service.models.hub import check_model_dir, find_hub_model, try_find_l
 from apply_service.models.manifest import (
     FORMAT_VERSION,
     MANIFEST_NAME,
-    MAX_QUICK_HASH_BYTES,
     FileRecord,
     Manifest,
     ModelDamagedError,
@@ -206,11 +205,11 @@ class ModelStore:
                 )
             with self._lock():
                 if not model_dir.exists():
-                    check_files(base_dir, read_manifest(base_dir), max_hashed_bytes=None)
+                    check_files(base_dir, read_manifest(base_dir))
                     self._merge(adapter)
         location = self._location(model_dir)
         assert location.manifest is not None
-        check_files(model_dir, location.manifest, max_hashed_bytes=MAX_QUICK_HASH_BYTES)
+        check_files(model_dir, location.manifest)
         return location
 
     def _resolve_dir(self, path: Path) -> ModelLocation:
@@ -218,7 +217,7 @@ class ModelStore:
         if (path / MANIFEST_NAME).exists():
             location = self._location(path)
             assert location.manifest is not None
-            check_files(path, location.manifest, max_hashed_bytes=MAX_QUICK_HASH_BYTES)
+            check_files(path, location.manifest)
             return location
         revision = file_sha256(path / "config.json")
         return ModelLocation(path, _profile_of(path.name), path.name, revision)
@@ -301,7 +300,9 @@ class ModelStore:
             folder.chmod(0o755)
             records = record_files(folder)
             check_model_dir(folder)
-            write_manifest(folder, _with_files(manifest, records))
+            manifest = _with_files(manifest, records)
+            write_manifest(folder, manifest)
+            check_files(folder, manifest)
             if model_dir.exists():
                 shutil.rmtree(model_dir)
             folder.rename(model_dir)
@@ -314,11 +315,11 @@ class ModelStore:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _is_whole(self, model_dir: Path) -> bool:
-        """True if a prepared folder exists and every byte of it is as its manifest says."""
+        """True if a prepared folder exists and its files are as its manifest says."""
         if not model_dir.exists():
             return False
         try:
-            check_files(model_dir, read_manifest(model_dir), max_hashed_bytes=None)
+            check_files(model_dir, read_manifest(model_dir))
         except ModelDamagedError as error:
             self._report(str(error))
             return False

@@ -11,6 +11,7 @@ from typing import Any, Literal, TextIO
 import structlog
 
 from apply_service.observe.private_text import TEXT_LOGGER
+from apply_service.shown_text import shown
 
 LogFormat = Literal["auto", "console", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -59,6 +60,7 @@ def configure_logging(
                 _ExceptionText(shows_text),
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 _drop_colours,
+                *([_escape_controls] if is_console else []),
                 renderer,
             ],
         )
@@ -118,4 +120,13 @@ def _frames_text(error: BaseException) -> str:
 def _drop_colours(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
     """The web server sends a second, coloured form of its messages."""
     event.pop("color_message", None)
+    return event
+
+
+def _escape_controls(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
+    """No text acts on the terminal, and none but a traceback makes lines of its own."""
+    for name, value in event.items():
+        if isinstance(value, str):
+            event[name] = shown(value)
+    event["event"] = str(event["event"]).replace("\n", "\\n")
     return event

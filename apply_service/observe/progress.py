@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
+from apply_service.shown_text import shown_line
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
@@ -72,7 +74,9 @@ class Progress:
         if share is None and self._bar.tasks[0].total is not None:
             self._bar.reset(task, total=None)
         total = None if share is None else 1.0
-        self._bar.update(task, description=stage, amount=amount, total=total, completed=share or 0)
+        self._bar.update(
+            task, description=shown_line(stage), amount=amount, total=total, completed=share or 0
+        )
         if is_new:
             self._bar.start()
         elif not self._has_clock:

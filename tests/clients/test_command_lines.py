@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -36,9 +37,9 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_both_share_these_modules() -> None:
     shared = ("standard_streams.py", "suggesting_parser.py", "named_files.py", "last_write.py")
-    for name in shared:
+    for name in (*shared, "shown_diff.py", "../shown_text.py", "../regular_file.py"):
         texts = {
-            Path(package.__path__[0], name).read_text()
+            Path(package.__path__[0], name).read_text().replace(package.__name__[:-4], "…")
             for package in (apply_service.cli, apply_client.cli)
         }
         assert len(texts) == 1, f"{name} differs between the service and the client"
@@ -252,3 +253,77 @@ def test_an_address_or_a_key_that_cannot_be_used(
     error = capsys.readouterr().err
     assert said in error
     assert "secret" not in error
+
+
+@pytest.mark.timeout(30)
+@programs
+@pytest.mark.parametrize("role", ["file", "update", "several"])
+@pytest.mark.parametrize("kind", ["pipe", "link", "socket", "device", "folder", "large"])
+def test_only_regular_files_of_a_moderate_size_are_read(
+    main: Main, role: str, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("folder").mkdir()
+    os.mkfifo("pipe")
+    Path("link").symlink_to("pipe")
+    Path("device").symlink_to("/dev/zero")
+    Path("large").touch()
+    os.truncate("large", 1 << 42)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+        arguments = {
+            "file": [kind, "--update", "a.py"],
+            "update": ["a.py", "--update", kind],
+            "several": ["a.py", kind, "--update", "a.py", "--diff"],
+        }
+        assert main(["apply", *arguments[role]]) in (1, 2)
+    error = capsys.readouterr().err
+    reasons = ("no regular file", "folder", "Is a directory", "more than 4000000 bytes", "at most")
+    assert any(reason in error for reason in reasons), error
+    assert "Traceback" not in error
+
+
+@pytest.mark.timeout(30)
+def test_a_batch_reads_regular_files_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo("pipe")
+    commands: list[tuple[Main, list[str]]] = [
+        (client_main, ["batch", "pipe", "--root", "."]),
+        (client_main, ["batch", "empty", "--root", ".", "--answers", "pipe"]),
+        (service_main, ["batch", "pipe", "--out", "results"]),
+    ]
+    for main, arguments in commands:
+        assert main(arguments) in (1, 2)
+        assert "no regular file" in capsys.readouterr().err
+
+
+@programs
+def test_names_and_lines_are_shown_without_their_control_characters(
+    main: Main, capsys: pytest.CaptureFixture[str]
+) -> None:
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-a = 1\n+a = 2\n"
+    patch += f"*** Update File: \x1b[2J{'b' * 10_000}\n@@\n-a = 1\n+a = 2\n*** End Patch\n"
+    Path("update").write_text(patch)
+    for arguments in (
+        ["apply", "\x1b[2Jno\nwhere.py", "--update", "a.py"],
+        ["apply", "a.py", "--update", "\x1b[2Jnowhere\n"],
+        ["apply", "a.py", "--update", "update"],
+    ):
+        assert main(arguments) in (1, 2)
+        error = capsys.readouterr().err
+        assert "\\x1b[2J" in error
+        assert "\x1b" not in error
+        assert len(error.splitlines()) == 1
+        assert len(error) < 1500
+    with pytest.raises(SystemExit):
+        main(["apply", "a.py", "--\x1b[2J"])
+    assert "\x1b" not in capsys.readouterr().err
+
+
+@programs
+def test_two_names_of_one_file_are_not_several(
+    main: Main, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("folder").mkdir()
+    Path("link.py").symlink_to("a.py")
+    for name in ("./a.py", "folder/../a.py", ".//a.py", "link.py", str(Path("a.py").resolve())):
+        assert main(["apply", "a.py", name, "--update", "empty", "--diff"]) == 2
+        assert "several FILEs are different ones" in capsys.readouterr().err

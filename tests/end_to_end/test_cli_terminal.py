@@ -140,6 +140,21 @@ def test_a_batch_shows_how_far_it_is(
     assert shown.endswith("3 edits: 3 applied\n")
 
 
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}])
+def test_a_terminal_obeys_nothing_in_a_text(
+    run: Run, file: Path, environment: dict[str, str]
+) -> None:
+    file.write_text("a = 1\nb = 1\n")
+    file.with_name("update.py").write_text("a = 1\nb = '\x1b[2J\u202e'\n")
+    _, shown, _ = run("--diff", stdout_too=True, PAGER="cat", **environment)
+    assert "+b = '\\x1b[2J\\u202e'" in shown
+    assert "\x1b[2J" not in shown
+    _, shown, _ = run("--write", "--review", typed="y\n")
+    assert "+b = '\\x1b[2J\\u202e'" in shown
+    assert "\x1b[2J" not in shown
+    assert "\x1b[2J" in file.read_text()
+
+
 def test_a_diff_in_a_pipe_is_for_programs(run: Run) -> None:
     code, shown, stdout = run("--diff")
     assert (code, shown) == (0, "")

@@ -36,6 +36,7 @@ from apply_service.cli.suggesting_parser import positive_int
 from apply_service.config import Settings
 from apply_service.edit.forms.form import UpdateFormat
 from apply_service.http.problems import Problem
+from apply_service.shown_text import say, shown_line
 
 
 def add_apply_command(subparsers: Any) -> argparse.ArgumentParser:
@@ -110,9 +111,9 @@ def run_apply(args: argparse.Namespace, settings: Settings, environment: Mapping
     (file,) = args.files
     if file == STDIN:
         _check_stdin(args)
-    content = read_file(file)
+    content = read_file(file, settings)
     check_text(content, file)
-    update = read_update(args.update)
+    update = read_update(args.update, settings)
     check_files(update, args.files)
     body = body_of(
         args,
@@ -129,7 +130,7 @@ def run_apply(args: argparse.Namespace, settings: Settings, environment: Mapping
         if is_accepted(exit_code, args):
             write_files([EditedFile(file, content, answer)], asks=args.review)
         else:
-            print(f"{file} was not written", file=sys.stderr)
+            say(f"{shown_line(file)} was not written")
     return exit_code
 
 

@@ -9,9 +9,12 @@ from pathlib import Path
 
 from apply_service.apply.errors import UsageError
 from apply_service.cli.named_files import why_incomplete
+from apply_service.config import Settings
 from apply_service.edit.forms.form import UpdateFormat
 from apply_service.edit.text.text_file import TextFile, TextFileError
 from apply_service.http.schemas import ApplyBody, Base64Content, SamplingBody
+from apply_service.regular_file import SizeError, read_regular, read_whole
+from apply_service.shown_text import shown_line
 
 STDIN = Path("-")
 
@@ -27,15 +30,16 @@ def piped_update() -> str:
     return str(STDIN)
 
 
-def read_file(path: Path) -> bytes:
+def read_file(path: Path, settings: Settings) -> bytes:
     """A file to edit. Raises ApplyCommandError."""
-    return _read(path, remedy="see to its name and folder; for a new file, create it, empty")
+    remedy = "see to its name and folder; for a new file, create it, empty"
+    return _read(path, settings, remedy=remedy)
 
 
-def read_update(name: str) -> str:
+def read_update(name: str, settings: Settings) -> str:
     """The text of the update. Raises ApplyCommandError."""
-    update = _read(Path(name), remedy="name the file of the update, or - for stdin")
-    return check_text(update, name)
+    remedy = "name the file of the update, or - for stdin"
+    return check_text(_read(Path(name), settings, remedy=remedy), name)
 
 
 def check_text(content: bytes, name: Path | str) -> str:
@@ -43,7 +47,8 @@ def check_text(content: bytes, name: Path | str) -> str:
     try:
         return TextFile.from_bytes(content).decode()
     except TextFileError as error:
-        raise ApplyCommandError(f"{'stdin' if str(name) == '-' else name}: {error}") from error
+        shown = "stdin" if str(name) == "-" else shown_line(name)
+        raise ApplyCommandError(f"{shown}: {error}") from error
 
 
 def check_files(update: str, files: Sequence[Path]) -> None:
@@ -90,16 +95,24 @@ def body_of(
     )
 
 
-def _read(path: Path, *, remedy: str) -> bytes:
-    if path == STDIN:
-        return sys.stdin.buffer.read()
+def _read(path: Path, settings: Settings, *, remedy: str) -> bytes:
+    # What is sent to a server may be larger than what is taken here; it says so itself.
+    max_bytes = max(settings.max_file_bytes, settings.max_body_bytes)
+    name = shown_line(path)
     try:
-        return path.read_bytes()
+        if path == STDIN:
+            return read_whole(sys.stdin.buffer, max_bytes=max_bytes)
+        return read_regular(path, max_bytes=max_bytes)
     except FileNotFoundError as error:
-        raise ApplyCommandError(f"{path} does not exist; {remedy}") from error
+        raise ApplyCommandError(f"{name} does not exist; {remedy}") from error
     except IsADirectoryError as error:
-        raise ApplyCommandError(f"{path} is a folder; name a file in it") from error
+        raise ApplyCommandError(f"{name} is a folder; name a file in it") from error
+    except SizeError as error:
+        raise ApplyCommandError(
+            f"cannot read {name}: {error.strerror}; take a smaller one, or raise --max-file-bytes"
+        ) from error
     except OSError as error:
         raise ApplyCommandError(
-            f"cannot read {path}: {error.strerror or error}; name a file that you may read"
+            f"cannot read {name}: {error.strerror or error}; name a file that you may read, or -"
+            " for stdin"
         ) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from apply_service.cli.last_write import LastWrite, Write
 from apply_service.cli.undo import PROGRAM
 from apply_service.http.problems import Problem
 from apply_service.http.schemas import ApplyResult, Base64Content, FindingBody
+from apply_service.shown_text import say, shown_line
 
 EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_REVIEW, EXIT_REJECTED = 0, 1, 2, 3, 4
 
@@ -52,7 +52,7 @@ def report_answer(answer: Answer) -> int:
         return _report_problem(answer)
     exit_code = _EXIT_BY_STATUS[answer.status]
     if exit_code != EXIT_OK:
-        print(answer.status.replace("_", " "), file=sys.stderr)
+        say(answer.status.replace("_", " "))
         _print_findings(answer.findings)
         print_choices(answer.choices, has_diffs=False)
     return exit_code
@@ -74,7 +74,7 @@ def write_files(files: Sequence[EditedFile], *, asks: bool) -> None:
         if asks and after != file.before:
             after = review_changes(file.before, after, file.result.diff or "")
             if after == file.before:
-                print(f"{file.path} was not written: no change was taken", file=sys.stderr)
+                say(f"{shown_line(file.path)} was not written: no change was taken")
         if after != file.before:
             writes.append(Write(file.path, file.before, after))
     for number, one in enumerate(writes):
@@ -86,7 +86,7 @@ def write_files(files: Sequence[EditedFile], *, asks: bool) -> None:
                 raise FileWriteError("; ".join([str(error), *stuck])) from error
             raise
         for loss in losses:
-            print(f"warning: {one.path}: {loss}", file=sys.stderr)
+            say(f"warning: {shown_line(one.path)}: {loss}")
     if writes:
         LastWrite(PROGRAM).remember_and_tell(writes)
 
@@ -98,7 +98,7 @@ def _take_back(written: Sequence[Write]) -> list[str]:
         try:
             write_result(one.path, one.before, expected=one.after)
         except FileWriteError as error:
-            stuck.append(f"{one.path} was written and could not be taken back: {error}")
+            stuck.append(f"{shown_line(one.path)} was written and could not be taken back: {error}")
     return stuck
 
 
@@ -107,7 +107,7 @@ def _report_problem(problem: Problem) -> int:
         print_choices(problem.choices or (), has_diffs=False)
         remedy = f"; {problem.remedy}" if problem.remedy else ""
         raise ApplyCommandError(f"{problem.detail}{remedy}")
-    print("rejected: the result failed its checks", file=sys.stderr)
+    say("rejected: the result failed its checks")
     _print_findings(problem.findings)
     print_choices(problem.choices or (), has_diffs=False)
     return EXIT_REJECTED
@@ -115,5 +115,5 @@ def _report_problem(problem: Problem) -> int:
 
 def _print_findings(findings: Sequence[FindingBody]) -> None:
     for finding in findings:
-        print(f"  {finding.severity} {finding.code}: {finding.message}", file=sys.stderr)
-        print(f"    {finding.hint}", file=sys.stderr)
+        say(f"  {finding.severity} {finding.code}: {finding.message}")
+        say(f"    {finding.hint}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,6 +39,7 @@ from apply_service.config import Settings
 from apply_service.edit.read.snippet_error import SnippetError
 from apply_service.edit.split.split import FileChange, SplitFormat, split_update
 from apply_service.http.problems import Problem
+from apply_service.shown_text import say, shown_line
 
 _WORST_FIRST = (EXIT_ERROR, EXIT_REJECTED, EXIT_REVIEW, EXIT_OK)
 
@@ -50,10 +52,10 @@ def apply_to_several(
     Raises what reading, applying or writing raises.
     """
     _check_flags(args)
-    contents = {as_text(file.as_posix()): (file, read_file(file)) for file in args.files}
+    contents = {as_text(file.as_posix()): (file, read_file(file, settings)) for file in args.files}
     for name, (_, content) in contents.items():
         check_text(content, name)
-    changes = _changes_of(args, contents)
+    changes = _changes_of(args, contents, settings)
     may_ask = not (args.json or args.check) and can_ask(args.update)
     answers: dict[str, Answer] = {}
     for change in changes:
@@ -68,11 +70,11 @@ def apply_to_several(
     named = {change.path for change in changes}
     for name in contents:
         if name not in named:
-            print(f"{name}: the update does not speak of it", file=sys.stderr)
+            say(f"{shown_line(name)}: the update does not speak of it")
     if args.write:
         blocking = [name for name, code in exit_codes.items() if not is_accepted(code, args)]
         if blocking:
-            print(f"nothing was written, because of {', '.join(blocking)}", file=sys.stderr)
+            say(f"nothing was written, because of {', '.join(map(shown_line, blocking))}")
         else:
             _write(args, contents, answers)
     return next(code for code in _WORST_FIRST if code in (*exit_codes.values(), EXIT_OK))
@@ -80,7 +82,7 @@ def apply_to_several(
 
 def _check_flags(args: argparse.Namespace) -> None:
     """Raise UsageError for what means nothing for several files."""
-    if len(set(args.files)) < len(args.files) or STDIN in args.files:
+    if len({*map(os.path.realpath, args.files)}) < len(args.files) or STDIN in args.files:
         raise UsageError("several FILEs are different ones, and none of them is stdin")
     if args.path is not None or args.resolve is not None:
         raise UsageError("--path and --resolve are for a single FILE; name one")
@@ -96,25 +98,26 @@ def _check_flags(args: argparse.Namespace) -> None:
 
 
 def _changes_of(
-    args: argparse.Namespace, contents: Mapping[str, tuple[Path, bytes]]
+    args: argparse.Namespace, contents: Mapping[str, tuple[Path, bytes]], settings: Settings
 ) -> Sequence[FileChange]:
     """The change of each file. Raises ApplyCommandError for what is not done here."""
     has_text = {name: bool(content) for name, (_, content) in contents.items()}
-    update = read_update(args.update)
+    update = read_update(args.update, settings)
     check_files(update, args.files)
     try:
         changes = split_update(update, has_text=has_text, update_format=args.format)
     except SnippetError as error:
         raise ApplyCommandError(str(error)) from error
     for change in changes:
+        name = shown_line(change.path)
         if change.action in ("delete", "move"):
             raise ApplyCommandError(
-                f"the update is to {change.action} {change.path}, which is not done here; do it"
+                f"the update is to {change.action} {name}, which is not done here; do it"
                 " yourself and take it out of the update"
             )
         if change.path not in contents:
             raise ApplyCommandError(
-                f"the update adds {change.path}; create it, empty, and name it as a FILE"
+                f"the update adds {name}; create it, empty, and name it as a FILE"
             )
     return changes
 
@@ -136,11 +139,11 @@ def _show(args: argparse.Namespace, answers: Mapping[str, Answer]) -> None:
 def _report(name: str, answer: Answer) -> int:
     """Say what is wrong with one file; its exit code."""
     if isinstance(answer, Problem) or answer.status not in ("applied", "unchanged"):
-        print(f"{name}: ", end="", file=sys.stderr)
+        say(f"{shown_line(name)}: ", end="")
     try:
         return report_answer(answer)
     except ApplyCommandError as error:
-        print(error, file=sys.stderr)
+        say(error)
         return EXIT_ERROR
 
 

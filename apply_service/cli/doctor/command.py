@@ -14,6 +14,7 @@ from apply_service.cli.doctor.check import Check, skipped
 from apply_service.cli.doctor.package_checks import check_grammars, check_packages, check_python
 from apply_service.config import LoadedSettings, Settings, setting_fields
 from apply_service.observe.progress import Progress
+from apply_service.shown_text import shown
 
 EXIT_OK, EXIT_ERROR = 0, 1
 _DEFAULT = "default"
@@ -31,7 +32,7 @@ def add_doctor_command(subparsers: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
-        "--quick", action="store_true", help="neither hash large files nor load the model"
+        "--quick", action="store_true", help="neither hash unchanged files nor load the model"
     )
     return parser
 
@@ -44,11 +45,11 @@ def run_doctor(args: argparse.Namespace, loaded: LoadedSettings) -> int:
         progress.clear()
         checks.append(check)
         if not args.json:
-            print(_format(check), flush=True)
+            print(shown(_format(check)), flush=True)
     if args.json:
         sys.stdout.buffer.write(msgspec.json.format(_report(checks, loaded), indent=2) + b"\n")
     else:
-        print(_settings_lines(loaded), end="")
+        print(shown(_settings_lines(loaded)), end="")
         print(_summary(checks))
     return EXIT_ERROR if _count(checks, "error") else EXIT_OK
 

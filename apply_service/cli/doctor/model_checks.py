@@ -20,7 +20,7 @@ def check_model(settings: Settings, *, is_verified: bool) -> tuple[Check, ModelD
         info = model_info(location, is_verified=is_verified)
     except ModelStoreError as error:
         return failed("model", str(error), model=settings.model), None
-    hashed = "every byte" if is_verified else "small files"
+    hashed = "every byte" if is_verified else "files that have changed"
     is_known = location.manifest is not None
     checked = f"hashes of {hashed} are right" if is_known else "no hashes to check it by"
     text = f"{info.name} for the profile {settings.profile or info.profile}; {checked}; {info.path}"

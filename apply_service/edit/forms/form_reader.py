@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
@@ -23,10 +24,11 @@ from apply_service.edit.forms.form import (
     StringEdit,
     StringForm,
 )
+from apply_service.edit.forms.reading import shown
 from apply_service.edit.read.snippet_error import EmptySnippetError, MalformedSnippetError
+from apply_service.edit.text.lone_surrogates import find_lone_surrogate
 
 MAX_EDITS = 1000
-MAX_SHOWN_CHARS = 60
 _USUAL_NAMES = {
     "oldstring": "old",
     "oldstr": "old",
@@ -57,6 +59,8 @@ _NAMED_OPERATIONS: dict[str, LineOperation] = {
     "insert_before": "prepend",
 }
 _LINE_NAME = re.compile(r"\s*(\d{1,9})[:#]([0-9A-Za-z]{1,64})(?:\|.*)?\s*", re.DOTALL)
+# What is no escape of a JSON pointer.
+_NO_ESCAPE = re.compile("~(?![01])")
 _EXAMPLES: dict[FormName, str] = {
     "old_new": '{"old_string": "a", "new_string": "b"}',
     "hashline": '{"op": "replace", "pos": "12:9f3a", "lines": ["b"]}',
@@ -74,8 +78,8 @@ def read_form(text: str, name: FormName | None = None) -> Form:
         edits = _edits_in(msgspec.json.decode(text))
     except (msgspec.DecodeError, RecursionError) as error:
         raise MalformedSnippetError(
-            f"the update is no JSON ({error}); send an edit, or a list of edits, such as"
-            f" {_EXAMPLES[name or 'old_new']}"
+            f"the update is no JSON ({_why_no_json(text) or error}); send an edit, or a list of"
+            f" edits, such as {_EXAMPLES[name or 'old_new']}"
         ) from error
     if len(edits) > MAX_EDITS:
         raise MalformedSnippetError(
@@ -96,6 +100,15 @@ def form_of(sent: object) -> FormName:
     Raises EmptySnippetError or MalformedSnippetError.
     """
     return _name_of(_edits_in(sent)[0])
+
+
+def _why_no_json(text: str) -> str | None:
+    """Where it has half of a surrogate pair, if it has one."""
+    try:
+        found = find_lone_surrogate(json.loads(text), whole="it")
+    except (ValueError, RecursionError):
+        return None
+    return None if found is None else found[1]
 
 
 def _edits_in(sent: object) -> list[object]:
@@ -119,7 +132,7 @@ def _name_of(edit: object) -> FormName:
     if keys & {"oldstring", "oldstr", "oldtext"}:
         return "old_new"
     raise MalformedSnippetError(
-        f"the first edit ({_shown(edit)}) belongs to no form; send one of "
+        f"the first edit ({shown(edit)}) belongs to no form; send one of "
         + "; ".join(f"{name}: {_EXAMPLES[name]}" for name in FORM_NAMES)
     )
 
@@ -135,7 +148,7 @@ class _Edit:
         self._number = number
         self._name = name
         if not isinstance(sent, dict):
-            self.fail(f"is no object but {_shown(sent)}")
+            self.fail(f"is no object but {shown(sent)}")
         self.sent: Mapping[str, Any] = sent
 
     def fail(self, what: str) -> NoReturn:
@@ -156,17 +169,17 @@ class _Edit:
         for key, value in self.sent.items():
             name = _USUAL_NAMES.get(_squeezed(key), _squeezed(key))
             if name in found:
-                self.fail(f"has two members that mean the same, one of them {key!r}")
+                self.fail(f"has two members that mean the same, one of them {shown(key)}")
             if name in known:
                 found[name] = value
             elif _squeezed(key) not in _IGNORED:
-                self.fail(f"has the unknown member {key!r}")
+                self.fail(f"has the unknown member {shown(key)}")
         return found
 
     def text(self, value: object, what: str) -> str:
         """A text with "\\n" as the end of its lines."""
         if not isinstance(value, str):
-            self.fail(f"needs {what} as text, not {_shown(value)}")
+            self.fail(f"needs {what} as text, not {shown(value)}")
         return value.replace("\r\n", "\n")
 
     def lines(self, members: Mapping[str, Any]) -> tuple[str, ...]:
@@ -181,7 +194,7 @@ class _Edit:
     def line_number(self, value: object, what: str, *, least: int = 1) -> int:
         """A line number of at least `least`."""
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            self.fail(f"needs {what} as a number of at least {least}, not {_shown(value)}")
+            self.fail(f"needs {what} as a number of at least {least}, not {shown(value)}")
         return value
 
     def line_name(self, value: object) -> NamedLine | None:
@@ -190,13 +203,15 @@ class _Edit:
             return None
         match = _LINE_NAME.fullmatch(value) if isinstance(value, str) else None
         if match is None or match[1] == "0":
-            self.fail(f"names a line {_shown(value)}; write NUMBER:HASH, numbers from 1")
+            self.fail(f"names a line {shown(value)}; write NUMBER:HASH, numbers from 1")
         return NamedLine(int(match[1]), match[2].lower())
 
     def pointer(self, value: object, what: str) -> str:
         """A JSON pointer (RFC 6901)."""
         if not isinstance(value, str) or (value and not value.startswith("/")):
-            self.fail(f"needs {what} as a JSON pointer such as /a/0, not {_shown(value)}")
+            self.fail(f"needs {what} as a JSON pointer such as /a/0, not {shown(value)}")
+        if _NO_ESCAPE.search(value):
+            self.fail(f"has the pointer {shown(value)}; its `~` is written ~0, a `/` in a name ~1")
         return value
 
 
@@ -204,7 +219,7 @@ def _string_edit(edit: _Edit) -> StringEdit:
     members = edit.members(("old", "new", "all"))
     is_everywhere = members.get("all") or False
     if not isinstance(is_everywhere, bool):
-        edit.fail(f"needs replace_all as true or false, not {_shown(is_everywhere)}")
+        edit.fail(f"needs replace_all as true or false, not {shown(is_everywhere)}")
     old = edit.text(members.get("old"), "old_string")
     return StringEdit(old, edit.text(members.get("new"), "new_string"), is_everywhere)
 
@@ -242,7 +257,7 @@ def _hash_edit(edit: _Edit) -> LineEdit:
         operation, edit = _NAMED_OPERATIONS[named], edit.inner(named)
     if operation is None:
         listed = ", ".join(LINE_OPERATIONS)
-        edit.fail(f"has the op {_shown(edit.sent.get('op'))}; it is one of {listed}")
+        edit.fail(f"has the op {shown(edit.sent.get('op'))}; it is one of {listed}")
     members = edit.members(("op", "start", "end", "new"))
     first, last = edit.line_name(members.get("start")), edit.line_name(members.get("end"))
     lines = edit.lines(members)
@@ -272,7 +287,7 @@ def _patch_operation(edit: _Edit) -> PatchOperation:
     sent = edit.sent
     name = next((name for name in PATCH_NAMES if name == sent.get("op")), None)
     if name is None:
-        edit.fail(f"has the op {_shown(sent.get('op'))}; it is one of {', '.join(PATCH_NAMES)}")
+        edit.fail(f"has the op {shown(sent.get('op'))}; it is one of {', '.join(PATCH_NAMES)}")
     path = edit.pointer(sent.get("path"), "path")
     source = edit.pointer(sent.get("from"), "from") if name in ("move", "copy") else ""
     if name in ("add", "replace", "test") and "value" not in sent:
@@ -280,8 +295,3 @@ def _patch_operation(edit: _Edit) -> PatchOperation:
     if name == "move" and path.startswith(source + "/"):
         edit.fail("moves a value into itself")
     return PatchOperation(op=name, path=path, source=source, value=sent.get("value"))
-
-
-def _shown(value: object) -> str:
-    text = "nothing" if value is None else repr(value)
-    return text if len(text) <= MAX_SHOWN_CHARS else text[:MAX_SHOWN_CHARS] + "…"

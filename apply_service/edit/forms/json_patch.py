@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from apply_service.edit.forms.form import PatchOperation
-from apply_service.edit.forms.reading import FormError, Reading, lines_of, refused, text_of
+from apply_service.edit.forms.reading import FormError, Reading, lines_of, refused, shown, text_of
 from apply_service.edit.syntax.grammars import MAX_LINE_BYTES, try_load_grammar
 from apply_service.edit.text.work_budget import check_size, spend
 
@@ -101,9 +101,9 @@ class _Document:
         assert value is not None, "a value was found"
         present = self._value_of(value)
         if _canonical(present) != _canonical(operation.value):
-            shown = json.dumps(present, ensure_ascii=False)[:80]
+            value_text = json.dumps(present, ensure_ascii=False)[:80]
             raise self._failed(
-                f"the test of {operation.path!r} fails: the value is {shown}",
+                f"the test of {shown(operation.path)} fails: the value is {value_text}",
                 "read the file again and send operations for what it has now",
                 value.start_point[0] + 1,
             )
@@ -113,8 +113,8 @@ class _Document:
         place = self._place(pointer)
         if place.value is None:
             raise self._failed(
-                f"{pointer!r} does not exist",
-                f"the {place.key!r} is not there; it has {self._names(place.container)}",
+                f"{shown(pointer)} does not exist",
+                f"the {shown(place.key)} is not there; it has {self._names(place.container)}",
                 None if place.container is None else place.container.start_point[0] + 1,
             )
         return place
@@ -128,7 +128,7 @@ class _Document:
             if container is None or container.type not in ("object", "array"):
                 what = "nothing" if container is None else f"a {container.type}"
                 raise self._failed(
-                    f"{pointer!r} does not exist: there is {what} at {place.key!r}",
+                    f"{shown(pointer)} does not exist: there is {what} at {shown(place.key)}",
                     "send a pointer to a member of an object or an array",
                     None if container is None else container.start_point[0] + 1,
                 )
@@ -143,7 +143,7 @@ class _Document:
                 return _Place(container, None, None, key)
             if not _INDEX.fullmatch(key) or int(key) > len(items):
                 raise self._failed(
-                    f"{pointer!r} does not exist: the array has {len(items)} elements",
+                    f"{shown(pointer)} does not exist: the array has {len(items)} elements",
                     "its elements count from 0; `-` is the place after the last one",
                     container.start_point[0] + 1,
                 )
@@ -152,7 +152,7 @@ class _Document:
         pairs = [pair for pair in _items(container) if self._key_of(pair) == key]
         if len(pairs) > 1:
             raise self._failed(
-                f"the object has the key {key!r} {len(pairs)} times",
+                f"the object has the key {shown(key)} {len(pairs)} times",
                 "name the lines instead, by old and new strings",
                 pairs[-1].start_point[0] + 1,
             )
@@ -283,7 +283,7 @@ class _Document:
             return "nothing"
         if container.type == "array":
             return f"{len(_items(container))} elements"
-        names = [self._key_of(pair) for pair in _items(container)[:8]]
+        names = [shown(self._key_of(pair))[1:-1] for pair in _items(container)[:8]]
         return ", ".join(names) or "no members"
 
     def _failed(self, message: str, hint: str, line: int | None) -> FormError:

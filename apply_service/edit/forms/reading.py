@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from apply_service.edit.finding import Finding
 
+MAX_SHOWN_CHARACTERS = 200
+
 
 class FormError(Exception):
     """No text is meant: the edits contradict the file, each other, or change nothing."""
@@ -16,8 +18,15 @@ class FormError(Exception):
 
 
 def refused(code: str, message: str, hint: str, line: int | None = None) -> FormError:
-    """The error with this finding."""
+    """The error with this finding; halves of surrogate pairs in its words are escapes."""
+    message, hint = (one.encode("utf-8", "backslashreplace").decode() for one in (message, hint))
     return FormError(Finding(code=code, severity="error", message=message, hint=hint, line=line))
+
+
+def shown(value: object) -> str:
+    """What was sent, in printable characters and cut behind 200 of them."""
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else text[:MAX_SHOWN_CHARACTERS] + "…"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,12 @@ from typing import Any
 import msgspec
 
 from apply_service.fleet.batch.edit import Edit, EditRow, SourceError, edit_of
+from apply_service.regular_file import open_regular, read_regular
 
 GIT_PREFIX = "git:"
 UPDATE_SUFFIX = ".update"
+# More is read of no file; max_file_bytes is judged where the edit is made.
+MAX_FILE_BYTES = 64 << 20
 
 
 class _Slice(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -99,7 +102,7 @@ def _runs(names: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
 def _line_slices(path: Path, *, root: Path, num_rows: int) -> Iterator[JsonLines]:
     offset = start = first = count = 0
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             for number, content in enumerate(stream, start=1):
                 if not count:
                     start, first = offset, number
@@ -121,7 +124,7 @@ def _lines(path: Path, root: Path, offset: int, line: int, num_lines: int) -> Js
 def _read_lines(one: JsonLines) -> Iterator[tuple[str, EditRow | str]]:
     name = Path(one.path).name
     try:
-        with Path(one.path).open("rb") as stream:
+        with open_regular(one.path) as stream:
             stream.seek(one.offset)
             for number in range(one.line, one.line + one.num_lines):
                 content = stream.readline()
@@ -175,6 +178,7 @@ def _open_parquet(path: Path) -> Any:
             f"{path} cannot be read without pyarrow; install `apply-service[ray]`"
         ) from error
     try:
+        open_regular(path).close()
         file = ParquetFile(path)
     except (OSError, ArrowException) as error:
         raise _unreadable(path, error) from error
@@ -200,7 +204,7 @@ def _placed(row: EditRow | str, root: Path, place: str) -> Edit:
         outside = f"{row.path} is outside {root}; name a file below it"
         return edit_of(row, b"", place=place, problem=outside)
     try:
-        return edit_of(row, path.read_bytes(), place=place)
+        return edit_of(row, read_regular(path, max_bytes=MAX_FILE_BYTES), place=place)
     except OSError as error:
         reason = f"{row.path} cannot be read below {root}: {error.strerror}"
         return edit_of(row, b"", place=place, problem=reason)
@@ -209,7 +213,7 @@ def _placed(row: EditRow | str, root: Path, place: str) -> Edit:
 def _beside(root: Path, name: str) -> Edit:
     path = name.removesuffix(UPDATE_SUFFIX)
     try:
-        update = (root / name).read_text(encoding="utf-8")
+        update = read_regular(root / name, max_bytes=MAX_FILE_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         return edit_of(EditRow(update="", path=path), b"", place=path, problem=str(error))
     return _placed(EditRow(update=update, path=path), root, path)

@@ -16,6 +16,7 @@ from apply_service.http.compat.conversation import Conversation
 from apply_service.http.compat.morph_message import EXAMPLE, MorphMessage, parse_morph_message
 from apply_service.http.compat.schemas import CodeApplyBody
 from apply_service.http.problems import ProblemError, make_problem
+from apply_service.shown_text import shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +99,8 @@ def no_edit_problem(model: str, *, field: str) -> ProblemError:
             400,
             code="code-and-update-missing",
             title="The request has no edit",
-            detail=f"the model {model!r} applies edits and does not chat; the last user message"
-            " has no `<code>` followed by an `<update>`",
+            detail=f"the model {shortened(model)!r} applies edits and does not chat; the last user"
+            " message has no `<code>` followed by an `<update>`",
             field=field,
             remedy=f"send one user message of this form:\n{EXAMPLE}",
         )

@@ -8,6 +8,7 @@ from typing import Literal
 from apply_service.http.compat.schemas import ContentPart
 from apply_service.http.problems import ProblemError, make_problem
 from apply_service.prompts.chat_template import ChatMessage
+from apply_service.shown_text import shortened
 
 Role = Literal["system", "user", "assistant"]
 _ROLES: dict[str, Role] = {
@@ -26,7 +27,7 @@ def message_of(
     """One message, which stands at `field`. Raises ProblemError (400) for what is no text."""
     known = _ROLES.get(role or "")
     if known is None:
-        raise unreadable(f"{field}.role", f"the role is {role!r}", _ROLES)
+        raise unreadable(f"{field}.role", f"the role is {shortened(str(role))!r}", _ROLES)
     return ChatMessage(known, text_of(content, f"{field}.content", part_types=part_types))
 
 
@@ -36,7 +37,8 @@ def text_of(content: Content, field: str, *, part_types: Sequence[str] = ("text"
         return content or ""
     for place, part in enumerate(content):
         if part.type not in part_types or part.text is None:
-            raise unreadable(f"{field}[{place}]", f"the type is {part.type!r}", part_types)
+            what = f"the type is {shortened(part.type)!r}"
+            raise unreadable(f"{field}[{place}]", what, part_types)
     return "".join(part.text or "" for part in content)
 
 

@@ -7,12 +7,17 @@ it were its own server; that name in `Host` gives it away.
 from __future__ import annotations
 
 import ipaddress
+import re
 
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from apply_service.http.guard.paths import is_open
 from apply_service.http.guard.refusal import refuse
-from apply_service.http.problems import make_problem
+from apply_service.http.problems import Problem, make_problem
+from apply_service.shown_text import shortened
+
+# A name or an address of version 4, or one of version 6 in brackets, and perhaps a port (RFC 3986).
+_HOST = re.compile(r"(?:[\w.~%!$&'()*+,;=-]*|\[(?P<address>[^\]]*)\])(?::[0-9]*)?", re.ASCII)
 
 
 class AllowedHosts:
@@ -32,9 +37,12 @@ class AllowedHosts:
 
 
 class HostCheck:
-    """Answers 421 to requests for other servers. Health may be asked by any name."""
+    """Answers 421 to requests for other servers, and 400 to hosts that are none or two.
 
-    def __init__(self, app: ASGIApp, allowed: AllowedHosts) -> None:
+    `allowed` None allows all names. Health may be asked by anything.
+    """
+
+    def __init__(self, app: ASGIApp, allowed: AllowedHosts | None) -> None:
         self._app = app
         self._allowed = allowed
 
@@ -42,18 +50,41 @@ class HostCheck:
         """Refuse, or pass on."""
         if not is_open(scope["path"]):
             hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-            wrong = next((host for host in hosts if not self._allowed.has(host)), None)
-            if wrong is not None:
-                problem = make_problem(
-                    421,
-                    code="unknown-host",
-                    title="The request is for another host",
-                    detail=f"{wrong[:255]!r} is not a name of this server",
-                    remedy="use a name of the server, or add this one to the setting allowed_hosts",
-                )
+            problem = self._problem_with(hosts)
+            if problem is not None:
                 await refuse(scope, send, problem)
                 return
         await self._app(scope, receive, send)
+
+    def _problem_with(self, hosts: list[str]) -> Problem | None:
+        if len(hosts) > 1 or not all(map(_is_host, hosts)):
+            return make_problem(
+                400,
+                code="bad-host",
+                title="The request does not say for which host it is",
+                detail=f"Host is {' and '.join(repr(shortened(host)) for host in hosts[:2])}",
+                remedy="send one Host header: a name or an address, and a port where it needs one",
+            )
+        if self._allowed is None or all(map(self._allowed.has, hosts)):
+            return None
+        return make_problem(
+            421,
+            code="unknown-host",
+            title="The request is for another host",
+            detail=f"{shortened(hosts[0])!r} is not a name of this server",
+            remedy="use a name of the server, or add this one to the setting allowed_hosts",
+        )
+
+
+def _is_host(host: str) -> bool:
+    """True if this may be the value of a `Host` header (RFC 9112, section 3.2)."""
+    match = _HOST.fullmatch(host.strip())
+    if match is None or match["address"] is None:
+        return match is not None
+    try:
+        return ipaddress.ip_address(match["address"]).version == 6
+    except ValueError:
+        return False
 
 
 def host_name(host: str) -> str:

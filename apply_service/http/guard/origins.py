@@ -11,6 +11,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from apply_service.http.guard.refusal import refuse
 from apply_service.http.problems import make_problem
+from apply_service.shown_text import shortened
 
 _MAX_AGE_S = 600
 _EXPOSED = b"retry-after, x-request-id, x-apply-status, x-apply-confidence"
@@ -37,10 +38,12 @@ class OriginCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, answer a preflight, or pass on."""
-        origin = _header(scope, b"origin")
-        if origin is None:
+        origins = [value.decode("latin-1") for key, value in scope["headers"] if key == b"origin"]
+        # Two are nobody's, even where all are allowed.
+        origin = " and ".join(origins)
+        if not origins:
             await self._app(scope, receive, send)
-        elif origin in self._allowed or "*" in self._allowed:
+        elif origin in self._allowed or ("*" in self._allowed and len(origins) == 1):
             await self._serve_allowed(scope, receive, send)
         elif _place_of(origin) == _header(scope, b"host"):
             await self._app(scope, receive, send)
@@ -49,7 +52,7 @@ class OriginCheck:
                 403,
                 code="origin-not-allowed",
                 title="Pages of this origin may not call the server",
-                detail=f"the origin {origin[:255]!r} is not this server's own",
+                detail=f"the origin {shortened(origin)!r} is not this server's own",
                 remedy="add it to the setting allow_origins, if its pages are yours",
             )
             await refuse(scope, send, problem)

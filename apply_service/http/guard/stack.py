@@ -38,7 +38,7 @@ def protect(app: ASGIApp, protection: Protection) -> ASGIApp:
     hosts = protection.allowed_hosts
     layers: list[Callable[[ASGIApp], ASGIApp]] = [
         lambda app: RootPath(app, protection.root_path) if protection.root_path != "/" else app,
-        lambda app: HostCheck(app, hosts) if hosts is not None else app,
+        lambda app: HostCheck(app, hosts),
         lambda app: OriginCheck(app, protection.allowed_origins),
         lambda app: Draining(app, protection.drain),
         lambda app: Authentication(app, protection.keys, protection.rules),

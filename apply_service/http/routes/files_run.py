@@ -1,6 +1,8 @@
 """Several files in one request: each is edited by itself, side by side, and has its answer."""
 
 import asyncio
+import posixpath
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ from apply_service.http.problems import Problem, ProblemError, make_problem, pro
 from apply_service.http.routes.charged_edits import ChargedEdits
 from apply_service.http.schemas import ApplyBody, ApplyResult, Base64Content, EditOptions, Usage
 from apply_service.service import ApplyService
+from apply_service.shown_text import shortened
 from batching.errors import DeadlineExceededError
 
 # Files of one request that are worked on at the same time.
@@ -167,9 +170,10 @@ def _check_files(body: FilesBody) -> None:
         )
     seen: set[str] = set()
     for place, file in enumerate(body.files):
-        if file.path in seen:
-            _refuse(f"files[{place}].path", f"{file.path!r} is the path of two files")
-        seen.add(file.path)
+        path = posixpath.normpath(re.sub("/+", "/", file.path))
+        if path in seen:
+            _refuse(f"files[{place}].path", f"{shortened(path)!r} is the path of two files")
+        seen.add(path)
         if body.update is None and file.update is None:
             _refuse(f"files[{place}].update", "the file has no update, and there is no common one")
         if body.update is not None and not (file.update is None and file.format is None):

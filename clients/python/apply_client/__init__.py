@@ -7,6 +7,7 @@
 - batch/                      many edits in one run
 - mcp_server/                 the MCP server
 - cli/, __main__.py           the command line
+- regular_file.py, shown_text.py  files that users name; texts that are safe to show
 """
 
 from apply_client.address import Address, AddressError

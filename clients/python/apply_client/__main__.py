@@ -17,6 +17,7 @@ from apply_client.cli.status import add_status_command
 from apply_client.cli.suggesting_parser import ShowVersion, SuggestingParser
 from apply_client.cli.undo import add_undo_command
 from apply_client.errors import APIConnectionError, ApplyClientError, AuthenticationError
+from apply_client.shown_text import say
 from apply_client.update_text import InputError
 
 
@@ -34,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ApplyClientError as error:
         return _fail(error, EXIT_ERROR)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        say("interrupted")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         drop_output()
@@ -69,7 +70,7 @@ def _fail(error: ApplyClientError | OSError, exit_code: int) -> int:
         suffix = f"; the key is read from {KEY_VARIABLE}{suffix}"
     elif isinstance(error, APIConnectionError):
         suffix = f"; `apply-service up` starts one here{suffix}"
-    print(f"apply-client: {error}{suffix}", file=sys.stderr)
+    say(f"apply-client: {error}{suffix}")
     return exit_code
 
 

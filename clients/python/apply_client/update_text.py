@@ -5,9 +5,11 @@ from __future__ import annotations
 import codecs
 import errno
 import sys
-from pathlib import Path
 
 from apply_client.errors import ApplyClientError
+from apply_client.regular_file import SizeError, read_regular, read_whole
+from apply_client.shown_text import shown_line
+from apply_client.workspace.folder import DEFAULT_MAX_FILE_BYTES
 
 # The mark of UTF-32 begins with that of UTF-16, so it is looked for first.
 _MARKS = (
@@ -32,7 +34,7 @@ class DiskError(ApplyClientError):
 def file_error(task: str, error: OSError) -> InputError | DiskError:
     """The error for a file that the caller named: a bad name, or a full disk."""
     message = f"cannot {task}: {error.strerror or error}"
-    if error.errno in _DISK_FULL:
+    if error.errno in _DISK_FULL and not isinstance(error, SizeError):
         return DiskError(f"{message}; make room and give the same command again")
     return InputError(f"{message}; name another file")
 
@@ -44,12 +46,12 @@ def read_update(name: str) -> str:
 
 def read_bytes(name: str) -> bytes:
     """The bytes of a file, or of stdin for `-`. Raises InputError."""
-    if name == "-":
-        return sys.stdin.buffer.read()
     try:
-        return Path(name).read_bytes()
+        if name == "-":
+            return read_whole(sys.stdin.buffer, max_bytes=DEFAULT_MAX_FILE_BYTES)
+        return read_regular(name, max_bytes=DEFAULT_MAX_FILE_BYTES)
     except OSError as error:
-        raise file_error(f"read {name}", error) from error
+        raise file_error(f"read {shown_line(name)}", error) from error
 
 
 def decode_text(content: bytes, name: str) -> str:
@@ -59,6 +61,6 @@ def decode_text(content: bytes, name: str) -> str:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{name} is no text in {encoding.upper()}: byte {error.start} is"
+            f"{shown_line(name)} is no text in {encoding.upper()}: byte {error.start} is"
             f" 0x{content[error.start]:02x}; save it as UTF-8"
         ) from error

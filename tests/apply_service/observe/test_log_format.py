@@ -86,6 +86,20 @@ def test_console_without_a_terminal_has_no_colours() -> None:
     assert "color_message" not in stream.getvalue()
 
 
+def test_the_console_shows_control_characters_as_escapes() -> None:
+    stream = configured(io.StringIO(), "console")
+    logging.getLogger("apply_service.x").warning(
+        "asking %s", "\x1b[2Jmodel\nready", extra={"model": "m\x9b\r\nm", "x": "\x1b[2J"}
+    )
+    log_failure(is_private=False)
+    first, *others = stream.getvalue().splitlines()
+    assert "asking \\x1b[2Jmodel\\nready" in first
+    assert "x9b" in first
+    assert "it failed" in others[0]
+    assert len(others) > 5, "a traceback keeps its lines"
+    assert not any(one in stream.getvalue() for one in "\x1b\x9b\r")
+
+
 def test_levels_below_the_set_one_are_left_out() -> None:
     stream = configured(io.StringIO())
     logging.getLogger("apply_service.x").debug("quiet")

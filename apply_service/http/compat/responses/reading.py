@@ -11,6 +11,7 @@ from apply_service.http.compat.messages import message_of, unreadable
 from apply_service.http.compat.parameters import check_neutral
 from apply_service.http.compat.responses.schemas import InputItem, ResponsesBody
 from apply_service.prompts.chat_template import ChatMessage
+from apply_service.shown_text import shortened
 
 LOGPROBS = "message.output_text.logprobs"
 _PART_TYPES = ("input_text", "output_text")
@@ -67,5 +68,5 @@ def responses_conversation_of(body: ResponsesBody) -> Conversation:
 def _message_of(item: InputItem, place: int) -> ChatMessage:
     field = f"input[{place}]"
     if item.type not in (None, "message"):
-        raise unreadable(f"{field}.type", f"the type is {item.type!r}", ["message"])
+        raise unreadable(f"{field}.type", f"the type is {shortened(item.type)!r}", ["message"])
     return message_of(item.role, item.content, field, part_types=_PART_TYPES)

@@ -14,6 +14,8 @@ from typing import Self
 import msgspec
 
 from apply_client.errors import ApplyClientError
+from apply_client.regular_file import open_regular
+from apply_client.shown_text import shortened, shown_line
 from apply_client.update_text import InputError, file_error
 from apply_client.workspace.folder import Workspace
 from apply_client.workspace.patch_split import FileChange, split_patch
@@ -65,9 +67,9 @@ class BatchFile:
         self.steps_by_path: dict[str, list[Step]] = {}
         self.num_steps = 0
         try:
-            self._stream = path.open("rb")
+            self._stream = open_regular(path)
         except OSError as error:
-            raise file_error(f"read {path}", error) from error
+            raise file_error(f"read {shown_line(path)}", error) from error
         try:
             self.sha256 = self._scan()
         except BaseException:
@@ -107,7 +109,7 @@ class BatchFile:
                         self.steps_by_path.setdefault(step.path, []).append(step)
                         self.num_steps += 1
                 except (ApplyClientError, msgspec.DecodeError, UnicodeDecodeError) as error:
-                    errors.append(f"  line {number}: {error}")
+                    errors.append(f"  line {number}: {shortened(str(error), 400)}")
             offset += len(content)
         if errors:
             more = len(errors) - _MAX_SHOWN_ERRORS

@@ -20,6 +20,7 @@ from rich.text import Text
 from apply_client.batch.edits_file import StepEdit
 from apply_client.batch.journal import StepOutcome
 from apply_client.errors import ApplyClientError
+from apply_client.shown_text import shown
 
 _QUIET_STATUSES = frozenset({"applied", "unchanged", "added", "removed"})
 
@@ -74,7 +75,7 @@ class BatchProgress:
 
     def say(self, text: str) -> None:
         """Show a line above the bar."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(shown(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def summary_of(outcomes: Iterable[StepOutcome], *, num_steps: int) -> str:

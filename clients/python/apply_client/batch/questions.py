@@ -15,6 +15,8 @@ from apply_client.batch.edits_file import BatchFile
 from apply_client.batch.journal import StepOutcome
 from apply_client.batch.patch_writer import whole_file
 from apply_client.protocol.wire import Choice, Finding
+from apply_client.regular_file import open_regular
+from apply_client.shown_text import shown_line
 from apply_client.update_text import InputError, file_error
 
 
@@ -68,9 +70,10 @@ def write_questions(path: Path, batch: BatchFile, outcomes: Mapping[str, StepOut
 def read_answers(path: Path) -> dict[str, str]:
     """The chosen ids by step; lines without `resolve` are questions still. Raises InputError."""
     try:
-        content = path.read_bytes()
+        with open_regular(path) as stream:
+            content = stream.read()
     except OSError as error:
-        raise file_error(f"read {path}", error) from error
+        raise file_error(f"read {shown_line(path)}", error) from error
     answers: dict[str, str] = {}
     for number, line in enumerate(content.splitlines(), start=1):
         if not line.strip():

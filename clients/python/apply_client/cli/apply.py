@@ -24,6 +24,7 @@ from apply_client.errors import (
 )
 from apply_client.protocol.exchange import DEFAULT_RETRY
 from apply_client.protocol.wire import ApplyResult
+from apply_client.shown_text import say, shown_line
 from apply_client.update_text import InputError, read_bytes, read_update
 from apply_client.workspace.open_file import OpenFile, open_file
 from apply_client.workspace.write_policy import WritePolicy
@@ -176,10 +177,10 @@ def _report_refusal(args: argparse.Namespace, error: APIStatusError) -> int:
     if args.json:
         print(msgspec.json.encode(error.problem).decode())
     if isinstance(error, EditRejectedError):
-        print("rejected: the result failed its checks", file=sys.stderr)
+        say("rejected: the result failed its checks")
         print_findings(error.findings)
     else:
-        print(f"refused: {error}", file=sys.stderr)
+        say(f"refused: {error}")
     print_choices(error.choices, has_diffs=False)
     return EXIT_REJECTED
 
@@ -196,7 +197,7 @@ def _report_result(
         sys.stdout.buffer.write(result.merged)
     sys.stdout.flush()
     if not result.is_sure:
-        print(result.status.replace("_", " "), file=sys.stderr)
+        say(result.status.replace("_", " "))
         print_findings(result.findings)
         print_choices(result.choices, has_diffs=False)
     if args.write and opened is not None:
@@ -204,5 +205,5 @@ def _report_result(
         if policy.is_written(result.status):
             write_files([(opened, result)], asks=args.review)
         elif not result.is_sure:
-            print(f"{args.files[0]} {policy.fate(result.status)}", file=sys.stderr)
+            say(f"{shown_line(args.files[0])} {policy.fate(result.status)}")
     return exit_code_of(result.status)

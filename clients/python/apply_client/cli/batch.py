@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -32,6 +31,7 @@ from apply_client.cli.service_flags import add_edit_flags, retry_policy_of
 from apply_client.edit import ApplyOptions
 from apply_client.errors import ApplyClientError
 from apply_client.protocol.many import check_concurrency
+from apply_client.shown_text import say, shown_line
 from apply_client.update_text import InputError
 from apply_client.workspace.errors import WorkspaceError
 from apply_client.workspace.folder import Workspace
@@ -104,15 +104,15 @@ def run_batch(args: argparse.Namespace) -> int:
         if args.questions is not None:
             num_questions = write_questions(args.questions, batch, journal.outcomes)
             noun = "question" if num_questions == 1 else "questions"
-            print(f"{args.questions}: {num_questions} {noun}", file=sys.stderr)
+            say(f"{shown_line(args.questions)}: {num_questions} {noun}")
         exit_code = _exit_code(batch, journal)
         if args.patch is not None:
             conflicts = write_patch(args.patch, batch.steps_by_path, journal, workspace)
             for conflict in conflicts:
-                print(f"not in the patch: {conflict}", file=sys.stderr)
+                say(f"not in the patch: {conflict}")
             if conflicts and exit_code in (EXIT_OK, EXIT_REVIEW):
                 exit_code = EXIT_REJECTED
-        print(summary_of(journal.outcomes.values(), num_steps=batch.num_steps), file=sys.stderr)
+        say(summary_of(journal.outcomes.values(), num_steps=batch.num_steps))
     return exit_code
 
 
@@ -204,10 +204,9 @@ def _journal(args: argparse.Namespace, batch: BatchFile, workspace: Workspace) -
     path = args.journal or args.edits.with_name(args.edits.name + ".journal")
     with Journal(path, head) as journal:
         if journal.outcomes:
-            print(
-                f"{path}: {len(journal.outcomes)} of {batch.num_steps} edits are done; going on"
-                " behind them. Remove it to begin again",
-                file=sys.stderr,
+            say(
+                f"{shown_line(path)}: {len(journal.outcomes)} of {batch.num_steps} edits are done;"
+                " going on behind them. Remove it to begin again"
             )
         yield journal
 

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 
 from apply_client.cli.shown_diff import coloured
 from apply_client.protocol.wire import Choice
+from apply_client.shown_text import say
 
 
 def print_choices(choices: Sequence[Choice], *, has_diffs: bool) -> None:
     """Print numbered choices and their ids to stderr."""
     for number, choice in enumerate(choices, 1):
-        print(f"  {number}. {choice.probability:.0%} {choice.reason}", file=sys.stderr)
-        print(f"     --resolve {choice.id}", file=sys.stderr)
+        say(f"  {number}. {choice.probability:.0%} {choice.reason}")
+        say(f"     --resolve {choice.id}")
         if has_diffs:
             for line in choice.diff.split("\n")[:-1]:
                 print(f"     {coloured(line, sys.stderr)}", file=sys.stderr)
             if choice.diff_lines_left_out:
-                print(f"     {choice.diff_lines_left_out} more lines", file=sys.stderr)
+                say(f"     {choice.diff_lines_left_out} more lines")
 
 
 def can_ask(*inputs: str) -> bool:
@@ -30,7 +31,7 @@ def ask_which(choices: Sequence[Choice]) -> Choice | None:
     """The choice whose number is typed; None for an empty line or the end of the input."""
     print_choices(choices, has_diffs=True)
     while True:
-        print(f"Which one is meant? 1 to {len(choices)}, Enter for none: ", end="", file=sys.stderr)
+        say(f"Which one is meant? 1 to {len(choices)}, Enter for none: ", end="")
         sys.stderr.flush()
         typed = sys.stdin.readline().strip()
         if not typed:

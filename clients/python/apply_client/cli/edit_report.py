@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from apply_client.cli.last_write import LastWrite, Write
 from apply_client.cli.named_files import why_incomplete
 from apply_client.cli.undo import PROGRAM
 from apply_client.protocol.wire import ApplyResult, Finding
+from apply_client.shown_text import say, shown_line
 from apply_client.update_text import InputError
 from apply_client.workspace.errors import WorkspaceError
 from apply_client.workspace.folder import sha256_of
@@ -27,8 +27,8 @@ def check_files(update: str, files: Sequence[str]) -> None:
 def print_findings(findings: Sequence[Finding]) -> None:
     """Print findings and their hints to stderr."""
     for finding in findings:
-        print(f"  {finding.severity} {finding.code}: {finding.message}", file=sys.stderr)
-        print(f"    {finding.hint}", file=sys.stderr)
+        say(f"  {finding.severity} {finding.code}: {finding.message}")
+        say(f"    {finding.hint}")
 
 
 def write_files(results: Sequence[tuple[OpenFile, ApplyResult[Any]]], *, asks: bool) -> None:
@@ -42,7 +42,7 @@ def write_files(results: Sequence[tuple[OpenFile, ApplyResult[Any]]], *, asks: b
         if asks and after != file.content:
             after = review_changes(file.content, after, result.diff or "")
             if after == file.content:
-                print(f"{file.label} was not written: no change was taken", file=sys.stderr)
+                say(f"{shown_line(file.label)} was not written: no change was taken")
         if after != file.content:
             writes.append((file, after))
     for number, (file, after) in enumerate(writes):
@@ -54,7 +54,7 @@ def write_files(results: Sequence[tuple[OpenFile, ApplyResult[Any]]], *, asks: b
                 raise WorkspaceError(file.label, "; ".join([str(error), *stuck])) from error
             raise
         for loss in losses:
-            print(f"warning: {file.label}: {loss}", file=sys.stderr)
+            say(f"warning: {shown_line(file.label)}: {loss}")
     if writes:
         LastWrite(PROGRAM).remember_and_tell(
             [Write(file.place, file.content, after) for file, after in writes]
@@ -68,5 +68,7 @@ def _take_back(written: Sequence[tuple[OpenFile, bytes]]) -> list[str]:
         try:
             file.workspace.replace(file.file.path, file.content, expected_sha256=sha256_of(after))
         except WorkspaceError as error:
-            stuck.append(f"{file.label} was written and could not be taken back: {error}")
+            stuck.append(
+                f"{shown_line(file.label)} was written and could not be taken back: {error}"
+            )
     return stuck

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from apply_client.shown_text import say, shown_line
+
 # Only its owner may read it: it holds the file as it was.
 _MODE = 0o600
 
@@ -74,11 +76,11 @@ class LastWrite:
         try:
             self.remember(writes)
         except OSError as error:
-            print(f"warning: undo will not know of this: {error}", file=sys.stderr)
+            say(f"warning: undo will not know of this: {error}")
         else:
             if sys.stderr.isatty():
-                names = ", ".join(one.path.name for one in writes)
-                print(f"{names} written; `{self.program} undo` takes it back", file=sys.stderr)
+                names = ", ".join(shown_line(one.path.name) for one in writes)
+                say(f"{names} written; `{self.program} undo` takes it back")
 
     def read(self) -> list[KeptWrite]:
         """What is kept. Raises OSError or msgspec.DecodeError."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
+
+from apply_client.shown_text import shown_line
 
 _HEAD = re.compile(
     r"^\*\*\* (?P<action>Update|Add|Delete) File: (?P<patched>.+)$"
@@ -25,17 +28,19 @@ def why_incomplete(update: str, files: Sequence[str]) -> str | None:
     }
     if len(is_added) < 2:
         return None
+    names = [shown_line(name) for name in is_added]
     left_out = [name for name in is_added if not any(_is_same(name, file) for file in files)]
     if not left_out:
         return None
     advice = [
-        f"name all of them: apply {' '.join(is_added)}",
-        *(_advice(name, is_new=is_added[name]) for name in left_out if not Path(name).exists()),
+        f"name all of them: apply {' '.join(names)}",
+        *(_advice(name, is_new=is_added[name]) for name in left_out if not os.path.exists(name)),
     ]
-    return f"the update changes {', '.join(is_added)}; {'; '.join(advice)}"
+    return f"the update changes {', '.join(names)}; {'; '.join(advice)}"
 
 
 def _advice(name: str, *, is_new: bool) -> str:
+    name = shown_line(name)
     if is_new:
         return f"{name} is new, so create it, empty"
     return f"{name} is not there: go to the folder that has it, or take it out of the update"

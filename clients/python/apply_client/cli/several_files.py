@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
@@ -22,6 +23,7 @@ from apply_client.cli.shown_diff import show_diff
 from apply_client.client import ApplyClient
 from apply_client.edit import ApplyOptions, FileEdit, FilesEdit, PatchFormat
 from apply_client.protocol.wire import FileResult
+from apply_client.shown_text import say, shown_line
 from apply_client.update_text import InputError, read_update
 from apply_client.workspace.open_file import OpenFile, open_file
 from apply_client.workspace.write_policy import WritePolicy
@@ -55,7 +57,7 @@ def apply_to_several(args: argparse.Namespace, options: ApplyOptions, client: Ap
         policy = WritePolicy(accepts_review=args.accept_review)
         blocking = [answer.path for answer in answers if not _is_accepted(answer, policy)]
         if blocking:
-            print(f"nothing was written, because of {', '.join(blocking)}", file=sys.stderr)
+            say(f"nothing was written, because of {', '.join(map(shown_line, blocking))}")
         else:
             results = [(opened[one.path], one.result) for one in answers if one.result is not None]
             write_files(results, asks=args.review)
@@ -64,7 +66,7 @@ def apply_to_several(args: argparse.Namespace, options: ApplyOptions, client: Ap
 
 def _check_flags(args: argparse.Namespace) -> None:
     """Raise InputError for what means nothing for several files."""
-    if len(set(args.files)) < len(args.files) or "-" in args.files:
+    if len({*map(os.path.realpath, args.files)}) < len(args.files) or "-" in args.files:
         raise InputError("several FILEs are different ones, and none of them is stdin")
     if args.resolve is not None:
         raise InputError("--resolve is for a single FILE; name one")
@@ -82,15 +84,14 @@ def _check_flags(args: argparse.Namespace) -> None:
 def _check_actions(answers: Sequence[Answer], opened: Mapping[str, OpenFile]) -> None:
     """Raise InputError for what a patch may say and is not done here."""
     for answer in answers:
+        name = shown_line(answer.path)
         if answer.action in ("delete", "move"):
             raise InputError(
-                f"the update is to {answer.action} {answer.path}, which is not done here; do it"
+                f"the update is to {answer.action} {name}, which is not done here; do it"
                 " yourself and take it out of the update"
             )
         if answer.path not in opened:
-            raise InputError(
-                f"the update adds {answer.path}; create it, empty, and name it as a FILE"
-            )
+            raise InputError(f"the update adds {name}; create it, empty, and name it as a FILE")
 
 
 def _choices(answers: Sequence[Answer]) -> dict[str, str]:
@@ -99,7 +100,7 @@ def _choices(answers: Sequence[Answer]) -> dict[str, str]:
     for answer in answers:
         said = answer.result or answer.problem
         if said is not None and said.choices:
-            print(f"{answer.path}:", file=sys.stderr)
+            say(f"{shown_line(answer.path)}:")
             choice = ask_which(said.choices)
             if choice is not None:
                 chosen[answer.path] = choice.id
@@ -130,12 +131,13 @@ def _is_accepted(answer: Answer, policy: WritePolicy) -> bool:
 
 def _report(answer: Answer) -> int:
     """Say what is wrong with one file; its exit code."""
+    name = shown_line(answer.path)
     if answer.action == "none":
-        print(f"{answer.path}: the update does not speak of it", file=sys.stderr)
+        say(f"{name}: the update does not speak of it")
     if answer.result is not None:
         result = answer.result
         if not result.is_sure:
-            print(f"{answer.path}: {result.status.replace('_', ' ')}", file=sys.stderr)
+            say(f"{name}: {result.status.replace('_', ' ')}")
             print_findings(result.findings)
             print_choices(result.choices, has_diffs=False)
         return exit_code_of(result.status)
@@ -143,7 +145,7 @@ def _report(answer: Answer) -> int:
         return EXIT_OK
     problem = answer.problem
     remedy = f"; {problem.remedy}" if problem.remedy else ""
-    print(f"{answer.path}: {problem.detail}{remedy}", file=sys.stderr)
+    say(f"{name}: {problem.detail}{remedy}")
     print_findings(problem.findings or ())
     print_choices(problem.choices or (), has_diffs=False)
     return EXIT_REJECTED if problem.status == 422 else EXIT_ERROR

@@ -9,6 +9,7 @@ from apply_client.cli.exit_codes import EXIT_ERROR, EXIT_OK
 from apply_client.cli.service_flags import add_url_flag
 from apply_client.client import ApplyClient
 from apply_client.protocol.exchange import RetryPolicy
+from apply_client.shown_text import shown, shown_line
 
 _TIMEOUT_S = 10.0
 
@@ -30,9 +31,10 @@ def run_status(args: argparse.Namespace) -> int:
     with ApplyClient(args.url, retry=once) as client:
         status = client.status()
         if not status.is_ready:
-            print(f"not ready: {status.reason}")
+            print(shown(f"not ready: {status.reason}"))
             return EXIT_ERROR
         print("ready")
         for model in client.models():
-            print(f"model {model.id}: {model.max_context_tokens} tokens, profile {model.profile}")
+            name, profile = shown_line(model.id), shown_line(model.profile)
+            print(f"model {name}: {model.max_context_tokens} tokens, profile {profile}")
     return EXIT_OK

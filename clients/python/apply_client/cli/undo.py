@@ -9,6 +9,7 @@ import msgspec
 
 from apply_client.cli.exit_codes import EXIT_OK
 from apply_client.cli.last_write import LastWrite
+from apply_client.shown_text import shown_line
 from apply_client.update_text import InputError
 from apply_client.workspace.errors import ContentConflictError
 from apply_client.workspace.open_file import open_file
@@ -45,6 +46,6 @@ def run_undo(_args: argparse.Namespace) -> int:
             )
     for one, file in zip(kept, files, strict=True):
         file.replace(one.before)
-        print(f"{one.path} is as it was before the last apply --write")
+        print(f"{shown_line(one.path)} is as it was before the last apply --write")
     last.forget()
     return EXIT_OK

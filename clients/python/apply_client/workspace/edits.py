@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from apply_client.async_client import AsyncApplyClient
 from apply_client.edit import DEFAULT_OPTIONS, ApplyOptions
 from apply_client.errors import ApplyClientError
+from apply_client.shown_text import shown_line
 from apply_client.workspace.edit_report import EditReport
 from apply_client.workspace.file_run import FileRun, Step, failed_report
 from apply_client.workspace.folder import Workspace
@@ -106,8 +107,8 @@ class WorkspaceEditor:
         paths = [self._workspace.locate(change.path) for change in changes]
         if target not in paths:
             raise PatchError(
-                f"the patch changes {', '.join(change.path for change in changes[:5])}, not"
-                f" {order.name}; name one of its files"
+                f"the patch changes {', '.join(shown_line(one.path) for one in changes[:5])}, not"
+                f" {shown_line(order.name)}; name one of its files"
             )
         return [
             Step(

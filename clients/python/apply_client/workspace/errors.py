@@ -8,6 +8,7 @@ WorkspaceError ← PathRefusedError, FileMissingError, FilePresentError, NotAFil
 from __future__ import annotations
 
 from apply_client.errors import ApplyClientError
+from apply_client.shown_text import shown_line
 
 
 class WorkspaceError(ApplyClientError):
@@ -16,7 +17,7 @@ class WorkspaceError(ApplyClientError):
     code = "workspace-error"
 
     def __init__(self, name: str, problem: str) -> None:
-        super().__init__(f"{_shown(name)} {problem}")
+        super().__init__(f"{shown_line(name) or repr(name)} {problem}")
         self.name = name
 
 
@@ -60,9 +61,3 @@ class FileAccessError(WorkspaceError):
     """The disk or the permissions do not allow it; the file is as it was."""
 
     code = "file-access"
-
-
-def _shown(name: str) -> str:
-    """A name made safe to print, whatever it contains."""
-    plain = name.encode("utf-8", "backslashreplace").decode()
-    return plain if plain.isprintable() and plain else repr(plain)

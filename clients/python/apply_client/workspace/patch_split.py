@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from apply_client.errors import ApplyClientError
+from apply_client.shown_text import shown_line
 
 Action = Literal["update", "add", "delete"]
 
@@ -138,7 +139,7 @@ def _change(head: _Line, lines: Sequence[_Line]) -> FileChange:
         if line.text.strip() and not _FENCE.fullmatch(line.text):
             raise PatchError(
                 f"line {line.number} of the patch (`{_shown(line.text)}`) stands under the deletion"
-                f" of {name}; a deletion has no lines"
+                f" of {_shown(name)}; a deletion has no lines"
             )
     return FileChange("delete", name, "")
 
@@ -164,12 +165,11 @@ def _check_repeats(changes: Sequence[FileChange]) -> None:
         before = actions.setdefault(change.path, set())
         if before and (before | {change.action}) != {"update"}:
             raise PatchError(
-                f"the patch names {change.path} again, to {change.action} it; only updates of a"
-                " file may come more than once"
+                f"the patch names {_shown(change.path)} again, to {change.action} it; only updates"
+                " of a file may come more than once"
             )
         before.add(change.action)
 
 
 def _shown(text: str) -> str:
-    plain = text.strip()
-    return plain if len(plain) <= 80 else f"{plain[:79]}…"
+    return shown_line(text.strip())

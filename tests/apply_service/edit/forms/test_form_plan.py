@@ -23,6 +23,7 @@ from apply_service.edit.forms.form import (
     StringForm,
 )
 from apply_service.edit.forms.form_plan import plan_form
+from apply_service.edit.forms.form_reader import read_form
 from apply_service.edit.forms.line_edits import line_hash
 from apply_service.edit.place.merge import MergePlan
 
@@ -291,3 +292,29 @@ def test_a_file_that_is_no_json_or_has_a_key_twice_takes_no_patch(text: str) -> 
     assert code_of(plan_form(tuple(text.split("\n")), PatchForm((operation,)))) == (
         "json_patch_failed"
     )
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "remove", "path": "/x"},
+        {"op": "remove", "path": "/" + "x" * 10_000},
+        {"op": "test", "path": "/b", "value": 1},
+        {"op": "remove", "path": "/b/c"},
+    ],
+)
+def test_a_finding_is_text_and_short_whatever_the_file_has(operation: dict[str, Any]) -> None:
+    """JSON may write halves of pairs as escapes."""
+    original = ('{"\\ud800": 1, "b": "\\udc00",', f'"{"k" * 10_000}": 1}}')
+    (finding,) = plan_form(original, read_form(json.dumps(operation))).findings
+    assert finding.code == "json_patch_failed"
+    assert operation["path"][:20] in finding.message
+    assert len((finding.message + finding.hint).encode()) < 1000
+
+
+def test_what_a_pointer_does_not_name_may_have_half_pairs() -> None:
+    original = ('{"\\ud800": 1, "b": "\\udc00", "~a/": 1}',)
+    for path in ("/b", "/~0a~1"):
+        plan = plan_form(original, read_form(json.dumps({"op": "remove", "path": path})))
+        assert len(plan.merges) == 1
+        assert "\\ud800" in plan.merges[0][0]

@@ -136,6 +136,11 @@ def test_a_form_is_read_under_any_of_its_names(
         ({"set_line": {"anchor": "2:9f3a", "new_text": "b"}, "x": 1}, "members beside 'set_line'"),
         ({"op": "merge", "path": "/a"}, "has the op 'merge'; it is one of add, remove"),
         ({"op": "add", "path": "a", "value": 1}, "needs path as a JSON pointer such as /a/0"),
+        ({"op": "remove", "path": "/a~2b"}, "has the pointer '/a~2b'; its `~` is written ~0"),
+        ({"op": "remove", "path": "/a~"}, "has the pointer '/a~'"),
+        ({"op": "remove", "path": "/~0/~"}, "has the pointer '/~0/~'"),
+        ({"op": "move", "from": "/a~b", "path": "/a"}, "has the pointer '/a~b'"),
+        ({"old_string": "a", "new_string": "b", "x" * 10_000: 2}, "has the unknown member 'xxx"),
         ({"op": "add", "path": "/a"}, "needs a value to add"),
         ({"op": "copy", "path": "/a"}, "needs from as a JSON pointer"),
         ({"op": "move", "from": "/a", "path": "/a/b"}, "moves a value into itself"),
@@ -145,6 +150,7 @@ def test_a_bad_edit_is_named_with_what_is_wrong_and_an_example(sent: Any, said: 
     with pytest.raises(MalformedSnippetError, match=r"send one of|an example: ") as raised:
         read_form(json.dumps(sent))
     assert said in str(raised.value)
+    assert len(str(raised.value).encode()) < 800
 
 
 def test_what_is_no_list_of_edits_is_refused() -> None:
@@ -152,5 +158,9 @@ def test_what_is_no_list_of_edits_is_refused() -> None:
         read_form("[]")
     with pytest.raises(MalformedSnippetError, match="no JSON"):
         read_form("<<<<<<< SEARCH", "old_new")
+    with pytest.raises(MalformedSnippetError, match="path has a lone surrogate at character 1"):
+        read_form(r'{"op": "remove", "path": "/\ud800"}')
+    with pytest.raises(MalformedSnippetError, match=r"the name of the member \[0\]\.value\."):
+        read_form(r'[{"op": "add", "path": "", "value": {"\ud800": 1}}]')
     with pytest.raises(MalformedSnippetError, match=f"the limit is {MAX_EDITS}"):
         read_form(json.dumps([{"old_string": "a", "new_string": "b"}] * (MAX_EDITS + 1)))

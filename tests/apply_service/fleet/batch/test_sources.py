@@ -134,6 +134,25 @@ def test_what_is_wrong_with_a_row_is_its_own_problem(root: Path, tmp_path: Path)
         assert word is None or word in (edit.problem or "")
 
 
+@pytest.mark.timeout(30)
+def test_pipes_and_devices_are_not_read(root: Path, tmp_path: Path) -> None:
+    os.mkfifo(root / "pipe")
+    os.mkfifo(root / "greet.py.update")
+    (root / "pipe.update").write_text("a = 1\n")
+    for edit in edits_of(str(root), root):
+        assert "no regular file" in (edit.problem or ""), edit
+    with pytest.raises(SourceError, match="no regular file"):
+        edits_of(str(root / "pipe"), root)
+
+
+@pytest.mark.timeout(30)
+def test_a_pipe_is_no_parquet(root: Path) -> None:
+    pytest.importorskip("pyarrow", reason="the extra `ray` is not installed")
+    os.mkfifo(root / "pipe.parquet")
+    with pytest.raises(SourceError, match="no regular file"):
+        edits_of(str(root / "pipe.parquet"), root)
+
+
 def test_a_source_that_cannot_be_read_ends_the_batch(root: Path) -> None:
     with pytest.raises(SourceError, match=r"nowhere.jsonl cannot be read"):
         edits_of("nowhere.jsonl", root)

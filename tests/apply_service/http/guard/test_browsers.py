@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -12,7 +14,8 @@ from guarded_server import GuardedServer, guarded, protection_of
 from oracle_service import OracleService
 
 from apply_service.http.app import create_app
-from apply_service.http.guard.hosts import AllowedHosts, host_name
+from apply_service.http.guard.hosts import AllowedHosts, HostCheck, host_name
+from apply_service.http.guard.origins import OriginCheck
 
 EDIT = {"original": "a = 1\nb = 2\n", "update": "a = 1\nb = 3\n", "use_model": "never"}
 EDITOR = "https://editor.example.com"
@@ -55,6 +58,58 @@ def test_a_rebound_name_is_refused(client: httpx.Client, host: str) -> None:
     assert response.json()["code"] == "unknown-host"
     assert host_name(host) in response.json()["detail"]
     assert client.get("/health/live", headers={"Host": host}).status_code == 200
+
+
+BAD_HOSTS = ("[localhost]", "[127.0.0.1]", "[::1", "::1]", "[::1]x", "[]", "[", "a:b", "a:1:2")
+
+
+@pytest.mark.parametrize("host", BAD_HOSTS)
+def test_a_host_of_a_bad_form_is_refused(client: httpx.Client, host: str) -> None:
+    response = client.post("/v1/apply", json=EDIT, headers={"Host": host})
+    assert (response.status_code, response.json()["code"]) == (400, "bad-host")
+    assert client.get("/health/live", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("hosts", "status"),
+    [
+        *(((host,), 400) for host in (*BAD_HOSTS, "a b", "http://a", "a/", "u@a", "l\xf6cal")),
+        (("a", "a"), 400),
+        *(((host,), 200) for host in ("a_b.example:80", "[fe80::1]", "[::1]:8722", "a.", "")),
+        ((), 200),
+    ],
+)
+def test_the_form_counts_where_all_names_are_allowed(hosts: tuple[str, ...], status: int) -> None:
+    assert status_behind(lambda app: HostCheck(app, None), "host", hosts) == status
+
+
+@pytest.mark.parametrize("allowed", [(), (EDITOR,), ("*",)])
+@pytest.mark.parametrize("origin", [EDITOR, "http://own"])
+def test_two_origins_are_nobodys(allowed: tuple[str, ...], origin: str) -> None:
+    def layer(app: Any) -> OriginCheck:
+        return OriginCheck(app, allowed)
+
+    assert status_behind(layer, "origin", (origin, origin), ("host", "own")) == 403
+
+
+def status_behind(
+    layer: Callable[[Any], Any], name: str, values: Sequence[str], *others: tuple[str, str]
+) -> int:
+    """The status with which a layer of middleware answers what has these headers."""
+
+    async def app(_scope: object, _receive: object, send: Callable[..., Any]) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    pairs = [*((name, value) for value in values), *others]
+    headers = [(one.encode(), value.encode("latin-1")) for one, value in pairs]
+    scope = {"type": "http", "method": "POST", "path": "/v1/apply", "headers": headers}
+    asyncio.run(layer(app)(scope, None, send))
+    return int(sent[0]["status"])
 
 
 def test_names_can_be_allowed() -> None:

@@ -229,6 +229,14 @@ def test_options_are_those_of_all_and_bytes_stay_bytes(client: TestClient[Any]) 
     [
         ({"files": []}, (400, "invalid-field", "files")),
         ({"files": [SURE, SURE]}, (400, "unfit-files", "files[1].path")),
+        *(
+            ({"files": [SURE, {**SURE, "path": path}]}, (400, "unfit-files", "files[1].path"))
+            for path in ("./sure.py", "lib/../sure.py", ".//sure.py", "./lib/.././sure.py")
+        ),
+        (
+            {"files": [{**SURE, "path": one} for one in ("//a//b.py", "/a/b.py")]},
+            (400, "unfit-files", "files[1].path"),
+        ),
         ({"files": [{**SURE, "path": ""}]}, (400, "invalid-field", "files[0].path")),
         ({"files": [{"path": "a", "original": ""}]}, (400, "unfit-files", "files[0].update")),
         ({"files": [SURE], "update": PATCH}, (400, "unfit-files", "files[0].update")),
@@ -254,6 +262,14 @@ def test_a_body_that_cannot_be_told_is_refused_whole(
     client: TestClient[Any], body: dict[str, Any], expected: tuple[int, str, str | None]
 ) -> None:
     assert refusal(client, body) == expected
+
+
+def test_like_paths_are_different_files(client: TestClient[Any]) -> None:
+    paths = ["sure.py", "lib/sure.py", "../sure.py", "/sure.py", "Sure.py", "sure.py.bak"]
+    answer = ask(client, *({**SURE, "path": path} for path in paths))
+    assert [(one["path"], one["result"]["status"]) for one in answer["files"]] == [
+        (path, "applied") for path in paths
+    ]
 
 
 def test_a_body_that_only_speaks_of_files_is_one_edit(client: TestClient[Any]) -> None:

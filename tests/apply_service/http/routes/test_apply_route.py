@@ -457,3 +457,21 @@ def test_schema_describes_the_body_and_the_problems(client: TestClient[Any], pat
     assert {"files", "update", "checks", "atomic", "sampling"} <= set(several)
     assert {"200", "400", "413", "422", "429", "504"} <= set(operation["responses"])
     assert "/apply" in schema["paths"]
+
+
+@pytest.mark.parametrize("path", ["/v1/apply", "/v1/chat/completions", "/v1/messages"])
+def test_of_a_model_that_is_not_served_little_comes_back(
+    client: TestClient[Any], path: str
+) -> None:
+    body = {
+        **(EDIT if path == "/v1/apply" else {"messages": [{"role": "user", "content": "a"}]}),
+        **({"max_tokens": 1} if path == "/v1/messages" else {}),
+        "model": "gpt-" + "9" * 10_000,
+    }
+    response = client.post(path, json=body)
+    assert response.status_code == 404
+    assert "gpt-999" in response.text
+    assert len(response.text) < 1000
+    response = client.get("/v1/models/" + "9" * 10_000)
+    assert response.status_code == 404
+    assert len(response.text) < 1000
