@@ -31,6 +31,7 @@ from apply_service.http.compat.settings import CompatSettings
 from apply_service.http.schemas import PriorityName
 from apply_service.models.manifest import ModelStoreError
 from apply_service.models.slot import ModelSlot, ModelState, model_failed, shutting_down
+from apply_service.observe.private_text import shown
 from apply_service.observe.telemetry import Telemetry
 from apply_service.prompts.chat import ChatProfile
 from apply_service.prompts.profile import Profile, PromptError
@@ -333,7 +334,7 @@ class ApplyService:
         name = self.model_name
         if model is not None and model != name and model not in self.compat.model_aliases:
             raise UnknownModelError(
-                f"the model {model!r} is not served; leave `model` out, or send {name!r}"
+                f"the model '{shown(model)}' is not served; leave `model` out, or send {name!r}"
             )
         if self.is_ready:
             _check_constraint(constraint, self.served)

@@ -11,6 +11,7 @@ from apply_service.apply.errors import ModelFailedError, NotReadyError, UnknownM
 from apply_service.http.compat.error_shapes import OpenAIErrorBody
 from apply_service.http.edit_tool import AnthropicTool, McpTool, OpenAITool, ToolForm, tool_in
 from apply_service.http.schemas import Health, ModelCard, ModelList, Readiness
+from apply_service.observe.private_text import shown
 from apply_service.observe.telemetry import CONTENT_TYPE
 from apply_service.service import ApplyService, ServedModel
 
@@ -86,7 +87,9 @@ async def show_model(model_id: FromPath[str], service: NamedDependency[ApplyServ
     name = model_id.lstrip("/")
     cards = {card.id: card for card in _cards(service, await service.wait_for_model())}
     if name not in cards:
-        raise UnknownModelError(f"the model {name!r} is not served; choose one of {list(cards)}")
+        raise UnknownModelError(
+            f"the model '{shown(name)}' is not served; choose one of {list(cards)}"
+        )
     return cards[name]
 
 
