@@ -411,7 +411,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         float,
         Meta(
             gt=0,
-            description="Seconds without a step, with work queued, after which /health/live fails.",
+            description="Seconds without a step, with work queued, after which /health/live fails;"
+            " an engine process without a sign of life for so long is killed and started again.",
         ),
     ] = 60.0
     log_level: Annotated[

@@ -261,9 +261,20 @@ class ApplyService:
         self._text_work.check_ready()
 
     def check_engine(self) -> None:
-        """Raise EngineLostError while the engine's process is being started again."""
-        if self.is_ready and not self.served.engine.is_up:
+        """Raise EngineLostError while the engine's process is being started again.
+
+        Raises EngineStalledError while it is silent.
+        """
+        if not self.is_ready:
+            return
+        if not self.served.engine.is_up:
             raise EngineLostError("the engine was lost and is being started again")
+        silent_s = self.served.engine.silent_s()
+        if silent_s:
+            raise EngineStalledError(
+                f"the engine has shown no sign of life for {silent_s:.0f} s, after"
+                f" {self._stall_s:g} s it is given up; ask again later"
+            )
 
     def check_alive(self) -> None:
         """Raise EngineStalledError if the engine has work and does nothing, or has failed."""

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Self
 
 from batching.config import ModelInfo
-from batching.errors import EngineStoppedError
+from batching.errors import DeadlineExceededError, EngineStoppedError
 from batching.events import Cancelled, Event, Failed, Finished
 from batching.request import EngineRequest
 from batching.stats import EngineStats
@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # it brings torch, which a server has before it has an engine
 
 _DRAIN_POLL_S = 0.02
 _UP_POLL_S = 0.05
+# An engine that works tells between two steps that a deadline has passed; others have so long.
+_LATE_S = 0.25
 
 
 class RequestHandle:
@@ -62,12 +64,14 @@ class RequestHandle:
 class AsyncEngine:
     """Owns a started engine; to be used from the event loop on which `start` was called.
 
-    The engine is one of this process, or the client of one in another.
+    The engine is one of this process, or the client of one in another. A request whose deadline has
+    passed fails even if the engine says nothing.
     """
 
     def __init__(self, engine: Engine | EngineClient) -> None:
         self._engine = engine
         self._handles: dict[str, RequestHandle] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._arrived: deque[Event] = deque()
         self._is_called = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -108,6 +112,10 @@ class AsyncEngine:
         # Events reach `_dispatch` through the loop, so none can come before the handle is known.
         handle = RequestHandle(self._engine, request.request_id)
         self._handles[request.request_id] = handle
+        if request.deadline is not None:
+            self._timers[request.request_id] = self._loop.call_at(
+                request.deadline + _LATE_S, self._expire, request.request_id
+            )
         return handle
 
     def stats(self) -> EngineStats:
@@ -117,6 +125,19 @@ class AsyncEngine:
     def stalled_s(self) -> float:
         """As in `Engine.stalled_s`."""
         return self._engine.stalled_s()
+
+    def silent_s(self) -> float:
+        """As in `EngineClient.silent_s`."""
+        return self._engine.silent_s()
+
+    def _expire(self, request_id: str) -> None:
+        """Fail a request whose deadline has passed; what the engine still says of it is dropped."""
+        self._engine.cancel(request_id)
+        error = DeadlineExceededError(
+            "the deadline passed while the engine was busy; allow more time or send the edit again"
+            " later"
+        )
+        self._dispatch(Failed(request_id, error))
 
     def _publish(self, event: Event) -> None:
         """Called on the engine thread."""
@@ -133,7 +154,12 @@ class AsyncEngine:
             self._dispatch(self._arrived.popleft())
 
     def _dispatch(self, event: Event) -> None:
+        handle = self._handles.get(event.request_id)
+        if handle is None:
+            return  # its deadline has passed
         if isinstance(event, Finished | Failed | Cancelled):
-            self._handles.pop(event.request_id).put(event)
-        else:
-            self._handles[event.request_id].put(event)
+            del self._handles[event.request_id]
+            timer = self._timers.pop(event.request_id, None)
+            if timer is not None:
+                timer.cancel()
+        handle.put(event)

@@ -238,6 +238,10 @@ class Engine:
         has_work = self._scheduler.num_waiting + self._scheduler.num_running > 0
         return time.monotonic() - self._beat if has_work else 0.0
 
+    def silent_s(self) -> float:
+        """0: this engine cannot be silent where its caller is not."""
+        return 0.0
+
     def wait_for_stores(self, timeout_s: float) -> bool:
         """Wait until the lower tiers hold, or have dropped, what was computed so far.
 

@@ -54,7 +54,7 @@ class ShuttingDownError(ApplyError):
 
 
 class EngineStalledError(ApplyError):
-    """The engine has work and makes no progress."""
+    """The engine has work and makes no progress, or shows no sign of life."""
 
 
 class TextWorkerError(ApplyError):

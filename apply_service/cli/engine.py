@@ -13,6 +13,7 @@ from apply_service.apply.errors import UsageError
 from apply_service.config import Settings
 from apply_service.observe.free_memory import keep_giving_back
 from apply_service.observe.log_format import configure_logging
+from apply_service.observe.log_stream import LogStream
 from apply_service.observe.progress import Progress
 from batching.remote.engine_listener import listen_at, serve_shared
 
@@ -31,6 +32,7 @@ def run_engine(settings: Settings) -> int:
     """
     if settings.engine_socket is None:
         raise UsageError("an engine needs a socket; give --engine-socket PATH")
+    LogStream.replace_stderr()
     configure_logging(settings.log_level, settings.log_format, shows_text=settings.log_text)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     keep_giving_back()

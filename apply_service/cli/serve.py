@@ -26,6 +26,7 @@ from apply_service.http.server.listener import make_room_for, url_of
 from apply_service.models.found_model import try_find_model
 from apply_service.observe.free_memory import keep_giving_back
 from apply_service.observe.log_format import configure_logging
+from apply_service.observe.log_stream import LogStream
 from apply_service.observe.tracing import open_tracing
 from apply_service.service_of_settings import service_of
 
@@ -48,11 +49,8 @@ def serve(
     ServerStartError or KeyFileError if the server would not be safe where it listens, and
     ModelStoreError or PromptError if it is known at once that the model cannot be served.
     """
-    configure_logging(
-        settings.log_level,
-        settings.log_format,
-        shows_text=settings.log_text,
-    )
+    log = LogStream.replace_stderr()
+    configure_logging(settings.log_level, settings.log_format, shows_text=settings.log_text)
     make_room_for(settings.max_connections)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     drain = Drain()
@@ -61,6 +59,8 @@ def serve(
         announce()
     tracing = open_tracing(settings.otlp_endpoint, os.environ)
     service = service_of(settings, try_find_model(settings))
+    if log is not None:
+        service.telemetry.watch_log(log)
     app = create_app(
         service, max_body_bytes=settings.max_body_bytes, protection=protection, tracing=tracing
     )

@@ -15,6 +15,7 @@ import msgspec
 from apply_service.config import Settings
 from apply_service.observe.free_memory import keep_giving_back
 from apply_service.observe.log_format import configure_logging
+from apply_service.observe.log_stream import LogStream, drain_stderr
 from batching.engine import Engine
 from batching.remote.engine_server import serve_engine
 
@@ -42,6 +43,7 @@ def load(settings_json: bytes) -> Engine:
 
 
 if __name__ == "__main__":
+    LogStream.replace_stderr()
     code = serve_engine(int(sys.argv[1]), load)
-    logging.shutdown()
+    drain_stderr()
     os._exit(code)  # taking torch apart takes a second, and nothing is left to be told

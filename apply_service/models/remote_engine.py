@@ -36,9 +36,9 @@ def launch_model(
     location = found.location
     if settings.engine_socket is None:
         start = partial(OwnedProcess.start, python_command(_MODULE), msgspec.json.encode(settings))
-        engine = EngineClient(start)
+        engine = EngineClient(start, stall_s=settings.stall_s)
     else:
-        engine = _shared_engine(Path(settings.engine_socket), location.path, report=report)
+        engine = _shared_engine(settings, location.path, report=report)
     return LoadedModel(
         name=location.name,
         engine=engine,
@@ -47,8 +47,12 @@ def launch_model(
     )
 
 
-def _shared_engine(path: Path, model_path: Path, *, report: Callable[[str], None]) -> EngineClient:
+def _shared_engine(
+    settings: Settings, model_path: Path, *, report: Callable[[str], None]
+) -> EngineClient:
     """The engine at a socket, waited for. Raises EngineLostError, or ModelLoadError."""
+    assert settings.engine_socket is not None, "it is shared"
+    path = Path(settings.engine_socket)
     fingerprint = fingerprint_model(model_path)
 
     def check(info: ModelInfo) -> None:
@@ -61,7 +65,8 @@ def _shared_engine(path: Path, model_path: Path, *, report: Callable[[str], None
     deadline = time.monotonic() + _WAIT_S
     while True:
         try:
-            return EngineClient(partial(SharedEngine.connect, path), check=check)
+            connect = partial(SharedEngine.connect, path)
+            return EngineClient(connect, check=check, stall_s=settings.stall_s)
         except EngineLostError as error:
             if time.monotonic() >= deadline:
                 raise

@@ -5,7 +5,7 @@ What vLLM has too has its name here, with `apply_` where it says `vllm:`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from prometheus_client import (
@@ -16,10 +16,12 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.metrics_core import CounterMetricFamily
 
 from apply_service.apply.outcome import Outcome
 from apply_service.models.slot import MODEL_STATES, ModelState
 from apply_service.observe.engine_metrics import EngineCollector
+from apply_service.observe.log_stream import LogStream
 from apply_service.observe.request_record import current_record
 from batching.events import RequestStats
 from batching.stats import EngineStats
@@ -102,6 +104,21 @@ class Telemetry:
             ["state"],
             registry=self._registry,
         )
+
+        self._log: LogStream | None = None
+        self._registry.register(self)
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """What is counted elsewhere; for the registry."""
+        yield CounterMetricFamily(
+            "apply_log_lines_dropped",
+            "Lines of the server's log that nobody read in time.",
+            value=0 if self._log is None else self._log.num_dropped,
+        )
+
+    def watch_log(self, log: LogStream) -> None:
+        """Serve how many lines of the log were dropped."""
+        self._log = log
 
     def watch_model(self, read_state: Callable[[], ModelState]) -> None:
         """Serve the model's state: 1 for the present one, 0 for the others."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from batching.events import Cancelled, Event, Failed, Finished
 from batching.live_requests import LiveRequests
 from batching.remote.frame_socket import ConnectionLostError, FrameSocket
 from batching.remote.frames import (
+    HEARTBEAT_S,
     Cancel,
     EngineFrame,
     Events,
@@ -35,8 +37,11 @@ FIRST_PAUSE_S = 0.25
 MAX_PAUSE_S = 8.0
 # An engine that ran for so long was no failure of its start.
 _STEADY_S = 60.0
-# Signs of life come twice a second; one that is older than this says that the process hangs.
-_PULSE_LATE_S = 2.0
+# An engine that misses so many heartbeats is silent.
+_MAX_MISSED = 2
+# Longer than a process that was told to stop may take.
+_END_S = 15.0
+_POLL_S = 0.1
 
 
 class EngineLink(Protocol):
@@ -45,6 +50,10 @@ class EngineLink(Protocol):
     @property
     def connection(self) -> FrameSocket[EngineFrame]:
         """The socket."""
+        ...
+
+    def kill(self) -> None:
+        """End the connection at once, and the process if it is ours."""
         ...
 
     def close(self) -> str:
@@ -56,7 +65,8 @@ class EngineClient:
     """An engine in another process, with the interface of `Engine`.
 
     `connect` starts or finds it and returns before it is ready. Where it is lost, its requests fail
-    with EngineLostError, and it is connected to again, sooner or later.
+    with EngineLostError, and it is connected to again, sooner or later. One that is ready and then
+    silent for `stall_s` seconds is killed, and so lost.
     """
 
     def __init__(
@@ -64,6 +74,7 @@ class EngineClient:
         connect: Callable[[], EngineLink],
         *,
         check: Callable[[ModelInfo], None] | None = None,
+        stall_s: float = 60.0,
     ) -> None:
         """Wait for the engine. Raises EngineError if there is none, or what `check` raises.
 
@@ -71,12 +82,13 @@ class EngineClient:
         """
         self._connect = connect
         self._check = check
+        self._max_missed = max(_MAX_MISSED, math.ceil(stall_s / HEARTBEAT_S))
+        self._num_missed = 0
         self._link, hello = self._first_link()
         self._hello = hello
         self._live = LiveRequests(hello.max_live)
         self._stats: EngineStats | None = None
         self._stalled_s = 0.0
-        self._heard_at = time.monotonic()
         self._is_up = True
         self._is_stopping = threading.Event()
         self._publish: Callable[[Event], None] = _discard
@@ -109,7 +121,7 @@ class EngineClient:
             raise _lost()
         self._live.accept(request, self.model_info)
         try:
-            self._link.connection.send(frame)
+            self._link.connection.post(frame)
         except ConnectionLostError as error:
             # Whoever ends a request without an engine tells its owner: the reader, or this thread.
             if self._live.end(request.request_id):
@@ -118,7 +130,7 @@ class EngineClient:
     def cancel(self, request_id: str) -> None:
         """Withdraw a request from any thread."""
         with suppress(ConnectionLostError):
-            self._link.connection.send(Cancel(request_id))
+            self._link.connection.post(Cancel(request_id))
 
     def refuse_new(self) -> None:
         """Take no new requests from now on; those accepted go on."""
@@ -129,9 +141,12 @@ class EngineClient:
         self.refuse_new()
         self._is_stopping.set()
         with suppress(ConnectionLostError):
-            self._link.connection.send(Stop())
-        if self._thread.is_alive():
-            self._thread.join()
+            self._link.connection.post(Stop())
+        deadline = time.monotonic() + _END_S
+        while self._thread.is_alive():
+            self._thread.join(_POLL_S)
+            if self.silent_s() or time.monotonic() > deadline:
+                self._link.kill()
         self._link.close()
 
     def stats(self) -> EngineStats:
@@ -140,18 +155,21 @@ class EngineClient:
         return self._stats
 
     def stalled_s(self) -> float:
-        """Seconds since the last sign of life of the engine while there is work; 0 without."""
-        if not self._is_up:
-            return 0.0
-        silent_s = time.monotonic() - self._heard_at
-        return max(self._stalled_s, silent_s if silent_s > _PULSE_LATE_S else 0.0)
+        """As in `Engine.stalled_s`, when the engine was last heard."""
+        return self._stalled_s if self._is_up else 0.0
+
+    def silent_s(self) -> float:
+        """For how long the engine's process shows no sign of life; 0 while it is heard or lost."""
+        is_silent = self._is_up and self._num_missed >= _MAX_MISSED
+        return self._num_missed * HEARTBEAT_S if is_silent else 0.0
 
     def _first_link(self) -> tuple[EngineLink, Hello]:
-        link = self._connect()
+        link = self._link = self._connect()
         try:
             hello = _greeted(link)
             if self._check is not None:
                 self._check(hello.model_info)
+            link.connection.limit_silence(HEARTBEAT_S)
             return link, hello
         except EngineError:
             link.close()
@@ -160,7 +178,7 @@ class EngineClient:
     def _wait_for_figures(self) -> None:
         while self._stats is None:
             try:
-                self._take(self._link.connection.receive())
+                self._take(self._next_frame())
             except ConnectionLostError as error:
                 raise EngineLostError(f"the engine {self._link.close()} at its start") from error
 
@@ -169,7 +187,7 @@ class EngineClient:
             began = time.monotonic()
             with suppress(ConnectionLostError):
                 while True:
-                    self._take(self._link.connection.receive())
+                    self._take(self._next_frame())
             self._is_up = False
             how = self._link.close()
             is_stopping = self._is_stopping.is_set()
@@ -189,7 +207,7 @@ class EngineClient:
                 pause_s = min(max(2 * pause_s, FIRST_PAUSE_S), MAX_PAUSE_S)
                 _LOGGER.error("the engine did not start, again in %.1f s: %s", pause_s, error)
                 continue
-            self._heard_at, self._stalled_s = time.monotonic(), 0.0
+            self._num_missed, self._stalled_s = 0, 0.0
             self._is_up = True
             _LOGGER.info("the engine is back")
             return True
@@ -204,8 +222,28 @@ class EngineClient:
             )
             self._tell(Failed(request_id, error))
 
+    def _next_frame(self) -> EngineFrame:
+        """What the engine sends next. Raises ConnectionLostError once it was silent for too long.
+
+        What has come is read first, so a pause of this process is no silence of the engine.
+        """
+        while True:
+            try:
+                frame = self._link.connection.receive()
+            except TimeoutError:
+                self._num_missed += 1
+                if self._num_missed == self._max_missed:
+                    _LOGGER.error("the engine was silent for %g s, the limit", self.silent_s())
+                    self._link.kill()
+                elif self._num_missed == _MAX_MISSED:
+                    _LOGGER.warning("the engine shows no sign of life")
+            else:
+                if self.silent_s():
+                    _LOGGER.info("the engine shows signs of life again")
+                self._num_missed = 0
+                return frame
+
     def _take(self, frame: EngineFrame) -> None:
-        self._heard_at = time.monotonic()
         if isinstance(frame, Pulse):
             self._stats, self._stalled_s = frame.stats, frame.stalled_s
         elif isinstance(frame, Events):

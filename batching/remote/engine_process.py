@@ -34,6 +34,11 @@ class OwnedProcess:
             started.connection.send(Configure(settings))
         return started
 
+    def kill(self) -> None:
+        """End the process at once, and with it the connection."""
+        self.process.kill()
+        self.connection.close()
+
     def close(self) -> str:
         """End the connection, and with it the process."""
         self.connection.close()
@@ -59,6 +64,10 @@ class SharedEngine:
                 f" engine --engine-socket {path}`"
             ) from error
         return cls(FrameSocket(connection, EngineFrame))
+
+    def kill(self) -> None:
+        """The process is not ours; only the connection ends."""
+        self.connection.close()
 
     def close(self) -> str:
         """End the connection; the engine withdraws what is unfinished."""

@@ -16,6 +16,7 @@ from batching.errors import EngineError
 from batching.events import Event, Failed, Tokens
 from batching.remote.frame_socket import ConnectionLostError, FrameSocket
 from batching.remote.frames import (
+    HEARTBEAT_S,
     Cancel,
     ClientFrame,
     Configure,
@@ -28,9 +29,10 @@ from batching.remote.frames import (
     protocol,
 )
 
-# Figures follow the end of a request so soon, and come as a sign of life at least so often.
+# Figures follow the end of a request so soon, and come as a sign of life twice as often as they
+# must.
 _FRESH_S = 0.1
-_PULSE_S = 0.5
+_PULSE_S = HEARTBEAT_S / 2
 _MOST_EVENTS = 512
 # So long a client may take to read its last events.
 _FLUSH_S = 2.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import socket
 import struct
 import threading
@@ -13,6 +14,7 @@ import msgspec
 # A prompt of a million tokens takes five megabytes; what is larger is no frame of ours.
 MAX_FRAME_BYTES = 256 << 20
 _LENGTH = struct.Struct(">I")
+_TIMEVAL = struct.Struct("@ll")
 _BUFFER_BYTES = 1 << 20
 
 In = TypeVar("In")
@@ -35,6 +37,38 @@ class FrameSocket(Generic[In]):
         self._lock = threading.Lock()
         self._unsent = b""
         self._read_ahead = bytearray()
+        self._posting = threading.Lock()
+        self._posted: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._num_posted = 0
+        self._poster: threading.Thread | None = None
+        self._is_closed = False
+
+    def limit_silence(self, limit_s: float) -> None:
+        """Have `receive` raise TimeoutError where nothing is read for so long; it may go on."""
+        whole_s = int(limit_s)
+        microseconds = int(1e6 * (limit_s - whole_s))
+        timeval = _TIMEVAL.pack(whole_s, microseconds)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeval)
+
+    def post(self, frame: msgspec.Struct) -> None:
+        """Send a frame without waiting; what has to wait is sent by a thread, in order.
+
+        Raises ConnectionLostError.
+        """
+        with self._posting:
+            if self._is_closed:
+                raise ConnectionLostError("the connection was closed")
+            if not self._num_posted and self.try_send(frame):
+                if not self._unsent:
+                    return
+                data = b""
+            else:
+                data = self._encoded(frame)
+            self._num_posted += 1
+            self._posted.put(data)
+            if self._poster is None:
+                self._poster = threading.Thread(target=self._send_posted, daemon=True)
+                self._poster.start()
 
     def send(self, frame: msgspec.Struct) -> None:
         """Send a frame, behind what is left of others. Raises ConnectionLostError."""
@@ -66,17 +100,27 @@ class FrameSocket(Generic[In]):
             self._lock.release()
 
     def receive(self) -> In:
-        """The next frame, waited for. Raises ConnectionLostError at the end."""
+        """The next frame, waited for. Raises ConnectionLostError at the end.
+
+        Raises TimeoutError as `limit_silence` says.
+        """
         try:
-            (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
+            (length,) = _LENGTH.unpack_from(self._read(_LENGTH.size))
             if length > MAX_FRAME_BYTES:
                 raise ConnectionLostError(f"a frame of {length} bytes, over {MAX_FRAME_BYTES}")
-            return self._decoder.decode(self._read(length))
+            end = _LENGTH.size + length
+            body = bytes(memoryview(self._read(end))[_LENGTH.size : end])
+            del self._read_ahead[:end]
+            return self._decoder.decode(body)
+        except BlockingIOError as error:
+            raise TimeoutError("the other end is silent") from error
         except (OSError, ValueError, msgspec.DecodeError) as error:
             raise ConnectionLostError(str(error)) from error
 
     def close(self) -> None:
         """Close the connection; whoever waits at either end is told."""
+        self._is_closed = True
+        self._posted.put(None)
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         with suppress(OSError):
@@ -94,12 +138,18 @@ class FrameSocket(Generic[In]):
                 raise ConnectionLostError(str(error)) from error
             self._unsent = b""
 
-    def _read(self, num_bytes: int) -> bytes:
+    def _send_posted(self) -> None:
+        while (data := self._posted.get()) is not None:
+            with suppress(ConnectionLostError):  # whoever reads from the connection sees it too
+                self._send(data)
+            with self._posting:
+                self._num_posted -= 1
+
+    def _read(self, num_bytes: int) -> bytearray:
+        """What was read ahead, which is at least so much."""
         while len(self._read_ahead) < num_bytes:
             piece = self._socket.recv(_BUFFER_BYTES)
             if not piece:
                 raise ConnectionLostError("the connection was closed")
             self._read_ahead += piece
-        data = bytes(memoryview(self._read_ahead)[:num_bytes])
-        del self._read_ahead[:num_bytes]
-        return data
+        return self._read_ahead

@@ -16,6 +16,9 @@ from batching.recipes import EditDrafts, Merges, StopTexts
 from batching.request import EngineRequest, Priority, PromptKind, SamplingParams
 from batching.stats import EngineStats
 
+# An engine that is ready sends something at least so often, whatever its step takes.
+HEARTBEAT_S = 1.0
+
 
 class NotPlainDataError(TypeError):
     """A request brings objects along where another process needs their recipes."""

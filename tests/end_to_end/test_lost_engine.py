@@ -8,6 +8,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ WORK: dict[str, Any] = {
     "deadline_s": 50,
 }
 NUM_CLIENTS = 6
+NUM_HANGING = 8
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +118,51 @@ def test_while_there_is_no_engine_the_server_is_not_ready_and_alive(
     # An edit with time waits for the engine.
     assert httpx.post(f"{url}/v1/apply", json=WORK, timeout=LIMIT_S).status_code == 200
     assert readiness(url) == "ready"
+
+
+def test_an_engine_that_hangs_voids_no_deadline_and_is_replaced(tiny_model_dir: Path) -> None:
+    flags = ["--model", str(tiny_model_dir), "--profile", "embedded", "--port", "0"]
+    with serve_process(*flags, "--stall-s", "12") as (process, url):
+        process.wait_for("ready: model")
+        server = Server(url, process.process.pid)
+        engine = server.engine_id()
+        assert engine is not None
+
+        def send(number: int) -> str:
+            work = {**WORK, "deadline_s": 2.0 if number % 4 else 100.0}
+            answer = httpx.post(f"{url}/v1/apply", json=work, timeout=2 * LIMIT_S)
+            return f"{answer.status_code} {answer.json()['code']}"
+
+        os.kill(engine, signal.SIGSTOP)
+        with ThreadPoolExecutor(NUM_HANGING) as threads:
+            ends = Counter(threads.map(send, range(NUM_HANGING)))
+            log = "".join(process.log)
+        assert ends == {
+            "504 deadline-exceeded": NUM_HANGING * 3 // 4,
+            "503 engine-lost": NUM_HANGING // 4,
+        }
+        assert "the engine was silent for 12 s" in log
+        assert "ended by signal 9; it is started again" in log
+        wait_until(lambda: readiness(url) == "ready")
+        assert server.engine_id() not in (None, engine)
+        assert httpx.post(f"{url}/v1/apply", json=WORK, timeout=LIMIT_S).status_code == 200
+
+
+def test_a_server_is_not_ready_while_its_engine_is_silent(
+    started: tuple[ServeProcess, str],
+) -> None:
+    process, url = started
+    engine = Server(url, process.process.pid).engine_id()
+    assert engine is not None
+    os.kill(engine, signal.SIGSTOP)
+    wait_until(lambda: readiness(url) == "engine-stalled")
+    assert httpx.get(f"{url}/health/live").status_code == 200
+    late = httpx.post(f"{url}/v1/apply", json={**WORK, "deadline_s": 1.0}, timeout=LIMIT_S)
+    assert (late.status_code, late.json()["code"]) == (504, "deadline-exceeded")
+    os.kill(engine, signal.SIGCONT)
+    wait_until(lambda: readiness(url) == "ready")
+    assert Server(url, process.process.pid).engine_id() == engine
+    assert httpx.post(f"{url}/v1/apply", json=WORK, timeout=LIMIT_S).status_code == 200
 
 
 def test_a_killed_server_leaves_no_engine_behind(started: tuple[ServeProcess, str]) -> None:

@@ -89,6 +89,25 @@ def test_two_servers_share_an_engine_and_outlive_it(flags: list[str], engine: Se
             assert again.end() == 0, "".join(again.log)
 
 
+def test_a_shared_engine_that_hangs_is_left_alone_and_found_again(flags: list[str]) -> None:
+    engine = ServeProcess(*flags, command="engine")
+    try:
+        with serve_process(*flags, "--port", "0", "--stall-s", "6") as (server, url):
+            wait_until_ready(url)
+            engine.process.send_signal(signal.SIGSTOP)
+            late = httpx.post(f"{url}/v1/apply", json={**WORK, "deadline_s": 2.0}, timeout=LIMIT_S)
+            assert (late.status_code, late.json()["code"]) == (504, "deadline-exceeded")
+            answer = httpx.post(f"{url}/v1/apply", json={**WORK, "deadline_s": 90}, timeout=100.0)
+            assert (answer.status_code, answer.json()["code"]) == (503, "engine-lost")
+            assert httpx.get(f"{url}/health/ready").json()["code"] == "engine-lost"
+            engine.process.send_signal(signal.SIGCONT)
+            wait_until_ready(url)
+            assert edit(url)[0] == 200
+            assert "the engine was silent for 6 s" in "".join(server.log)
+    finally:
+        engine.kill()
+
+
 def test_an_engine_needs_a_socket() -> None:
     engine = ServeProcess(command="engine")
     assert engine.end() == 2

@@ -13,6 +13,7 @@ import httpx
 import msgspec
 
 from apply_service.config import JUDGE_KEY_VARIABLE, WRITER_KEY_VARIABLE, ConfigError
+from apply_service.shown_text import shown_line
 
 _MAX_CONNECTIONS = 16
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -104,7 +105,7 @@ class RemoteEndpoint:
                     if len(payload) > limit:
                         raise RemoteUnavailableError(f"{path} answered more than {limit} bytes")
         except (httpx.HTTPError, httpx.StreamError) as error:
-            reason = str(error) or type(error).__name__
+            reason = shown_line(str(error)) or type(error).__name__
             raise RemoteUnavailableError(f"{path} did not answer: {reason}") from error
         status = response.status_code
         if status == 200:

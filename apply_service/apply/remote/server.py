@@ -22,6 +22,7 @@ from apply_service.apply.remote.endpoint import (
     RemoteUnavailableError,
     RemoteUnreadableError,
 )
+from apply_service.shown_text import shown_line
 from batching.cache.redis.circuit_breaker import MAX_FAILURES, CircuitBreaker
 from batching.request import Priority
 
@@ -74,7 +75,7 @@ class Known(Generic[F]):
 
 @dataclass(frozen=True, slots=True)
 class Heard(Generic[T]):
-    """What a model said, and the seconds that it took."""
+    """What a model said, its name as it is shown, and the seconds that it took."""
 
     said: T
     model: str
@@ -160,7 +161,7 @@ class RemoteServer(Generic[F]):
             self._fail(error, is_trial, self._clock() - started, is_servers=is_servers)
             return None
         self._succeed(is_trial)
-        return Heard(said, known.model, self._clock() - started)
+        return Heard(said, shown_line(known.model), self._clock() - started)
 
     async def chat(self, body: dict[str, Any]) -> bytes:
         """The answer to a chat. Raises RemoteError."""
@@ -203,7 +204,7 @@ class RemoteServer(Generic[F]):
             raise RemoteUnavailableError(
                 "the server did not show in time how it answers"
             ) from error
-        _LOGGER.info("the %s %s answers in the form %s", self.name, model, form.name)
+        _LOGGER.info("the %s %s answers in the form %s", self.name, shown_line(model), form.name)
         return Known(model, form)
 
     async def _first_model(self) -> str:

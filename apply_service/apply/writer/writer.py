@@ -22,6 +22,7 @@ from apply_service.apply.remote.server import Failure, Known, RemoteServer, Remo
 from apply_service.apply.writer.answer_form import BINDINGS, MANNERS, WriterForm
 from apply_service.apply.writer.task import Lines, WritingPart, WritingTask
 from apply_service.edit.regions import Region
+from apply_service.shown_text import shown_line
 
 # How a text came: bound to the merges, or written freely.
 Manner = Literal["bound", "free"]
@@ -45,7 +46,7 @@ def nobody_observes(_result: WriterResult, _seconds: float | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """The texts of all parts of an edit, in order, and the tokens that the server counted."""
+    """The texts of all parts of an edit, in order, and the tokens that the server is believed."""
 
     texts: tuple[Lines, ...]
     manner: Manner
@@ -120,7 +121,7 @@ class Writer:
         return Written(
             texts=tuple(text for text, _ in parts),
             manner=manner,
-            model=known.model,
+            model=shown_line(known.model),
             num_prompt_tokens=sum(usage.prompt_tokens for _, usage in parts),
             num_output_tokens=sum(usage.completion_tokens for _, usage in parts),
         )
@@ -136,9 +137,8 @@ class Writer:
         if manner == "bound" and part.grammar is None:
             return part.merges[0], ChatUsage()
         grammar = part.grammar if manner == "bound" else None
-        payload = await self._server.chat(
-            known.form.body(part, sampling, model=known.model, grammar=grammar)
-        )
+        body = known.form.body(part, sampling, model=known.model, grammar=grammar)
+        payload = await self._server.chat(body)
         read = read_chat(payload)
         content = None if read is None else read[0].message.content
         if read is None or content is None:
@@ -150,7 +150,7 @@ class Writer:
             raise RemoteUnreadableError(
                 "its answer has no <updated-code>" if grammar is None else "its answer is no merge"
             )
-        return lines, read[1]
+        return lines, ChatUsage.of(read[1], body)
 
     async def _first_form(self, model: str) -> WriterForm:
         """The first form that binds the server, else the first that it takes.

@@ -34,9 +34,9 @@ async def live(service: NamedDependency[ApplyService]) -> Health:
     description="Edits that need the model wait for it while it is being loaded, so the answer is"
     " 200 with `model` `loading`. If it cannot be loaded, the answer is 503 `model-failed`; edits"
     " that need no model are done all the same. It is 503 `text-work-stuck` while new edits would"
-    " be refused, or wait longer than five seconds before they are begun, and 503 `engine-lost`"
-    " while the engine's process is being started again. With"
-    " `?model=ready` it is 503 `not-ready` as well until the model is loaded.",
+    " be refused, or wait longer than five seconds before they are begun, 503 `engine-stalled`"
+    " while the engine's process shows no sign of life, and 503 `engine-lost` while it is being"
+    " started again. With `?model=ready` it is 503 `not-ready` as well until the model is loaded.",
 )
 async def ready(
     service: NamedDependency[ApplyService], model: Annotated[Literal["ready"] | None, _MODEL] = None

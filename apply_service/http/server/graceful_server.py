@@ -13,6 +13,7 @@ from types import FrameType
 import uvicorn
 
 from apply_service.http.server.draining import Drain
+from apply_service.observe.log_stream import drain_stderr
 from apply_service.service import ApplyService
 
 _LOGGER = logging.getLogger(__name__)
@@ -71,4 +72,5 @@ class GracefulServer(uvicorn.Server):
 
 def _exit_late() -> None:
     _LOGGER.error("the server did not end in time, and is ended")
+    drain_stderr()
     os._exit(_EXIT_LATE)

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from engine_runs import RunningEngine, ScriptedProposer
-from remote_engines import Ends, make_engine, make_request, wait_until
+from remote_engines import LIMIT_S, Ends, make_engine, make_request, wait_until
 
 from batching.async_engine import AsyncEngine
 from batching.engine import Engine
@@ -30,11 +31,12 @@ from batching.errors import (
     StepFailedError,
 )
 from batching.events import Cancelled, Event, Failed, Finished, Tokens
+from batching.model.runner import ModelRunner
 from batching.recipes import ByteMerges, EditDrafts, StopTexts, TokenMerges
 from batching.remote.engine_client import EngineClient
 from batching.remote.engine_process import OwnedProcess
 from batching.remote.engine_server import EngineServer
-from batching.remote.frame_socket import FrameSocket
+from batching.remote.frame_socket import ConnectionLostError, FrameSocket
 from batching.remote.frames import (
     ClientFrame,
     EngineFrame,
@@ -46,6 +48,7 @@ from batching.remote.frames import (
     kind_of,
 )
 from batching.request import EngineRequest, Priority
+from batching.step_plan import StepPlan
 from lookup.merge_rules import MergeRules, MergeText
 
 
@@ -56,6 +59,9 @@ class Link:
     connection: FrameSocket[EngineFrame]
     cut: Callable[[], None]
     closed: list[bool] = field(default_factory=list)
+
+    def kill(self) -> None:
+        self.cut()
 
     def close(self) -> str:
         self.connection.close()
@@ -197,9 +203,9 @@ def test_an_engine_of_another_release_is_refused(
 def test_limits_are_kept_without_a_word_to_the_engine(server: Server) -> None:
     with client_of(server) as client:
         client.start(lambda event: None)
-        sent = client._link.connection.send
+        sent = client._link.connection.post
         frames: list[object] = []
-        client._link.connection.send = frames.append  # type: ignore[method-assign]
+        client._link.connection.post = frames.append  # type: ignore[method-assign]
         with pytest.raises(RequestTooLongError):
             client.submit(make_request("long", max_tokens=100_000))
         for number in range(64):
@@ -212,7 +218,7 @@ def test_limits_are_kept_without_a_word_to_the_engine(server: Server) -> None:
         with pytest.raises(DuplicateRequestError):
             client.submit(make_request("r1"))
         assert len(frames) == 64
-        client._link.connection.send = sent  # type: ignore[method-assign]
+        client._link.connection.post = sent  # type: ignore[method-assign]
 
 
 def test_objects_of_this_process_are_refused(server: Server) -> None:
@@ -345,6 +351,29 @@ def test_a_process_that_ends_at_once_is_an_engine_that_was_lost() -> None:
         EngineClient(lambda: OwnedProcess.start([sys.executable, "-c", "pass"], b"{}"))
 
 
+def test_a_long_step_is_no_silence(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+    launch = ModelRunner.launch
+
+    def launch_late(runner: ModelRunner, plan: StepPlan) -> Any:
+        gate.wait(LIMIT_S)
+        return launch(runner, plan)
+
+    monkeypatch.setattr(ModelRunner, "launch", launch_late)
+    ends = Ends()
+    client = EngineClient(server.connect, stall_s=4.0)
+    client.start(ends.take)
+    client.submit(make_request("long"))
+    wait_until(lambda: client.stalled_s() > 5.0)
+    assert client.is_up
+    assert client.silent_s() == 0.0
+    gate.set()
+    wait_until(lambda: "long" in ends.ends)
+    assert isinstance(ends.ends["long"], Finished)
+    client.stop()
+    assert len(server.engines) == 1
+
+
 def test_stopping_fails_what_is_left(server: Server) -> None:
     ends = Ends()
     with client_of(server) as client:
@@ -420,6 +449,43 @@ def test_frames_that_find_no_room_keep_their_order() -> None:
     assert received == frames
     for connection in (sender, reader):
         connection.close()
+
+
+def test_who_posts_frames_does_not_wait_for_a_reader() -> None:
+    ours, theirs = socket.socketpair()
+    sender: FrameSocket[ClientFrame] = FrameSocket(ours, ClientFrame)
+    reader: FrameSocket[EngineFrame] = FrameSocket(theirs, EngineFrame)
+    frames = [Events.of([Tokens("r", (number,) * 100_000, ())]) for number in range(60)]
+    for frame in frames:
+        sender.post(frame)
+    assert [reader.receive() for _ in frames] == frames
+    sender.post(frames[0])
+    assert reader.receive() == frames[0]
+    reader.limit_silence(0.01)
+    with pytest.raises(TimeoutError):
+        reader.receive()
+    for frame in frames:
+        sender.post(frame)
+    sender.close()
+    with pytest.raises(ConnectionLostError):
+        sender.post(frames[0])
+    reader.close()
+
+
+def test_silence_in_a_frame_loses_nothing_of_it() -> None:
+    ours, theirs = socket.socketpair()
+    reader: FrameSocket[EngineFrame] = FrameSocket(theirs, EngineFrame)
+    reader.limit_silence(0.01)
+    frame = Events.of([Tokens("r", (1, 2, 3), ())])
+    body = msgspec.msgpack.encode(frame)
+    for piece in (len(body).to_bytes(4, "big"), body[:3]):
+        ours.sendall(piece)
+        with pytest.raises(TimeoutError):
+            reader.receive()
+    ours.sendall(body[3:])
+    assert reader.receive() == frame
+    reader.close()
+    ours.close()
 
 
 def test_a_client_that_reads_late_gets_all_events_in_order(server: Server) -> None:

@@ -36,7 +36,7 @@ def completion(
 
 
 @contextmanager
-def chat_server(answer: Answer) -> Iterator[str]:
+def chat_server(answer: Answer, *, model: str = "first-model") -> Iterator[str]:
     """Serve chats with one model; gives the base address."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -44,7 +44,7 @@ def chat_server(answer: Answer) -> Iterator[str]:
         wbufsize = -1  # head and body in one packet
 
         def do_GET(self) -> None:
-            models = {"object": "list", "data": [{"id": "first-model", "object": "model"}]}
+            models = {"object": "list", "data": [{"id": model, "object": "model"}]}
             self._send(200, json.dumps(models).encode())
 
         def do_POST(self) -> None:

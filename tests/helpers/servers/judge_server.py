@@ -119,7 +119,7 @@ def _weighed(
 
 
 @contextmanager
-def judge_server(kind: Kind) -> Iterator[JudgeServer]:
+def judge_server(kind: Kind, *, model: str = "first-model") -> Iterator[JudgeServer]:
     def answer(body: dict[str, Any], key: str | None) -> tuple[int, bytes]:
         judge.bodies.append(body)
         judge.keys.append(key)
@@ -133,7 +133,7 @@ def judge_server(kind: Kind) -> Iterator[JudgeServer]:
             content = judge.spoil(content)
         return judge.status if is_question else 200, content
 
-    with chat_server(answer) as url:
+    with chat_server(answer, model=model) as url:
         judge = JudgeServer(kind, url)
         judge.gate.set()
         try:

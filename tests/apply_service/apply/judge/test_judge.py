@@ -135,6 +135,25 @@ def test_each_kind_of_server_is_asked_in_its_own_form(kind: Kind, form: str) -> 
     assert all(seconds is not None for seconds in bench.seconds)
 
 
+def test_the_name_of_a_servers_model_is_sent_whole_and_shown_in_short(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    name = "judge\x1b[2J\n" + "x" * 10_000
+
+    async def scenario(bench: Bench) -> None:
+        word = await bench.ask()
+        assert word is not None
+        assert word.model.startswith("judge\\x1b[2J\\nxxx")
+        assert len(word.model) == 200
+
+    with judge_server("vllm", model=name) as server, caplog.at_level("INFO"):
+        run(server, scenario)
+    assert {body["model"] for body in server.bodies} == {name}
+    (line,) = [one.getMessage() for one in caplog.records if "answers in" in one.getMessage()]
+    assert line.isprintable()
+    assert len(line) < 300
+
+
 @pytest.mark.parametrize("name", ["json_schema", "json_object", "grammar"])
 def test_forms_of_llama_cpp_can_be_named(name: str) -> None:
     async def scenario(bench: Bench) -> None:

@@ -188,6 +188,44 @@ def test_whatever_goes_wrong_the_edit_is_what_it_is_without_a_writer(
     )
 
 
+@pytest.mark.parametrize(
+    ("said", "believed"),
+    [
+        ('{"prompt_tokens": 20, "completion_tokens": 3}', (20, 3)),
+        ('{"prompt_tokens": 1000000, "completion_tokens": 1000000}', ("sent", "asked")),
+        ('{"prompt_tokens": -5, "completion_tokens": -1}', (0, 0)),
+        ('{"prompt_tokens": true, "completion_tokens": false}', (0, 0)),
+        ('{"prompt_tokens": 9.5, "completion_tokens": "7"}', (0, 0)),
+        ('{"prompt_tokens": 1e30, "completion_tokens": null}', (0, 0)),
+        (f'{{"prompt_tokens": 1{"0" * 40}, "completion_tokens": {2**64}}}', (0, 0)),
+        ("[1, 2]", (0, 0)),
+        ("null", (0, 0)),
+    ],
+)
+def test_tokens_are_believed_as_far_as_they_can_be_true(
+    said: str, believed: tuple[int | str, int | str]
+) -> None:
+    with writer_server("plain", names_b) as server:
+        plain_answer = completion({"model": "m"}, "{content}")
+        server.spoil = lambda body: (
+            200,
+            json.dumps({**plain_answer, "usage": "{usage}"})
+            .replace('"{content}"', json.dumps(free(body)))
+            .replace('"{usage}"', said)
+            .encode(),
+        )
+        outcome = run(server).outcome
+    (body,) = server.bodies
+    limits = {"sent": len(json.dumps(body)), "asked": body["max_tokens"]}
+    counted = (outcome.stats.num_prompt_tokens, outcome.stats.num_output_tokens)
+    assert outcome.merged == IN_B
+    for number, wanted in zip(counted, believed, strict=True):
+        if isinstance(wanted, str):
+            assert 0 < number <= limits[wanted]
+        else:
+            assert number == wanted
+
+
 def test_a_server_that_is_down_is_none() -> None:
     with writer_server("vllm", names_b) as server:
         pass

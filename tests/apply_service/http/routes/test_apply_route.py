@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from litestar.testing import TestClient
@@ -346,6 +347,19 @@ def test_unknown_model_is_404(client: TestClient[Any]) -> None:
     assert MODEL_NAME in found["detail"]
     for name in (MODEL_NAME, "auto"):
         assert client.post("/v1/apply", json={**EDIT, "model": name}).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["x" * 2000, "\x00\x1b[2J" * 100, "line\nline"])
+def test_an_unknown_name_is_shown_in_short(client: TestClient[Any], name: str) -> None:
+    asked = client.post("/v1/apply", json={**EDIT, "model": name})
+    shown = client.get(f"/v1/models/{quote(name[:1000], safe='')}")
+    for response in (asked, shown):
+        found = response.json()
+        detail = str(found.get("detail") or found["error"]["message"])
+        assert response.status_code == 404
+        assert "is not served" in detail
+        assert detail.isprintable()
+        assert len(detail.partition("' is not served")[0].partition("'")[2]) <= 200
 
 
 def test_limits_say_value_limit_and_remedy(client: TestClient[Any]) -> None:
