@@ -34,7 +34,7 @@ from apply_service.models.slot import ModelSlot, ModelState, model_failed, shutt
 from apply_service.observe.telemetry import Telemetry
 from apply_service.prompts.chat import ChatProfile
 from apply_service.prompts.profile import Profile, PromptError
-from apply_service.shown_text import shortened
+from apply_service.shown_text import shown_line
 from apply_service.version import system_fingerprint
 from batching.async_engine import AsyncEngine
 from batching.config import ModelInfo
@@ -336,7 +336,7 @@ class ApplyService:
         name = self.model_name
         if model is not None and model != name and model not in self.compat.model_aliases:
             raise UnknownModelError(
-                f"the model {shortened(model)!r} is not served; leave `model` out, or send {name!r}"
+                f"the model '{shown_line(model)}' is not served; leave `model` out, or send {name!r}"
             )
         if self.is_ready:
             _check_constraint(constraint, self.served)

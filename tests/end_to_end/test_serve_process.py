@@ -162,7 +162,7 @@ def test_servers_of_one_user_do_not_lock_each_other_out(
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     own_file = tmp_path / "own.json"
-    with serve_process(*flags) as (_, url):
+    with serve_process(*flags) as (server, url):
         exposed = ServeProcess(*flags, "--host", "0.0.0.0")
         assert exposed.end() == 1
         assert "key create --name NAME" in exposed.log[-1]
@@ -171,6 +171,7 @@ def test_servers_of_one_user_do_not_lock_each_other_out(
         assert main(["key", "create", "--name", "other"]) == 0
         time.sleep(2 * RELOAD_S)
         assert httpx.post(f"{url}/v1/apply", json=EDIT, timeout=30).status_code == 200
+        server.wait_for("stays open until it is restarted")
     own = ["--host", "0.0.0.0", "--keys-file", str(own_file), "--create-key"]
     with serve_process(*flags, *own) as (server, url):
         (key,) = (line.strip() for line in server.log if has_key_form(line.strip()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import logging
 import socket
 import sys
 from collections.abc import Callable
@@ -13,8 +12,6 @@ from apply_service.http.guard.keys.key_ring import KeyRing
 from apply_service.http.server.listener import ServerStartError
 
 FIRST_KEY_NAME = "first"
-
-_LOGGER = logging.getLogger(__name__)
 
 
 class ExposedWithoutKeysError(ServerStartError):
@@ -48,8 +45,7 @@ def open_key_ring(
             "create_key writes a first API key into this server's own file, and keys_file is unset;"
             " name one with --keys-file FILE"
         )
-    is_followed = is_named or file.path.exists()
-    keys = KeyRing(file, is_followed=is_followed)
+    keys = KeyRing(file, is_followed=is_named or file.path.exists())
     if creates_key and not keys.has_keys:
         return _with_first_key(file, show)
     if keys.has_keys:
@@ -61,12 +57,6 @@ def open_key_ring(
             f" server. Make a key with `apply-service key create --name NAME{option}`, or listen on"
             " this machine alone with `--host 127.0.0.1`, or say --allow-anonymous if a proxy in"
             " front asks for keys"
-        )
-    if not is_followed:
-        _LOGGER.info(
-            "there are no API keys: this server stays open until it ends, also if %s is made later;"
-            " restart it to ask for keys",
-            file.path,
         )
     return keys
 

@@ -13,7 +13,7 @@ from apply_service.http.edit_tool import AnthropicTool, McpTool, OpenAITool, Too
 from apply_service.http.schemas import Health, ModelCard, ModelList, Readiness
 from apply_service.observe.telemetry import CONTENT_TYPE
 from apply_service.service import ApplyService, ServedModel
-from apply_service.shown_text import shortened
+from apply_service.shown_text import shown_line
 
 _MODEL = QueryParameter(description="`ready`: be ready only once the model is loaded.")
 
@@ -88,7 +88,7 @@ async def show_model(model_id: FromPath[str], service: NamedDependency[ApplyServ
     cards = {card.id: card for card in _cards(service, await service.wait_for_model())}
     if name not in cards:
         raise UnknownModelError(
-            f"the model {shortened(name)!r} is not served; choose one of {list(cards)}"
+            f"the model '{shown_line(name)}' is not served; choose one of {list(cards)}"
         )
     return cards[name]
 

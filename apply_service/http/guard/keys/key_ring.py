@@ -63,13 +63,21 @@ class KeyRing:
 
     def _refresh(self) -> None:
         """Read the file again if it changed; what cannot be read leaves the keys as they are."""
-        if not self._is_followed or self._clock() < self._checked_at + self._reload_s:
+        if self._clock() < self._checked_at + self._reload_s:
             return
         self._checked_at = self._clock()
         version = self._stat()
         if version == self._version:
             return
-        self._version = version
+        is_new, self._version = self._version is None, version
+        if not self._is_followed:
+            if is_new:
+                _LOGGER.warning(
+                    "there are API keys in %s now; this server started without and stays open until"
+                    " it is restarted",
+                    self._file.path,
+                )
+            return
         if version is None:
             _LOGGER.error(
                 "the key file %s is gone; its keys stay valid until this server ends. Put it back,"
