@@ -336,7 +336,8 @@ class ApplyService:
         name = self.model_name
         if model is not None and model != name and model not in self.compat.model_aliases:
             raise UnknownModelError(
-                f"the model '{shown_line(model)}' is not served; leave `model` out, or send {name!r}"
+                f"the model '{shown_line(model)}' is not served; leave `model` out, or send"
+                f" {name!r}"
             )
         if self.is_ready:
             _check_constraint(constraint, self.served)
