@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from apply_service.shown_text import shown_line
 
 _HEAD = re.compile(
-    r"^\*\*\* (?P<action>Update|Add|Delete) File: (?P<patched>.+?)\s*$"
-    r"|^--- (?:a/)?(?P<old>[^\t\r\n]+).*\r?\n\+\+\+ ",
+    r"^\*\*\* (?P<action>Update|Add|Delete) File: (?P<patched>.+)$"
+    r"|^--- (?:a/)?(?P<old>[^\t\r\n]++).*+\r?\n\+\+\+ ",
     re.MULTILINE,
 )
 
@@ -22,7 +22,7 @@ def why_incomplete(update: str, files: Sequence[str]) -> str | None:
     A single name in an update may be spelled as its writer likes.
     """
     is_added = {
-        match["patched"] or match["old"]: match["action"] == "Add"
+        (match["patched"] or match["old"]).rstrip(): match["action"] == "Add"
         for match in _HEAD.finditer(update)
         if match["old"] != "/dev/null"
     }

@@ -27,6 +27,7 @@ from apply_service.cli.applying.edit_input import (
 )
 from apply_service.cli.applying.edit_report import (
     EditedFile,
+    as_json,
     is_accepted,
     report_answer,
     write_files,
@@ -161,7 +162,7 @@ def _check_stdin(args: argparse.Namespace) -> None:
 def _show(args: argparse.Namespace, answer: Answer) -> None:
     """Print the result to stdout, in the form that is wanted."""
     if args.json:
-        print(msgspec.json.encode(answer).decode())
+        print(msgspec.json.encode(as_json(answer)).decode())
     elif isinstance(answer, Problem):
         return
     elif args.diff:

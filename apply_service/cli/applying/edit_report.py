@@ -6,6 +6,9 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from apply_service.cli.applying.asking import Answer
 from apply_service.cli.applying.choice_prompt import print_choices
@@ -41,6 +44,17 @@ class EditedFile:
         """The file after the edit."""
         merged = self.result.merged
         return merged.base64 if isinstance(merged, Base64Content) else b""
+
+
+def as_json(answer: Answer) -> dict[str, Any]:
+    """An answer for a program: the file as text, or as base64 with that `encoding`."""
+    members: dict[str, Any] = msgspec.to_builtins(answer)
+    if isinstance(answer, ApplyResult) and isinstance(answer.merged, Base64Content):
+        try:
+            members["merged"] = answer.merged.base64.decode()
+        except UnicodeDecodeError:
+            members["encoding"] = "base64"
+    return members
 
 
 def report_answer(answer: Answer) -> int:

@@ -30,6 +30,7 @@ from apply_service.cli.applying.edit_report import (
     EXIT_REJECTED,
     EXIT_REVIEW,
     EditedFile,
+    as_json,
     is_accepted,
     report_answer,
     write_files,
@@ -129,7 +130,7 @@ def _show(args: argparse.Namespace, answers: Mapping[str, Answer]) -> None:
         show_diff("".join(one.diff or "" for one in results))
     if args.json:
         files: list[dict[str, Any]] = [
-            {"path": name, "problem" if isinstance(answer, Problem) else "result": answer}
+            {"path": name, "problem" if isinstance(answer, Problem) else "result": as_json(answer)}
             for name, answer in answers.items()
         ]
         print(msgspec.json.encode({"files": files}).decode())

@@ -56,8 +56,13 @@ def test_the_result_goes_where_it_is_wanted(capfd: pytest.CaptureFixture[str]) -
     assert capfd.readouterr().out.startswith("--- a/greet.py\n+++ b/greet.py\n")
     assert run("greet.py", "--update", "update.py", "--json") == 0
     answer = json.loads(capfd.readouterr().out)
-    assert (answer["status"], list(answer["merged"])) == ("applied", ["base64"])
+    assert (answer["status"], answer["merged"]) == ("applied", MERGED)
     assert Path("greet.py").read_text() == ORIGINAL
+    Path("latin.py").write_bytes(b"# caf\xe9\na = 1\n")
+    Path("latin.txt").write_text("# ... existing code ...\na = 2\n")
+    assert run("latin.py", "--update", "latin.txt", "--json", "--accept-review") in (0, 3)
+    answer = json.loads(capfd.readouterr().out)
+    assert (list(answer["merged"]), answer["encoding"]) == (["base64"], "base64")
     assert run("greet.py", "--update", "update.py", "--write") == 0
     assert capfd.readouterr() == ("", "")
     assert Path("greet.py").read_text() == MERGED

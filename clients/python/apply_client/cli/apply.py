@@ -9,7 +9,7 @@ from typing import Any, get_args
 import msgspec
 
 from apply_client.cli.choice_prompt import ask_which, can_ask, print_choices
-from apply_client.cli.edit_report import check_files, print_findings, write_files
+from apply_client.cli.edit_report import as_json, check_files, print_findings, write_files
 from apply_client.cli.exit_codes import DESCRIPTION, EXIT_REJECTED, exit_code_of
 from apply_client.cli.service_flags import add_edit_flags, retry_policy_of
 from apply_client.cli.shown_diff import show_diff
@@ -189,8 +189,7 @@ def _report_result(
     args: argparse.Namespace, result: ApplyResult[bytes], opened: OpenFile | None
 ) -> int:
     if args.json:
-        shown = msgspec.structs.replace(result, merged={"base64": result.merged})
-        print(msgspec.json.encode(shown).decode())
+        print(msgspec.json.encode(as_json(result)).decode())
     elif args.diff:
         show_diff(result.diff or "")
     elif not (args.write or args.check):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from apply_client.cli.hunk_review import review_changes
 from apply_client.cli.last_write import LastWrite, Write
 from apply_client.cli.named_files import why_incomplete
@@ -22,6 +24,15 @@ def check_files(update: str, files: Sequence[str]) -> None:
     reason = why_incomplete(update, files)
     if reason is not None:
         raise InputError(reason)
+
+
+def as_json(result: ApplyResult[Any]) -> dict[str, Any]:
+    """A result of bytes for a program: the file as text, or as base64 with that `encoding`."""
+    members: dict[str, Any] = msgspec.to_builtins(result)
+    try:
+        return {**members, "merged": result.merged.decode()}
+    except UnicodeDecodeError:
+        return {**members, "merged": {"base64": members["merged"]}, "encoding": "base64"}
 
 
 def print_findings(findings: Sequence[Finding]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import msgspec
 
 from apply_client.cli.choice_prompt import ask_which, can_ask, print_choices
-from apply_client.cli.edit_report import check_files, print_findings, write_files
+from apply_client.cli.edit_report import as_json, check_files, print_findings, write_files
 from apply_client.cli.exit_codes import (
     EXIT_ERROR,
     EXIT_OK,
@@ -119,8 +119,7 @@ def _show(args: argparse.Namespace, answers: Sequence[Answer]) -> None:
 def _as_json(answer: Answer) -> dict[str, Any]:
     if answer.result is None:
         return {"path": answer.path, "problem": answer.problem}
-    merged = {"base64": answer.result.merged}
-    return {"path": answer.path, "result": msgspec.structs.replace(answer.result, merged=merged)}
+    return {"path": answer.path, "result": as_json(answer.result)}
 
 
 def _is_accepted(answer: Answer, policy: WritePolicy) -> bool:
