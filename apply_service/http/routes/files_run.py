@@ -105,15 +105,20 @@ class _FilesRun:
         self.usage = Usage(prompt_tokens=0, completion_tokens=0, total_tokens=0, cached_tokens=0)
 
     async def changes(self) -> list[FileChange]:
-        """What a common update says of each file; none without one. Raises SnippetError."""
+        """What a common update says of each file; none without one.
+
+        Raises SnippetError, and ProblemError for too many files.
+        """
         body = self._body
         if body.update is None:
             return []
         has_text = {file.path: file.original not in ("", Base64Content(b"")) for file in body.files}
         work = partial(split_update, body.update, has_text=has_text, update_format=body.format)
-        return await self._service.read_text(
+        changes = await self._service.read_text(
             work, num_characters=len(body.update), deadline_s=self._deadline_s
         )
+        _check_number(len(changes), "update")
+        return changes
 
     async def answers(self, works: Sequence[_FileWork]) -> list[FileAnswer]:
         """An answer for each file; all are given up if this is cancelled."""
@@ -155,19 +160,7 @@ class _FilesRun:
 
 def _check_files(body: FilesBody) -> None:
     """Raise ProblemError for files that cannot be told apart, or have no update or two."""
-    if len(body.files) > MAX_FILES:
-        raise ProblemError(
-            make_problem(
-                413,
-                code="too-many-files",
-                title="The request has too many files",
-                detail=f"the request has {len(body.files)} files, the limit is {MAX_FILES}",
-                field="files",
-                value=len(body.files),
-                limit=MAX_FILES,
-                remedy="send several requests, or lines to /v1/batches",
-            )
-        )
+    _check_number(len(body.files), "files")
     seen: set[str] = set()
     for place, file in enumerate(body.files):
         path = posixpath.normpath(re.sub("/+", "/", file.path))
@@ -180,6 +173,23 @@ def _check_files(body: FilesBody) -> None:
             _refuse(f"files[{place}].update", "the file has an update beside the common one")
     if body.update is None and body.format is not None:
         _refuse("format", "`format` is that of a common `update`, and there is none")
+
+
+def _check_number(num_files: int, field: str) -> None:
+    """Raise ProblemError for more files than a request may have."""
+    if num_files > MAX_FILES:
+        raise ProblemError(
+            make_problem(
+                413,
+                code="too-many-files",
+                title="The request has too many files",
+                detail=f"the request has {num_files} files, the limit is {MAX_FILES}",
+                field=field,
+                value=num_files,
+                limit=MAX_FILES,
+                remedy="send several requests, or lines to /v1/batches",
+            )
+        )
 
 
 def _refuse(field: str, detail: str) -> NoReturn:

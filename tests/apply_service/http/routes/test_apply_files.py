@@ -67,6 +67,16 @@ def refusal(client: TestClient[Any], body: dict[str, Any]) -> tuple[int, str, st
     return response.status_code, problem["code"], problem.get("field")
 
 
+def test_an_update_may_not_name_more_files_than_a_request(client: TestClient[Any]) -> None:
+    heads = "".join(f"*** Add File: f{number}.py\n+x\n" for number in range(MAX_FILES))
+    file = {"path": "sure.py", "original": ""}
+    for added, status in (("", 200), ("*** Add File: more.py\n+x\n", 413)):
+        update = f"*** Begin Patch\n{heads}{added}*** End Patch\n"
+        assert (
+            client.post("/v1/apply", json={"files": [file], "update": update}).status_code == status
+        )
+
+
 def never_split(_update: str, **_options: object) -> None:
     """What a splitter does with an update that is too much for it."""
     time.sleep(5)
