@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import cast
+from typing import Any, cast
 
 from tree_sitter import Language, Node, Parser, Tree
 
-from training.generated.small_edit_code import Function, Parameter
+from training.generated.small_edits.code import Function, Parameter, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,77 +23,96 @@ class Grammar:
     """How a language's tree names the blocks: type of node to kind of block."""
 
     module: str
+    function: str
     comment: str
+    imports: frozenset[str]
     blocks: dict[str, str]
-    imports: frozenset[str] = frozenset()
-    function: str = "language"
 
 
-_SCRIPT = {
-    "function_declaration": "function", "method_definition": "function", "arrow_function": "function", "function_expression": "function",
-    "generator_function_declaration": "function", "class_declaration": "class", "abstract_class_declaration": "class",
-    "interface_declaration": "struct", "enum_declaration": "enum", "switch_statement": "switch", "object": "entries", "array": "entries",
-    "internal_module": "class",
-}  # fmt: skip
-GRAMMARS: dict[str, Grammar] = {
-    "python": Grammar("python", "#", {"function_definition": "function", "class_definition": "class", "match_statement": "switch",
-                                      "dictionary": "entries", "list": "entries", "set": "entries", "if_statement": "chain"},
-                      frozenset(("import_statement", "import_from_statement"))),
-    "javascript": Grammar("javascript", "//", {**_SCRIPT, "if_statement": "chain"}, frozenset(("import_statement", "lexical_declaration"))),
-    "typescript": Grammar("typescript", "//", {**_SCRIPT, "if_statement": "chain"}, frozenset(("import_statement",)), "language_typescript"),
-    "tsx": Grammar("typescript", "//", {**_SCRIPT, "if_statement": "chain"}, frozenset(("import_statement",)), "language_tsx"),
-    "java": Grammar("java", "//", {"method_declaration": "function", "constructor_declaration": "function", "class_declaration": "class",
-                                   "interface_declaration": "class", "enum_declaration": "enum", "switch_expression": "switch",
-                                   "array_initializer": "entries", "if_statement": "chain"}, frozenset(("import_declaration",))),
-    "kotlin": Grammar("kotlin", "//", {"function_declaration": "function", "class_declaration": "class", "object_declaration": "class",
-                                       "companion_object": "class", "when_expression": "switch", "if_expression": "chain"}, frozenset(("import",))),
-    "go": Grammar("go", "//", {"function_declaration": "function", "method_declaration": "function", "type_declaration": "struct",
-                               "expression_switch_statement": "switch", "type_switch_statement": "switch", "composite_literal": "entries",
-                               "const_declaration": "constants", "import_declaration": "imports", "if_statement": "chain"}),
-    "rust": Grammar("rust", "//", {"function_item": "function", "impl_item": "class", "trait_item": "class", "mod_item": "class",
-                                   "struct_item": "struct", "enum_item": "enum", "match_expression": "switch", "array_expression": "entries",
-                                   "if_expression": "chain"}, frozenset(("use_declaration",))),
-    "c": Grammar("c", "//", {"function_definition": "function", "struct_specifier": "struct", "enum_specifier": "enum",
-                             "switch_statement": "switch", "initializer_list": "entries", "if_statement": "chain"}, frozenset(("preproc_include",))),
-    "cpp": Grammar("cpp", "//", {"function_definition": "function", "struct_specifier": "struct", "class_specifier": "class",
-                                 "enum_specifier": "enum", "namespace_definition": "class", "switch_statement": "switch",
-                                 "initializer_list": "entries", "if_statement": "chain"}, frozenset(("preproc_include",))),
-    "csharp": Grammar("c_sharp", "//", {"method_declaration": "function", "constructor_declaration": "function", "class_declaration": "class",
-                                        "struct_declaration": "class", "interface_declaration": "class", "namespace_declaration": "class",
-                                        "enum_declaration": "enum", "switch_statement": "switch", "switch_expression": "switch",
-                                        "initializer_expression": "entries", "if_statement": "chain"}, frozenset(("using_directive",))),
-    "ruby": Grammar("ruby", "#", {"method": "function", "singleton_method": "function", "class": "class", "module": "class", "case": "switch",
-                                  "hash": "entries", "array": "entries", "if": "chain"}, frozenset(("call",))),
-    "php": Grammar("php", "//", {"function_definition": "function", "method_declaration": "function", "class_declaration": "class",
-                                 "interface_declaration": "class", "trait_declaration": "class", "enum_declaration": "enum",
-                                 "switch_statement": "switch", "match_expression": "switch", "array_creation_expression": "entries",
-                                 "if_statement": "chain"}, frozenset(("namespace_use_declaration",)), "language_php"),
-    "swift": Grammar("swift", "//", {"function_declaration": "function", "class_declaration": "class", "protocol_declaration": "class",
-                                     "switch_statement": "switch", "array_literal": "entries", "dictionary_literal": "entries",
-                                     "if_statement": "chain"}, frozenset(("import_declaration",))),
-    "lua": Grammar("lua", "--", {"function_declaration": "function", "function_definition": "function", "table_constructor": "entries",
-                                 "if_statement": "chain"}, frozenset(("variable_declaration",))),
-    "shell": Grammar("bash", "#", {"function_definition": "function", "case_statement": "switch", "array": "entries", "if_statement": "chain"}),
-    "json": Grammar("json", "//", {"object": "entries", "array": "entries"}),
-    "yaml": Grammar("yaml", "#", {"block_mapping_pair": "entries", "block_sequence_item": "entries"}),
-    "toml": Grammar("toml", "#", {"table": "entries", "array": "entries"}),
-}  # fmt: skip
+def _grammar(entry: dict[str, Any]) -> Grammar:
+    return Grammar(
+        entry["module"],
+        entry.get("function", "language"),
+        entry["comment"],
+        frozenset(entry.get("imports", ())),
+        {node: kind for kind, nodes in entry["blocks"].items() for node in nodes},
+    )
+
+
+GRAMMARS = {language: _grammar(entry) for language, entry in table("grammars").items()}
 SUFFIXES = {
-    ".py": "python", ".js": "javascript", ".mjs": "javascript", ".jsx": "javascript", ".ts": "typescript", ".tsx": "tsx", ".java": "java",
-    ".kt": "kotlin", ".go": "go", ".rs": "rust", ".c": "c", ".h": "c", ".cc": "cpp", ".cpp": "cpp", ".hpp": "cpp", ".cs": "csharp",
-    ".rb": "ruby", ".php": "php", ".swift": "swift", ".lua": "lua", ".sh": "shell", ".bash": "shell", ".json": "json", ".yaml": "yaml",
-    ".yml": "yaml", ".toml": "toml",
-}  # fmt: skip
+    ".py": "python",
+    ".js": "javascript",
+    ".mjs": "javascript",
+    ".jsx": "javascript",
+    ".ts": "typescript",
+    ".tsx": "tsx",
+    ".java": "java",
+    ".kt": "kotlin",
+    ".go": "go",
+    ".rs": "rust",
+    ".c": "c",
+    ".h": "c",
+    ".cc": "cpp",
+    ".cpp": "cpp",
+    ".hpp": "cpp",
+    ".cs": "csharp",
+    ".rb": "ruby",
+    ".php": "php",
+    ".swift": "swift",
+    ".lua": "lua",
+    ".sh": "shell",
+    ".bash": "shell",
+    ".json": "json",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".toml": "toml",
+}
 DATA = frozenset(("json", "yaml", "toml"))
 # Node types that stand between a block and its items.
 _BODIES = frozenset(
-    """block class_body enum_class_body enum_body function_body statement_block switch_body switch_block match_block compound_statement
-    declaration_list field_declaration_list enum_variant_list enumerator_list enum_member_declaration_list body_statement interface_body
-    object_type literal_value import_spec_list statements statement_list constructor_body block_mapping block_sequence block_node
-    initializer_list protocol_body""".split()
+    [
+        "block",
+        "class_body",
+        "enum_class_body",
+        "enum_body",
+        "function_body",
+        "statement_block",
+        "switch_body",
+        "switch_block",
+        "match_block",
+        "compound_statement",
+        "declaration_list",
+        "field_declaration_list",
+        "enum_variant_list",
+        "enumerator_list",
+        "enum_member_declaration_list",
+        "body_statement",
+        "interface_body",
+        "object_type",
+        "literal_value",
+        "import_spec_list",
+        "statements",
+        "statement_list",
+        "constructor_body",
+        "block_mapping",
+        "block_sequence",
+        "block_node",
+        "initializer_list",
+        "protocol_body",
+    ]
 )
+_SWITCHES = frozenset(("case", "case_statement", "switch_statement", "when_expression"))
+# Languages whose blocks need no brackets.
+_UNBRACED = frozenset(("python", "ruby", "lua", "shell", "yaml", "toml"))
 _PARAMETERS = frozenset(
-    "parameters formal_parameters parameter_list function_value_parameters method_parameters".split()
+    [
+        "parameters",
+        "formal_parameters",
+        "parameter_list",
+        "function_value_parameters",
+        "method_parameters",
+    ]
 )
 _COMMENTS = frozenset(("comment", "line_comment", "block_comment", "multiline_comment"))
 _OPENERS, _CLOSERS = ("{", "[", "("), ("}", "]", ")", "end", "esac")
@@ -135,7 +154,7 @@ class Block:
 @cache
 def _parser(language: str) -> Parser:
     grammar = GRAMMARS[language]
-    module = importlib.import_module(f"tree_sitter_{grammar.module}")
+    module = importlib.import_module(grammar.module)
     return Parser(Language(getattr(module, grammar.function)()))
 
 
@@ -178,7 +197,8 @@ def find_blocks(tree: Tree, lines: list[str], language: str) -> list[Block]:
     return sorted(found, key=lambda block: (block.start, -block.stop))
 
 
-def _rows(node: Node) -> tuple[int, int]:
+def rows_of(node: Node) -> tuple[int, int]:
+    """The rows that a node is on."""
     end = node.end_point
     return node.start_point.row, end.row + (end.column > 0)
 
@@ -191,7 +211,7 @@ def indent_of(line: str) -> str:
 def _block(
     node: Node, kind: str, parent: Block | None, lines: list[str], language: str
 ) -> Block | None:
-    start, stop = _rows(node)
+    start, stop = rows_of(node)
     body = _body_of(node, language)
     if kind == "chain":
         block = Block(kind, node, start, start + 1, stop - 1, stop, start, parent)
@@ -212,10 +232,22 @@ def _block(
         return None
     block = Block(kind, node, start, first_row, end, end + has_closer, name_row, parent)
     block.items = _items(node if body is node else body, first_row, end)
-    opens = lines[first_row - 1].rstrip().endswith(_OPENERS)
-    is_open = has_closer and closer.startswith(("}", "]", ")"))
-    is_good = bool(block.items) and (opens or not is_open) and _lies_in(block, parent, lines)
-    return block if is_good and block.items[0].start >= first_row else None
+    if not block.items or block.items[0].start < first_row or not _lies_in(block, parent, lines):
+        return None
+    return block if _is_framed(block, lines, language) else None
+
+
+def _is_framed(block: Block, lines: list[str], language: str) -> bool:
+    """Whether the block's header and end look like those of a block."""
+    header = lines[block.body - 1].rstrip()
+    has_closer = block.stop > block.end
+    is_bracketed = has_closer and lines[block.end].strip().startswith(("}", "]", ")"))
+    if language not in _UNBRACED or is_bracketed:
+        is_function = block.kind == "function"
+        return has_closer and header.endswith(("{",) if is_function else _OPENERS)
+    # A comment behind the last statement is in the block for a reader, but not for the tree.
+    behind = next((line for line in lines[block.stop :] if line.strip()), "")
+    return has_closer or len(indent_of(behind)) <= len(indent_of(lines[block.start]))
 
 
 def _lies_in(block: Block, parent: Block | None, lines: list[str]) -> bool:
@@ -238,29 +270,46 @@ def _body_of(node: Node, language: str) -> Node | None:
         inner = [child for child in node.named_children if child.type in _BODIES]
         body = inner[-1] if inner else None
     if body is None and node.type == "type_declaration":
-        structs = [part for spec in node.named_children for part in spec.named_children if part.type == "struct_type"]
-        body = structs[0].named_children[0] if len(structs) == 1 and structs[0].named_children else None
+        structs = [
+            part
+            for spec in node.named_children
+            for part in spec.named_children
+            if part.type == "struct_type"
+        ]
+        body = (
+            structs[0].named_children[0]
+            if len(structs) == 1 and structs[0].named_children
+            else None
+        )
     return body if body is not None else node
 
 
 def _extent(node: Node, body: Node, lines: list[str], language: str) -> tuple[int, int]:
     """Where the items of a block begin and end."""
-    if body.children and body.children[0].type in _OPENERS:
-        return body.children[0].end_point.row + 1, body.end_point.row
+    first, last = node.start_point.row, node.end_point.row
+    opener = next(
+        (
+            one
+            for one in body.children
+            if one.type in _OPENERS and lines[one.start_point.row].rstrip().endswith(one.type)
+        ),
+        None,
+    )
+    if opener is not None and (body is not node or opener == body.children[0]):
+        return opener.end_point.row + 1, body.end_point.row
     if node.type == "table":
-        return node.start_point.row + 1, max(_rows(child)[1] for child in node.named_children)
-    inner = next((one for one in body.children if one.type in _OPENERS and lines[one.start_point.row].rstrip().endswith(one.type)), None)
-    if inner is not None and body is not node:
-        return inner.end_point.row + 1, body.end_point.row
+        return first + 1, max(rows_of(child)[1] for child in node.named_children)
+    if node.type in _SWITCHES:
+        return rows_of(node.named_children[0])[1], last
+    heads = [
+        child
+        for child in node.children
+        if child.end_byte <= body.start_byte and child.type not in _COMMENTS
+    ]
+    openers = [child for child in node.children if child.type in (*_OPENERS, "in")]
     if language in ("lua", "ruby", "shell", "go", "swift", "kotlin") or body is node:
-        heads = [child for child in node.children if child.end_byte <= body.start_byte or child.type in ("(", "{", "in")]
-        opening = [child for child in node.children if child.type in ("{", "(", "in", "[")]
-        first = max((child.end_point.row for child in (opening[-1:] or heads)), default=node.start_point.row)
-        if node.type in ("case", "case_statement", "switch_statement", "when_expression"):
-            first = max(_rows(child)[1] - 1 for child in node.named_children[:1])
-        return first + 1, node.end_point.row
-    heads = [child for child in node.children if child.end_byte <= body.start_byte]
-    return max(child.end_point.row for child in heads) + 1, _rows(body)[1]
+        return max((one.end_point.row for one in openers[-1:] or heads), default=first) + 1, last
+    return max(child.end_point.row for child in heads) + 1, rows_of(body)[1]
 
 
 def _items(body: Node, first: int, end: int) -> list[Item]:
@@ -270,7 +319,7 @@ def _items(body: Node, first: int, end: int) -> list[Item]:
         children = children[0].named_children
     found: list[Item] = []
     for child in children:
-        start, stop = _rows(child)
+        start, stop = rows_of(child)
         if child.type in ("statements", "statement_list", "block_mapping", "block_sequence"):
             found += _items(child, first, end)
             continue
@@ -306,7 +355,7 @@ def function_of(block: Block, lines: list[str], language: str) -> Function:
 
 
 def _text(node: Node | None) -> str:
-    return cast("bytes", node.text).decode() if node is not None and node.text else ""
+    return node.text.decode() if node is not None and node.text else ""
 
 
 def _name_of(node: Node) -> str:
@@ -322,7 +371,12 @@ def _name_of(node: Node) -> str:
         if near.type == "expression_list" and near.parent is not None:
             found = re.match(r"(?:local )?([\w.:]+)", _text(near.parent))
             return found[1] if found else ""
-        name = near.child_by_field_name("name") or near.child_by_field_name("key") or near.child_by_field_name("left") or near.child_by_field_name("property")
+        name = (
+            near.child_by_field_name("name")
+            or near.child_by_field_name("key")
+            or near.child_by_field_name("left")
+            or near.child_by_field_name("property")
+        )
     return _text(name).split("::")[-1].split("\n")[0]
 
 
@@ -339,7 +393,10 @@ def parameters_of(node: Node) -> Node | None:
 
 
 _C_PARAMETER = re.compile(r"^(?:const +)?(.+?[\s*&]+)(\w+)(\[\])?(?:\s*=\s*(.+))?$", re.S)
-_TYPED = re.compile(r"^(?:(?:public|private|protected|readonly|_|\w+|mut) +)?(\w+)(\??)\s*:\s*([^=]+?)(?:\s*=\s*(.+))?$", re.S)
+_TYPED = re.compile(
+    r"^(?:\w+ +)?(\w+)(\??)\s*:\s*([^=]+?)(?:\s*=\s*(.+))?$",
+    re.S,
+)
 _PLAIN = re.compile(r"^(?:([\w\\|?]+) +)?\$?(\w+)(?:\s*=\s*(.+))?$", re.S)
 
 
@@ -349,10 +406,18 @@ def _parameters(node: Node, language: str, body: str) -> Iterator[Parameter]:
             yield Parameter(name, "")
         return
     around = parameters_of(node)
-    children = around.named_children if around is not None else [one for one in node.children if one.type == "parameter"]
+    children = (
+        around.named_children
+        if around is not None
+        else [one for one in node.children if one.type == "parameter"]
+    )
     for child in children:
         text = _text(child).strip()
-        if child.type in _COMMENTS or text in ("self", "cls", "this", "_") or text.startswith(("&", "mut self", "*", "...", "{", "[")):
+        if (
+            child.type in _COMMENTS
+            or text in ("self", "cls", "this", "_")
+            or text.startswith(("&", "mut self", "*", "...", "{", "["))
+        ):
             continue
         yield from _parameters_in(text, language)
 
@@ -368,7 +433,9 @@ def _parameters_in(text: str, language: str) -> Iterator[Parameter]:
     if language in ("c", "cpp", "java", "csharp"):
         found = _C_PARAMETER.match(text)
         if found:
-            yield Parameter(found[2], (found[1].strip() + (found[3] or "")).replace("* ", "*"), found[4] or "")
+            yield Parameter(
+                found[2], (found[1].strip() + (found[3] or "")).replace("* ", "*"), found[4] or ""
+            )
         return
     typed = _TYPED.match(text) if ":" in text and language not in ("ruby", "php", "lua") else None
     if typed:
@@ -384,7 +451,12 @@ def _result_of(block: Block, lines: list[str], language: str) -> str:
     node = block.node
     if language in ("kotlin", "swift"):
         header = " ".join(line.strip() for line in lines[block.start : block.body])
-        found = re.search(r"\)\s*(?:async\s+|throws\s+)*" + (":" if language == "kotlin" else "->") + r"\s*(.+?)\s*\{?$", header)
+        found = re.search(
+            r"\)\s*(?:async\s+|throws\s+)*"
+            + (":" if language == "kotlin" else "->")
+            + r"\s*(.+?)\s*\{?$",
+            header,
+        )
         return found[1] if found else ""
     result = ""
     for name in ("return_type", "result", "returns", "type"):
@@ -393,4 +465,8 @@ def _result_of(block: Block, lines: list[str], language: str) -> str:
             result = _text(child).removeprefix(":").removeprefix("->").strip()
             break
     declarator = node.child_by_field_name("declarator")
-    return f"{result} *" if declarator is not None and declarator.type == "pointer_declarator" else result
+    return (
+        f"{result} *"
+        if declarator is not None and declarator.type == "pointer_declarator"
+        else result
+    )
