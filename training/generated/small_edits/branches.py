@@ -174,7 +174,7 @@ def _branch_edit(
 
 
 _LABEL = re.compile(
-    r"(?:case |when )?(?:[\w.:]+(?:\.|::))?([\"']?)([A-Za-z][\w\-]+)\1(?:\(.*?\))?"
+    r"(?:case |when )?(?:[\w.:]+(?:\.|::))?:?([\"']?)([A-Za-z][\w\-]+)\1(?:\(.*?\))?"
     r"(?=\s*(?::|=>|->|\)|$|,))"
 )
 _DEFAULT_ARM = re.compile(r"^(?:default\b|else\b|case _\s*:|_ =>|\*\)|_ ->)")
@@ -223,6 +223,9 @@ def _new_arm(
         return None
     head = rows[0].strip()
     found = _LABEL.match(head)
+    if source.language == "ruby" and re.match(r"when [A-Z]", head):
+        # Classes are compared with, which cannot be made up.
+        return None
     if (
         found is None
         or "," in head.split("=>")[0].split("->")[0].split(":")[0]

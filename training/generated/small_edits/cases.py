@@ -42,9 +42,10 @@ from training.generated.small_edits.statements import (
 
 MAX_A_FILE, MAX_A_PACKAGE = 6, 120
 # Files of a package that are looked at, for each language.
-MAX_FILES = 45
+MAX_FILES, MAX_FILES_OF_DATA = 45, 150
 MAX_A_KIND, MAX_A_KIND_OF_DATA, MAX_TRIES = 2, 4, 8
-MIN_ROWS, MAX_ROWS, MAX_COLUMNS, MAX_SNIPPET_ROWS = 12, 1200, 240, 90
+MIN_ROWS_OF_DATA = 5
+MIN_ROWS, MAX_ROWS, MAX_COLUMNS, MAX_SNIPPET_ROWS = 10, 1200, 240, 90
 # Files that speak of left-out code are no good for snippets with markers.
 _MARKER_LIKE = re.compile(
     r"^\s*(?:#|//|--|/\*|\*)?\s*(?:\.\.\.|…|\[existing|\(unchanged|<existing)"
@@ -76,7 +77,8 @@ def package_cases(package: PinnedPackage, files: Iterable[tuple[str, str]]) -> l
     in_order = sorted(files, key=lambda file: hashlib.sha256(file[0].encode()).digest())
     for path, text in in_order:
         language = language_of(path)
-        if text in seen or num_files[language] == MAX_FILES:
+        most = MAX_FILES_OF_DATA if language in DATA else MAX_FILES
+        if text in seen or num_files[language] == most:
             continue
         seen.add(text)
         num_files[language] += 1
@@ -173,7 +175,8 @@ def is_in_order(shown: Iterable[str], lines: Iterable[str]) -> bool:
 def read_source(path: str, text: str, language: str) -> Source | None:
     """A file with its blocks, or None if it is not fit for edits."""
     lines = text.removesuffix("\n").split("\n")
-    if not MIN_ROWS <= len(lines) <= MAX_ROWS or any(_MARKER_LIKE.match(line) for line in lines):
+    fewest = MIN_ROWS_OF_DATA if language in DATA else MIN_ROWS
+    if not fewest <= len(lines) <= MAX_ROWS or any(_MARKER_LIKE.match(line) for line in lines):
         return None
     ends_well = text.endswith("\n") and not text.endswith("\n\n") and "\r" not in text
     if not ends_well or max(map(len, lines)) > MAX_COLUMNS:

@@ -251,13 +251,13 @@ def failures(function: Function, message: str, rng: random.Random) -> str | None
     elif language == "rust":
         found = _rust_failures(function, message)
     elif language in ("c", "swift"):
-        found = [
-            *early_returns(function),
-            *early_returns(function),
-            *(templates("failures", language) if language == "swift" else ()),
-        ]
+        stops = [one.format(msg=message) for one in templates("failures", language)]
+        found = [*early_returns(function), *early_returns(function), *stops]
     else:
-        found = list(templates("failures", language))
+        is_about_value = " must " in message
+        found = [
+            one for one in templates("failures", language) if is_about_value or "got" not in one
+        ]
     return rng.choice(found) if found else None
 
 
@@ -271,8 +271,10 @@ def words_of(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_\-.:]+", " ", name).strip().lower()
 
 
-def messages(name: str, rng: random.Random) -> str:
-    """A line for the log about a function."""
+def messages(name: str, template: str, rng: random.Random) -> str:
+    """A line for the log about a function, which a template may name besides."""
+    if "{f}" in template:
+        return rng.choice(("called", "start", "entered", "begin", "running"))
     words = words_of(name)
     forms_of_message = (
         "entering {n}",

@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from training.generated.small_edits import code
 from training.generated.small_edits.code import Function, Parameter
@@ -191,13 +192,18 @@ def new_name(
 
 
 def code_values(
-    source: Source, function: Function, parameter: Parameter | None, rng: random.Random
+    source: Source,
+    function: Function,
+    parameter: Parameter | None,
+    rng: random.Random,
+    template: str = "",
 ) -> dict[str, str]:
-    """What the templates of statements are filled with."""
+    """What a template of a statement is filled with."""
     words = code.words_of(function.name).split()
     loggers = re.findall(r"^(\w*log(?:ger)?)\s*=", function.file_text, re.M | re.I)
     has_logging = "import logging" in function.file_text
     name = parameter.name if parameter else ""
+    stem = PurePosixPath(source.path).stem
     return {
         "p": f"${name}" if source.language == "php" and not name.startswith("$") else name,
         "f": function.name,
@@ -205,8 +211,8 @@ def code_values(
         "v": (words[0] + "".join(word.capitalize() for word in words[1:])) if words else "",
         "q": source.quote,
         "l": loggers[0] if loggers else "logging" if has_logging else "logger",
-        "tag": "TAG" if re.search(r"\bTAG\b", function.file_text) else f'"{function.name}"',
-        "msg": code.messages(function.name, rng),
+        "tag": "TAG" if re.search(r"\bTAG\b", function.file_text) else f'"{stem}"',
+        "msg": code.messages(function.name, template, rng),
     }
 
 
@@ -241,8 +247,10 @@ def alike_label(above: str, labels: Sequence[str], word: str) -> str:
         if len(set(letters)) > 1:
             break
         common += letters[0]
-    match = (
-        re.match(r"(?:[A-Za-z0-9]+_)+|(?:[A-Za-z]+(?=[A-Z]))", common) if len(names) > 1 else None
-    )
-    prefix = match[0] if match and len(match[0]) < len(above) else ""
+    ends = [
+        place
+        for place in range(1, min(len(common) + 1, len(above)))
+        if common[place - 1] == "_" or (above[place - 1].islower() and above[place].isupper())
+    ]
+    prefix = above[: ends[-1]] if ends and len(names) > 1 else ""
     return prefix + code.styled(word, above[len(prefix) :] or above)

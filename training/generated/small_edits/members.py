@@ -304,8 +304,14 @@ def _entry_like(above: str, source: Source, block: Block, rng: random.Random) ->
         )
     elif value[0].isupper() != new_value[0].isupper():
         new_value = new_value.capitalize()
-    return (
-        pair[1] + pair[2] + code.styled(found[0], pair[3]) + pair[4] + pair[5] + new_value
-        if new_value
-        else None
-    )
+    key = pair[2] + code.styled(found[0], pair[3]) + pair[4]
+    sign = pair[5].strip()
+    num_spaces = len(pair[5]) - len(pair[5].lstrip())
+    if num_spaces > 1:
+        # The signs of all entries stand below one another.
+        width = len(pair[2] + pair[3] + pair[4]) + num_spaces
+        sign = " " * max(width - len(key), 1) + sign
+    elif num_spaces:
+        sign = " " + sign
+    behind = pair[5][len(pair[5].rstrip()) :]
+    return pair[1] + key + sign + behind + new_value if new_value else None

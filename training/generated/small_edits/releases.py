@@ -58,8 +58,6 @@ _NOT_WRITTEN_HERE = frozenset(
         "build",
         "lib-cov",
         "generated",
-        "locale",
-        "locales",
         "legacy",
         "snapshots",
         "Pods",

@@ -190,7 +190,9 @@ def _in_function(
     index = _statement_index(source, block, rng)
     if not fitting or index is None:
         return None
-    statement = rng.choice(fitting).format(**code_values(source, function, parameter, rng))
+    template = rng.choice(fitting)
+    values = code_values(source, function, parameter, rng, template)
+    statement = template.format(**values)
     if index == _first_index(source, block):
         return _at_head(kind, source, block, statement, rng)
     return inserted(
@@ -245,7 +247,7 @@ def last_statement(source: Source, block: Block, rng: random.Random) -> Edit | N
             and ("this." not in one or "this." in function.text)
         ]
     )
-    statement = template.format(**code_values(source, function, None, rng))
+    statement = template.format(**code_values(source, function, None, rng, template))
     return inserted(
         "last_statement",
         source,
