@@ -239,10 +239,7 @@ def _new_arm(
         return None
     labels = [_LABEL.match(source.lines[item.start].strip()) for item in block.items]
     label = alike_label(old, [one[2] for one in labels if one], word)
-    made = [
-        re.sub(rf"(?<![A-Za-z]){re.escape(old)}(?![a-z])|{re.escape(old)}", lambda _: label, row)
-        for row in rows
-    ]
+    made = [re.sub(rf"{re.escape(old)}(?![a-z])", lambda _: label, row) for row in rows]
     if made[1:] == rows[1:] and len(rows) > 1:
         return _arm_with_body(source, block, rows, made[0], rng)
     if len(rows) == 1:

@@ -43,7 +43,7 @@ from training.generated.small_edits.statements import (
 MAX_A_FILE, MAX_A_PACKAGE = 6, 120
 # Files of a package that are looked at, for each language.
 MAX_FILES, MAX_FILES_OF_DATA = 45, 150
-MAX_A_KIND, MAX_A_KIND_OF_DATA, MAX_TRIES = 2, 4, 8
+MAX_A_KIND, MAX_A_KIND_OF_DATA, MAX_TRIES = 2, 6, 8
 MIN_ROWS_OF_DATA = 5
 MIN_ROWS, MAX_ROWS, MAX_COLUMNS, MAX_SNIPPET_ROWS = 10, 1200, 240, 90
 # Files that speak of left-out code are no good for snippets with markers.

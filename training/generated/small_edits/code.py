@@ -254,7 +254,7 @@ def failures(function: Function, message: str, rng: random.Random) -> str | None
         stops = [one.format(msg=message) for one in templates("failures", language)]
         found = [*early_returns(function), *early_returns(function), *stops]
     else:
-        is_about_value = " must " in message
+        is_about_value = " must be " in message
         found = [
             one for one in templates("failures", language) if is_about_value or "got" not in one
         ]

@@ -415,7 +415,7 @@ def _parameters(node: Node, language: str, body: str) -> Iterator[Parameter]:
         text = _text(child).strip()
         if (
             child.type in _COMMENTS
-            or text in ("self", "cls", "this", "_")
+            or re.match(r"(?:self|cls|this|_)\b", text)
             or text.startswith(("&", "mut self", "*", "...", "{", "["))
         ):
             continue

@@ -168,6 +168,7 @@ def _statement_index(source: Source, block: Block, rng: random.Random) -> int | 
         above = block.items[index - 1]
         if not LEAVING.match(source.lines[above.start].strip()) and above.type not in (
             "rescue",
+            "function_definition",
             "ensure",
             "else",
         ):
