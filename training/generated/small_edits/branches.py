@@ -223,8 +223,8 @@ def _new_arm(
         return None
     head = rows[0].strip()
     found = _LABEL.match(head)
-    if source.language == "ruby" and re.match(r"when [A-Z]", head):
-        # Classes are compared with, which cannot be made up.
+    if source.language == "ruby" and re.match(r"when \w", head):
+        # Classes and constants are compared with, which cannot be made up.
         return None
     if (
         found is None

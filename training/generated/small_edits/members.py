@@ -252,7 +252,8 @@ def _entry_like(above: str, source: Source, block: Block, rng: random.Random) ->
     if item:
         word = code.pick_new(code.NEW_WORDS, text, rng)
         stem = re.search(r"[A-Za-z][\w\-]*(?=\.\w+$)|[A-Za-z][\w\-]*$", item[3])
-        if word is None or stem is None or item[3].count(stem[0]) > 1:
+        is_code = bool(re.fullmatch(r"[A-Z]+\d+", item[3]))
+        if word is None or stem is None or is_code or item[3].count(stem[0]) > 1:
             return None
         return (
             item[1]
@@ -274,7 +275,7 @@ def _entry_like(above: str, source: Source, block: Block, rng: random.Random) ->
         free = [one for one in _SCRIPTS_OF_PACKAGE if f'"{one[0]}"' not in text]
         return '{}"{}": "{}"'.format(pair[1], *rng.choice(free)) if free else None
     value = pair[6].strip()
-    if _VERSION.match(value.strip("\"'")):
+    if "ependencies" in header or _VERSION.match(value.strip("\"'")):
         name = code.pick_new(_PACKAGES, text, rng) if "ependencies" in header else None
         return (
             f'{pair[1]}"{name}": "^{rng.randint(1, 6)}.{rng.randint(0, 9)}.{rng.randint(0, 9)}"'
