@@ -53,6 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
         f" An API key is read from {KEY_VARIABLE}.",
     )
     parser.add_argument("--version", action=ShowVersion)
+    parser.add_argument("--url", help="address of the service; may stand behind the command too")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_apply_command(subparsers)
     add_undo_command(subparsers)

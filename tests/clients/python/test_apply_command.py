@@ -130,6 +130,8 @@ def test_mistakes_are_explained(
 def test_status(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["status"]) == 0
     assert capfd.readouterr().out.startswith("ready\nmodel oracle: 4096 tokens, profile embedded\n")
+    assert main(["--url", "http://127.0.0.1:9", "status"]) == 1
+    assert main(["--url", "http://127.0.0.1:8", "status", "--url", "http://127.0.0.1:9"]) == 1
     assert main(["status", "--url", "http://127.0.0.1:9"]) == 1
     assert "Connection refused" in capfd.readouterr().err
 

@@ -12,7 +12,9 @@ from apply_client.update_text import InputError
 def add_url_flag(parser: argparse.ArgumentParser) -> None:
     """Add the flag for the service's address."""
     parser.add_argument(
-        "--url", help=f"address of the service (default: {URL_VARIABLE}, else {DEFAULT_URL})"
+        "--url",
+        default=argparse.SUPPRESS,  # that before the command holds
+        help=f"address of the service (default: {URL_VARIABLE}, else {DEFAULT_URL})",
     )
 
 
