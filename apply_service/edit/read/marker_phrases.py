@@ -81,7 +81,8 @@ BARE = re.compile(
 # ones goes on with a series of numbers, a bracket closes "[...]". What is gone is not kept.
 _GONE = r"(?:.*\b(?:removed|deleted|dropped|gone)\b|(?:remove|delete|drop)\s++\w+\W*$)"
 LISTING = re.compile(
-    rf"[(\[<]?{DOTS}(?!\s*[\])>}},;:.…])(?!\s*{_GONE})(?=.*\w)[^\n]+{DOTS}[)\]>]?",
+    rf"[(\[<]?(?:\.{{3,}}+|…++)(?!\s*+[\])>}},;:.…])(?!\s*+{_GONE})(?=.*\w)"
+    r"[^\n]+(?:(?<=\.\.\.)|(?<=…))[)\]>]?",
     re.IGNORECASE,
 )
 

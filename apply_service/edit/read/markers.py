@@ -10,7 +10,7 @@ update any words between dots are a keep marker too, a *listing* ("# ... fixture
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -18,7 +18,6 @@ from typing import Literal
 from apply_service.edit.read.inline_markers import find_inline_marker
 from apply_service.edit.read.marker_phrases import (
     BARE,
-    DOTS,
     ENCLOSED,
     LEADING,
     LISTING,
@@ -210,17 +209,15 @@ def _is_keep_body(body: str, *, is_spaced: bool) -> bool:
     text = body.strip()
     if _PLACEHOLDER.fullmatch(text):
         return True
-    match = re.fullmatch(rf"[(\[<]?(?P<head>{DOTS})?(?P<words>.*?)(?P<tail>{DOTS})?[)\]>]?", text)
-    if match is None or not text:
-        return False
-    words = match["words"].strip(_PUNCTUATION)
+    has_head, inner, has_tail = _between_dots(text)
+    words = inner.strip(_PUNCTUATION)
     if not words:
-        return bool(match["head"] or match["tail"]) and not match["words"].strip(" ()[]")
-    if match["head"] and match["tail"]:
+        return (has_head or has_tail) and not inner.strip(" ()[]")
+    if has_head and has_tail:
         return bool(ENCLOSED.fullmatch(words))
-    if match["head"]:
+    if has_head:
         return bool(LEADING.fullmatch(words))
-    if match["tail"]:
+    if has_tail:
         return is_spaced and bool(TRAILING.fullmatch(words))
     return is_spaced and bool(STRONG.fullmatch(words))
 
@@ -234,5 +231,24 @@ def _is_keep_without_comment(stripped: str) -> bool:
         return False
     list_item = _LIST_SIGN.fullmatch(stripped)
     text = list_item["body"] if list_item else stripped
-    match = re.fullmatch(rf"[(\[<]?{DOTS}(?P<words>.+?){DOTS}[)\]>]?", text)
-    return match is not None and bool(BARE.fullmatch(match["words"].strip()))
+    has_head, inner, has_tail = _between_dots(text)
+    return has_head and has_tail and bool(BARE.fullmatch(inner.strip()))
+
+
+def _between_dots(text: str) -> tuple[bool, str, bool]:
+    """Whether dots stand before the words of a text, the words, and whether dots stand behind.
+
+    A bracket around all of it is no word.
+    """
+    inner = text[1:] if text.startswith(("(", "[", "<")) else text
+    words = _without_dots(inner, str.lstrip)
+    core = words[:-1] if words.endswith((")", "]", ">")) else words
+    left = _without_dots(core, str.rstrip)
+    return len(words) < len(inner), left, len(left) < len(core)
+
+
+def _without_dots(text: str, strip: Callable[[str, str], str]) -> str:
+    """A text without three dots or more, or signs of an ellipsis, at one end."""
+    rest = strip(text, ".")
+    num_dots = len(text) - len(rest)
+    return rest if num_dots >= 3 else text if num_dots else strip(text, "…")

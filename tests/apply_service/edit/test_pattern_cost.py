@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from oracles.edits.pattern_cost import BOUNDS, UsedPattern, growth, seconds_at, used_patterns
+
+from apply_service.edit.read.marker_scan import MarkerScan
+from apply_service.edit.read.original_index import OriginalIndex
 
 PATTERNS = used_patterns()
 # Between linear, whose exponent is 1, and quadratic.
@@ -31,3 +36,12 @@ def test_cost_grows_no_faster_than_the_text(used: UsedPattern) -> None:
         assert found.exponent <= MAX_EXPONENT, found
     else:
         assert seconds_at(used, bound) <= MAX_SECONDS
+
+
+@pytest.mark.parametrize("head", ["(", "- ", "// ", "// (", "# ... "])
+def test_many_markers_of_dots_take_no_longer_than_other_lines(head: str) -> None:
+    lines = [head + "." * 140 + f"-x{number}" for number in range(400)]
+    scan = MarkerScan(OriginalIndex(["a"]), language="python")
+    began = time.process_time()
+    assert not any(map(scan.is_marker, lines))
+    assert time.process_time() - began <= MAX_SECONDS

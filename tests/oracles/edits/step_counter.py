@@ -25,7 +25,7 @@ FAILED = -1
 # A finite repeat costs no more than its bound, so `max_bound` cuts those up to here.
 _LARGEST_BOUND = 1000
 
-sys.setrecursionlimit(max(sys.getrecursionlimit(), 200_000))
+_MAX_DEPTH = 200_000
 
 
 class TooManyStepsError(Exception):
@@ -56,6 +56,16 @@ class StepCounter:
 
     def spans(self, text: Text, use: Use) -> list[Span]:
         """Where the pattern matches; all matches of a search, one after another."""
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(
+            _MAX_DEPTH
+        )  # each step calls the next; others rely on the usual limit
+        try:
+            return self._spans(text, use)
+        finally:
+            sys.setrecursionlimit(limit)
+
+    def _spans(self, text: Text, use: Use) -> list[Span]:
         self._text = text
         self._refused = FAILED
         if use != "search":
