@@ -33,6 +33,9 @@ _SNIPPET_FORMATS: dict[UpdateFormat, tuple[SnippetFormat, ...]] = {
     "diff": ("diff",),
 }
 
+# What a line takes beside its characters.
+CHARACTERS_OF_LINE = 64
+
 
 @dataclass(frozen=True, slots=True)
 class KnownResult:
@@ -74,9 +77,11 @@ class EditPlan:
 
     @cached_property
     def num_characters(self) -> int:
-        """About how many characters the edit and what it may mean have."""
+        """About how many characters the edit and what it may mean take in memory."""
         merges = () if self.merge is None else self.merge.merges
-        return self.edit.num_characters + sum(map(len, chain(*merges[:1]))) * len(merges)
+        lines = [*self.original_lines, *self.update_lines, *chain(*merges[:1])]
+        num_lines = len(lines) + sum(map(len, merges))
+        return self.edit.num_characters + sum(map(len, lines)) + CHARACTERS_OF_LINE * num_lines
 
     @property
     def is_impossible(self) -> bool:
