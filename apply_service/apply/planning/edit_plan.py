@@ -136,8 +136,10 @@ def _without_marks(lines: tuple[str, ...], original: TextFile) -> tuple[str, ...
     if not (original.text_mark or original.byte_order_mark):
         return lines
 
+    known = frozenset(original.lines)
+
     def is_copied(line: str) -> bool:
-        return MARK in line[:2] and line[line.index(MARK) :] not in original.lines
+        return MARK in line[:2] and line[line.index(MARK) :] not in known
 
     return tuple(line.replace(MARK, "", 1) if is_copied(line) else line for line in lines)
 
