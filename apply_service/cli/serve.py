@@ -24,7 +24,7 @@ from apply_service.http.server.draining import Drain
 from apply_service.http.server.graceful_server import GracefulServer
 from apply_service.http.server.listener import make_room_for, url_of
 from apply_service.models.found_model import try_find_model
-from apply_service.observe.free_memory import keep_giving_back
+from apply_service.observe.free_memory import keep_giving_back, keep_heaps_small
 from apply_service.observe.log_format import configure_logging
 from apply_service.observe.log_stream import LogStream
 from apply_service.observe.tracing import open_tracing
@@ -69,6 +69,7 @@ def serve(
     )
     service.on_model_missing(partial(setattr, server, "should_exit", True))
     signal.signal(signal.SIGTERM, _outlive_shutdown)
+    keep_heaps_small()
     keep_giving_back()
     _LOGGER.info("listening on %s, loading the model %s", url_of(listener), settings.model)
     try:

@@ -27,7 +27,7 @@ from apply_service.http.guard.from_settings import protection_of
 from apply_service.http.guard.request_ids import HEADER as REQUEST_ID_HEADER
 from apply_service.http.server.draining import Drain
 from apply_service.models.found_model import try_find_model
-from apply_service.observe.free_memory import keep_giving_back
+from apply_service.observe.free_memory import keep_giving_back, keep_heaps_small
 from apply_service.observe.log_format import configure_logging
 from apply_service.observe.tracing import open_tracing
 from apply_service.service import ApplyService
@@ -89,6 +89,7 @@ class ApplyReplica:
             tracing=open_tracing(settings.otlp_endpoint, os.environ),
         )
         self._app = _ReplicaApp(app, self._service)
+        keep_heaps_small()
         keep_giving_back()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:

@@ -79,9 +79,11 @@ class EditPlan:
     def num_characters(self) -> int:
         """About how many characters the edit and what it may mean take in memory."""
         merges = () if self.merge is None else self.merge.merges
-        lines = [*self.original_lines, *self.update_lines, *chain(*merges[:1])]
-        num_lines = len(lines) + sum(map(len, merges))
-        return self.edit.num_characters + sum(map(len, lines)) + CHARACTERS_OF_LINE * num_lines
+        lists = [self.original_lines, self.update_lines, *merges]
+        # Merges share most of their lines, but for those that each indents in its own way.
+        lines = {id(line): line for line in chain.from_iterable(lists)}.values()
+        num_places = sum(map(len, lists))
+        return self.edit.num_characters + sum(map(len, lines)) + CHARACTERS_OF_LINE * num_places
 
     @property
     def is_impossible(self) -> bool:

@@ -14,7 +14,7 @@ from apply_service.apply.planning.edit_plan import EditPlan
 
 MAX_PLANS = 64
 # Of edits and merges; a plan takes some 4 bytes for each of them.
-MAX_CHARACTERS = 8_000_000
+MAX_CHARACTERS = 4_000_000
 
 
 class PlanMemory:

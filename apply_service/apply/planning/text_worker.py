@@ -23,6 +23,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from apply_service.apply.errors import ApplyError, TextMemoryError, TextWorkerError
 from apply_service.edit.read.snippet_error import SnippetError
 from apply_service.edit.text.text_file import TextFileError
+from apply_service.observe.free_memory import keep_heaps_small
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -238,6 +239,7 @@ def serve_work(connection: Connection) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     with suppress(OSError, ValueError):  # not every system has it, and it may be lower already
         resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    keep_heaps_small()
     # Collections during a job would look at all that it builds, again and again, for nothing;
     # those between jobs need not look at what was imported.
     gc.disable()

@@ -24,6 +24,29 @@ before = resident()
 {give_back}
 print(before - resident(), len(kept))
 """
+# A freed text of 16 MB teaches glibc to keep twice as much at the end of a heap.
+_TOPS = """
+import os, threading
+from pathlib import Path
+from apply_service.observe.free_memory import keep_heaps_small
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+def work():
+    bytes(16_000_000)
+    [bytes(20_000) for _ in range(1_400)]
+
+assert {option}
+before = resident()
+threads = [threading.Thread(target=lambda: (work(), done.wait(), end.wait())) for _ in range(4)]
+done, end = threading.Barrier(5), threading.Barrier(5)
+for thread in threads:
+    thread.start()
+done.wait()
+print(resident() - before, flush=True)
+end.wait()
+"""
 _CYCLES = """
 import gc, weakref
 from apply_service.observe.free_memory import give_back_free_memory
@@ -57,6 +80,21 @@ def test_holes_go_back_to_the_system(give_back: str) -> None:
     given_back, num_kept = map(int, done.stdout.split())
     assert given_back >= 60_000_000
     assert num_kept == 40
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc alone has mallopt")
+@pytest.mark.parametrize(
+    ("option", "is_small"), [("keep_heaps_small()", True), ("True", False)], ids=["small", "grown"]
+)
+def test_threads_keep_little_of_what_they_free(option: str, is_small: bool) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _TOPS.format(option=option)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert (int(done.stdout) < 12_000_000) is is_small
 
 
 def test_what_refers_to_itself_is_collected() -> None:
