@@ -23,7 +23,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from apply_service.apply.errors import ApplyError, TextMemoryError, TextWorkerError
 from apply_service.edit.read.snippet_error import SnippetError
 from apply_service.edit.text.text_file import TextFileError
-from apply_service.observe.free_memory import keep_heaps_small
+from apply_service.observe.free_memory import give_back_free_memory, keep_heaps_small
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -254,7 +254,7 @@ def serve_work(connection: Connection) -> None:
             signal.alarm(0)
             connection.send(answer)
             del answer, call
-            gc.collect()
+            give_back_free_memory()
 
 
 def _answer(call: tuple[Callable[..., Any], Any, Any], *, is_last: bool) -> _Answer:

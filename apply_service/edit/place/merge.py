@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
@@ -208,7 +208,7 @@ def plan_merge(
         certainty = min(certainty, MAX_DOUBTFUL)  # the old lines do not stand in the file
     return MergePlan(
         original_lines=original_lines,
-        merges=tuple(tuple(merge.lines) for merge in ranked.merges),
+        merges=_with_shared_lines(merge.lines for merge in ranked.merges),
         weights=_weights(certainty, ranked.log_shares(scores.scale)),
         certainty=certainty,
         parts=tuple(first.sent_parts(update_lines)),
@@ -223,6 +223,12 @@ def _weights(certainty: float, log_shares: Sequence[float]) -> tuple[float, ...]
     rest = OTHERS_SHARE * (1 - first) / max(sum(others), MIN_PROBABILITY)
     found = [min(first, max(rest * share, MIN_PROBABILITY**2)) for share in others]
     return (math.log(first), *map(math.log, found))
+
+
+def _with_shared_lines(texts: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    """The texts with one string for all lines that are equal, which matters where they are long."""
+    known: dict[str, str] = {}
+    return tuple(tuple(known.setdefault(line, line) for line in lines) for lines in texts)
 
 
 def _without_merge(
