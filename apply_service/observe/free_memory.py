@@ -20,7 +20,8 @@ def keep_heaps_small() -> bool:
     """
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
     options = {_MMAP_THRESHOLD: 256 << 10, _TRIM_THRESHOLD: 1 << 20, _ARENA_MAX: 2}
-    return set_option is not None and all([set_option(*option) for option in options.items()])
+    done = [set_option(*option) for option in options.items()] if set_option else [0]
+    return all(done)
 
 
 def give_back_free_memory() -> bool:
