@@ -19,9 +19,11 @@ def keep_heaps_small() -> bool:
     keep twice as much, up to 64 MB, and `malloc_trim` does not reach the end of those heaps.
     """
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    if set_option is None:
+        return False
     options = {_MMAP_THRESHOLD: 256 << 10, _TRIM_THRESHOLD: 1 << 20, _ARENA_MAX: 2}
-    done = [set_option(*option) for option in options.items()] if set_option else [0]
-    return all(done)
+    accepted = [bool(set_option(*option)) for option in options.items()]
+    return all(accepted)
 
 
 def give_back_free_memory() -> bool:

@@ -13,7 +13,7 @@ from apply_service.apply.edit_request import EditRequest
 from apply_service.apply.planning.edit_plan import EditPlan
 
 MAX_PLANS = 64
-# Of edits and merges; a plan takes some 4 bytes for each of them.
+# As `EditPlan.num_characters` counts them.
 MAX_CHARACTERS = 4_000_000
 
 

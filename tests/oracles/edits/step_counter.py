@@ -25,6 +25,7 @@ FAILED = -1
 # A finite repeat costs no more than its bound, so `max_bound` cuts those up to here.
 _LARGEST_BOUND = 1000
 
+# Each step calls the next; all else relies on the usual limit.
 _MAX_DEPTH = 200_000
 
 
@@ -57,9 +58,7 @@ class StepCounter:
     def spans(self, text: Text, use: Use) -> list[Span]:
         """Where the pattern matches; all matches of a search, one after another."""
         limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(
-            _MAX_DEPTH
-        )  # each step calls the next; others rely on the usual limit
+        sys.setrecursionlimit(max(limit, _MAX_DEPTH))
         try:
             return self._spans(text, use)
         finally:
